@@ -1,0 +1,13 @@
+//! Time and identifiers: the one place that reads the wall clock and makes ids.
+
+/// Milliseconds since 1970-01-01 UTC.
+#[must_use]
+pub fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// A fresh identifier: a UUID of version 7 (RFC 9562), so that ids sort by the time they were made.
+#[must_use]
+pub fn new_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}

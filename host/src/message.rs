@@ -1,0 +1,223 @@
+//! The conversation as Rind keeps it: messages, tool calls, tool results, tool descriptions, usage.
+//!
+//! Owns the types only. It must not know providers' wire formats (`provider` converts at the edge), nor who shows or
+//! stores messages. Start from [`Message`].
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who a message is from, as the model sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user, or somebody speaking in the user's place.
+    User,
+    /// The model.
+    Assistant,
+    /// The host, answering tool calls.
+    Tool,
+}
+
+/// One request of the model to run a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Id that the provider gave; the result carries it back.
+    pub id: String,
+    /// Name of the tool as the model sees it.
+    pub name: String,
+    /// Arguments, a JSON object. What is not an object, or was not even JSON, is kept as the string the model wrote
+    /// and refused by the schema check.
+    pub arguments: Value,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Id of the call that this answers.
+    pub call_id: String,
+    /// Name of the tool.
+    pub name: String,
+    /// What the model reads.
+    pub content: String,
+    /// Whether the call failed, was refused or was cancelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// One part of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// The model's reasoning.
+    Thinking {
+        /// The text.
+        text: String,
+        /// Opaque proof that a provider wants back with the text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// A tool call; only in assistant messages.
+    ToolCall(ToolCall),
+    /// A tool result; only in tool messages.
+    ToolResult(ToolResult),
+}
+
+/// One entry of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Unique within the session.
+    pub id: String,
+    /// Who it is from.
+    pub role: Role,
+    /// Its parts in order.
+    pub content: Vec<Content>,
+    /// Name of the plugin that put it there; `None` for the user, the model and the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+}
+
+impl Message {
+    /// A message of one text with a fresh id.
+    #[must_use]
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self::new(role, vec![Content::Text { text: text.into() }])
+    }
+
+    /// A message with a fresh id.
+    #[must_use]
+    pub fn new(role: Role, content: Vec<Content>) -> Self {
+        Self {
+            id: crate::clock::new_id(),
+            role,
+            content,
+            plugin: None,
+        }
+    }
+
+    /// The texts of the message, joined by newlines. Reasoning, calls and results are left out.
+    #[must_use]
+    pub fn joined_text(&self) -> String {
+        let texts: Vec<&str> = self
+            .content
+            .iter()
+            .filter_map(|part| match part {
+                Content::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        texts.join("\n")
+    }
+
+    /// Puts `text` in place of all texts of the message; the other parts stay.
+    pub fn set_text(&mut self, text: String) {
+        let at = self
+            .content
+            .iter()
+            .position(|part| matches!(part, Content::Text { .. }))
+            .unwrap_or(0);
+        self.content
+            .retain(|part| !matches!(part, Content::Text { .. }));
+        let at = at.min(self.content.len());
+        self.content.insert(at, Content::Text { text });
+    }
+
+    /// The tool calls of the message in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|part| match part {
+            Content::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The tool results of the message in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.content.iter().filter_map(|part| match part {
+            Content::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+}
+
+/// What running a tool may do to the world outside the conversation, from least to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectClass {
+    /// Only reads; such calls may run in parallel.
+    Read,
+    /// Changes files.
+    Write,
+    /// Runs programs.
+    Execute,
+    /// Talks to the network or to other services.
+    External,
+}
+
+impl std::fmt::Display for EffectClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Execute => "execute",
+            Self::External => "external",
+        })
+    }
+}
+
+/// One tool as the model and the policy see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Name as the model sees it, `[a-zA-Z0-9_-]`, at most 64 bytes.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of the arguments, `"type": "object"`.
+    pub parameters: Value,
+    /// What running it may do.
+    pub effect_class: EffectClass,
+    /// Name of the plugin it is from; `None` for a built-in tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+}
+
+/// Tokens of one or more provider calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens that the model wrote.
+    pub output_tokens: u64,
+    /// Part of the input that was read from the provider's cache.
+    #[serde(default)]
+    pub cache_read_tokens: u64,
+    /// Part of the input that was written to the provider's cache.
+    #[serde(default)]
+    pub cache_write_tokens: u64,
+}
+
+impl Usage {
+    /// Input and output together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cache_read_tokens = self
+            .cache_read_tokens
+            .saturating_add(other.cache_read_tokens);
+        self.cache_write_tokens = self
+            .cache_write_tokens
+            .saturating_add(other.cache_write_tokens);
+    }
+}

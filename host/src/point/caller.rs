@@ -1,0 +1,64 @@
+//! Who is calling a hook or a tool: the context that guests see, and the chain of plugins that caused the call.
+
+use std::sync::Arc;
+
+/// What guests are told of the caller (`wit/types.wit`, `call-context`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallContext {
+    /// Session id.
+    pub session: Arc<str>,
+    /// Number of the turn within the session, from 1; 0 outside a turn.
+    pub turn: u32,
+    /// Number of the step within the turn, from 1; 0 outside a step.
+    pub step: u32,
+    /// `main`, or the id of a subagent.
+    pub agent: Arc<str>,
+    /// 0 for the main agent, one more for each level of subagent.
+    pub depth: u32,
+    /// Tokens that this turn has used so far.
+    pub tokens_used: u64,
+    /// What this turn has cost so far in US dollars.
+    pub cost_usd: f64,
+    /// Tool calls made so far in this turn.
+    pub tool_calls: u32,
+}
+
+/// How deep plugins may cause calls of plugins before it is refused.
+pub const MAX_NESTING: usize = 4;
+
+/// The context, and which plugins' code led here.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// What guests are told.
+    pub context: CallContext,
+    /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire.
+    pub causes: Vec<Arc<str>>,
+}
+
+impl Caller {
+    /// A caller that no plugin stands behind.
+    #[must_use]
+    pub fn new(context: CallContext) -> Self {
+        Self {
+            context,
+            causes: Vec::new(),
+        }
+    }
+
+    /// The same context, one plugin deeper.
+    #[must_use]
+    pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
+        let mut causes = self.causes.clone();
+        causes.push(plugin.clone());
+        Self {
+            context: self.context.clone(),
+            causes,
+        }
+    }
+
+    /// Whether `plugin`'s own code led here.
+    #[must_use]
+    pub fn is_caused_by(&self, plugin: &str) -> bool {
+        self.causes.iter().any(|cause| &**cause == plugin)
+    }
+}

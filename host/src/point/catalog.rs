@@ -1,0 +1,97 @@
+//! The one table of built-in extension points: name, kind, payload, outcome, aliases.
+//!
+//! Everything that must know every point is generated from this table with [`for_each_point!`]: the marker types below,
+//! the host's bindings to components, `rind plugin inspect`. A test holds it equal to `wit/`, another to the README.
+
+use super::Point;
+use super::dispatch::Kind;
+use super::merge::{Merge, MergeEnv, Merged};
+use super::outcome as o;
+use super::payload as p;
+
+/// Calls `$m!` with one row per built-in point:
+/// `Marker, "name", wit_module, Kind, Payload, Outcome, [aliases], "what may come back";`.
+macro_rules! for_each_point {
+    ($m:ident) => {
+        $m! {
+            SessionStart, "session-start", session_start, Observe, p::SessionInfo, o::Observed, [], "–";
+            SessionEnd, "session-end", session_end, Observe, p::SessionInfo, o::Observed, [], "–";
+            TurnStart, "turn-start", turn_start, Mutate, p::TurnInput, o::InputOutcome, ["before_turn", "before_agent_start", "loop.on_message"], "new text, inject, block";
+            PreAssess, "pre-assess", pre_assess, Mutate, p::TurnInput, o::InputOutcome, [], "new text, inject, block";
+            PostAssess, "post-assess", post_assess, Mutate, p::Assessment, o::AssessmentOutcome, [], "new assessment";
+            SystemPrompt, "system-prompt", system_prompt, Collect, p::PromptContext, o::PromptOutcome, ["context.system_prompt"], "parts";
+            BeforeSystemPrompt, "before-system-prompt", before_system_prompt, Mutate, Vec<p::PromptPart>, o::PartsOutcome, ["before_system_prompt"], "put, remove, replace parts";
+            AfterSystemPrompt, "after-system-prompt", after_system_prompt, Mutate, String, o::TextOutcome, ["after_system_prompt", "transform_system_prompt"], "new text";
+            Context, "context", context, Mutate, Vec<crate::message::Message>, o::ContextOutcome, ["transform_history"], "edits, for this request only";
+            PreReason, "pre-reason", pre_reason, Mutate, p::ModelRequest, o::RequestOutcome, ["loop.before_llm"], "model, parameters, active tools, inject, block";
+            BeforeProviderRequest, "before-provider-request", before_provider_request, Mutate, p::WireRequest, o::WireOutcome, ["before_provider_request"], "new body";
+            AfterProviderResponse, "after-provider-response", after_provider_response, Observe, p::WireResponse, o::Observed, ["after_provider_response"], "–";
+            PostReason, "post-reason", post_reason, Mutate, crate::message::Message, o::ReplyOutcome, ["loop.after_llm"], "new text, inject (asks for another step), block";
+            MessageEnd, "message-end", message_end, Observe, crate::message::Message, o::Observed, ["message_end"], "–";
+            PreTool, "pre-tool", pre_tool, Gate, p::ProposedCall, o::CallOutcome, ["tool_call", "loop.before_tool"], "pass, change arguments, ask, block; a note";
+            PostTool, "post-tool", post_tool, Mutate, p::FinishedCall, o::ResultOutcome, ["tool_result", "loop.after_tool"], "new content, error flag, inject";
+            SteeringReceived, "steering-received", steering_received, Mutate, p::TurnInput, o::SteeringOutcome, ["steering_received"], "pass, replace, drop, inject";
+            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria";
+            PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict (bounded)";
+            PreOutput, "pre-output", pre_output, Mutate, String, o::OutputOutcome, ["loop.before_send"], "new text, block";
+            PostOutput, "post-output", post_output, Observe, String, o::Observed, ["loop.after_send"], "–";
+            TurnEnd, "turn-end", turn_end, Observe, p::TurnSummary, o::Observed, ["turn_end"], "–";
+            BeforeCompact, "before-compact", before_compact, Gate, p::Slice, o::SliceOutcome, ["session_before_compact"], "cancel, own summary";
+            AfterCompact, "after-compact", after_compact, Observe, p::Slice, o::Observed, ["session_compact"], "–";
+            BeforeArchive, "before-archive", before_archive, Gate, p::Slice, o::SliceOutcome, [], "cancel, own summary";
+            AfterArchive, "after-archive", after_archive, Observe, p::Slice, o::Observed, [], "–";
+            SubagentStart, "subagent-start", subagent_start, Observe, p::SubagentInfo, o::Observed, [], "–";
+            SubagentEnd, "subagent-end", subagent_end, Observe, p::SubagentInfo, o::Observed, [], "–";
+            Error, "error", error, Observe, p::FailureReport, o::Observed, ["loop.on_error"], "–";
+        }
+    };
+}
+pub(crate) use for_each_point;
+
+/// One built-in point, for tables and checks.
+#[derive(Clone, Copy, Debug)]
+pub struct PointRow {
+    /// Its name, that of its WIT interface.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// Names that other systems and the seeds of this design use; accepted in `plugin.toml`, nowhere else.
+    pub aliases: &'static [&'static str],
+    /// What a hook may return, in words.
+    pub returns: &'static str,
+}
+
+macro_rules! table {
+    ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
+        /// Every built-in point in the order of a session.
+        pub const CATALOG: &[PointRow] = &[
+            $(PointRow { name: $name, kind: Kind::$kind, aliases: &[$($alias),*], returns: $returns },)*
+        ];
+
+        $(
+            #[doc = concat!("The point `", $name, "`.")]
+            #[derive(Debug)]
+            pub struct $marker;
+
+            impl Point for $marker {
+                const NAME: &'static str = $name;
+                const KIND: Kind = Kind::$kind;
+                type Payload = $payload;
+                type Outcome = $outcome;
+
+                fn merge(payload: &mut $payload, outcome: $outcome, env: &MergeEnv<'_>) -> Result<Merged, String> {
+                    outcome.merge(payload, env)
+                }
+            }
+        )*
+    };
+}
+for_each_point!(table);
+
+/// The row of a built-in point, by its name or one of its aliases.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static PointRow> {
+    CATALOG
+        .iter()
+        .find(|row| row.name == name || row.aliases.contains(&name))
+}

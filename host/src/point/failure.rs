@@ -1,0 +1,47 @@
+//! How a hook can fail, and what its failure does to the turn.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a hook gave no outcome. Texts come from guests or the engine; they are capped and carry no control characters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The hook returned its typed error.
+    #[error("it reported an error: {0}")]
+    Error(String),
+    /// The guest trapped: a bug in the plugin. Its instance is gone.
+    #[error("it trapped: {0}")]
+    Trap(String),
+    /// The hook was stopped at its deadline.
+    #[error("it was stopped at its deadline of {} ms", .0.as_millis())]
+    Deadline(Duration),
+    /// The guest went over a limit of memory, tables, handles or data.
+    #[error("it went over a limit: {0}")]
+    Limit(String),
+    /// The outcome does not check.
+    #[error("its outcome was refused: {0}")]
+    Malformed(String),
+    /// The plugin cannot be called here, for a reason that is not the guest's doing.
+    #[error("it could not be called: {0}")]
+    Unavailable(String),
+}
+
+impl Failure {
+    /// Whether the hook is out for the rest of the turn after this: a guest that broke will break again, and a deadline
+    /// is not waited for twice.
+    #[must_use]
+    pub fn drops_hook(&self) -> bool {
+        matches!(self, Self::Trap(_) | Self::Deadline(_) | Self::Limit(_))
+    }
+}
+
+/// What a failing hook does to what it was asked to judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// Refuse it; the default of gates.
+    Block,
+    /// Go on without the hook; the default of the rest.
+    Skip,
+}

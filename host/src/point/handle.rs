@@ -1,0 +1,73 @@
+//! How plugin code reaches back into the host: the one small trait between the sandbox and the agent.
+//!
+//! The sandbox holds one handle per plugin and session and calls it from host imports. Whoever implements it decides
+//! nothing about authority: an import that was not granted is not linked, so its method is never called.
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::caller::Caller;
+use super::outcome::{Effect, Level};
+use crate::message::Message;
+
+/// Why a host function did not do its work (`wit/types.wit`, `error`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandleError {
+    /// The plugin passed something that makes no sense.
+    #[error("{0}")]
+    InvalidInput(String),
+    /// No such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// Not allowed.
+    #[error("{0}")]
+    Denied(String),
+    /// Too big, too many, or too often.
+    #[error("{0}")]
+    Limit(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What came of a plugin calling one of its own points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointAnswer {
+    /// The final value, the array of contributions, or null.
+    pub value: Value,
+    /// Why an implementer refused, if one did.
+    pub blocked: Option<String>,
+}
+
+/// What plugin code may ask of the session it runs in. Every method names the plugin, and acts for it alone.
+pub trait AgentHandle: Send + Sync {
+    /// One line of the plugin's log. It was capped and escaped.
+    fn log(&self, plugin: &str, level: Level, text: &str);
+
+    /// Something a hook or tool asked for besides its answer.
+    fn effect(&self, plugin: &str, effect: Effect);
+
+    /// A value of the plugin's session state.
+    fn state_get(&self, plugin: &str, key: &str) -> Option<String>;
+
+    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state; on disk when it returns.
+    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError>;
+
+    /// Keys of the plugin's session state that start with `prefix`, sorted.
+    fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String>;
+
+    /// The last `last` messages, oldest first.
+    fn messages(&self, last: usize) -> Vec<Message>;
+
+    /// Keeps an entry of the plugin's own in the session file.
+    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError>;
+
+    /// Calls every implementer of the point `plugin.name`. `caller` already counts the plugin among the causes.
+    fn call_point<'a>(
+        &'a self,
+        plugin: &'a str,
+        name: &'a str,
+        payload: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
+}

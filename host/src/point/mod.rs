@@ -1,0 +1,84 @@
+//! Extension points: one table, one registry, one dispatch function.
+//!
+//! A point is a named place in a turn where plugins act. The built-in ones stand in [`catalog`]; plugins define more
+//! ([`PluginPoint`]). [`registry`] holds which hooks are bound to which point, [`dispatch`] calls them, [`merge`] decides
+//! what an outcome changes. This module knows nothing of WebAssembly: a hook is anything that implements [`Hook`].
+//!
+//! Start from [`dispatch::Dispatcher::dispatch`].
+
+pub mod caller;
+pub mod catalog;
+pub mod dispatch;
+pub mod failure;
+pub mod handle;
+pub mod merge;
+pub mod outcome;
+pub mod payload;
+pub mod quarantine;
+pub mod registry;
+pub mod trace;
+
+use futures_util::future::BoxFuture;
+
+use caller::Caller;
+use dispatch::Kind;
+use failure::Failure;
+use merge::{MergeEnv, Merged};
+
+/// One kind of place where plugins act, with the types that pass there.
+pub trait Point: Send + Sync + 'static {
+    /// Name of the point.
+    const NAME: &'static str;
+    /// What hooks may do there.
+    const KIND: Kind;
+    /// What hooks are shown and, at gate and mutate points, what they change.
+    type Payload: Clone + Send + Sync + 'static;
+    /// What one hook answers.
+    type Outcome: Send + 'static;
+
+    /// Checks `outcome` and applies it to `payload`. An error leaves the payload as it was and is that hook's failure.
+    fn merge(
+        payload: &mut Self::Payload,
+        outcome: Self::Outcome,
+        env: &MergeEnv<'_>,
+    ) -> Result<Merged, String>;
+}
+
+/// One plugin's function bound to a point. Called by the dispatcher only, never twice at once for the same plugin.
+pub trait Hook<P: Point>: Send + Sync {
+    /// Runs the hook. It may be dropped at any await: deadlines and cancellation are the dispatcher's, and a dropped
+    /// call must leave nothing running.
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        payload: &'a P::Payload,
+    ) -> BoxFuture<'a, Result<P::Outcome, Failure>>;
+}
+
+/// A point that a plugin defines. Its name, kind and schemas are the owner's; its values are JSON.
+#[derive(Debug)]
+pub struct PluginPoint;
+
+impl Point for PluginPoint {
+    const NAME: &'static str = "plugin-defined";
+    const KIND: Kind = Kind::Mutate;
+    type Payload = payload::PluginPayload;
+    type Outcome = serde_json::Value;
+
+    fn merge(
+        payload: &mut Self::Payload,
+        outcome: Self::Outcome,
+        _env: &MergeEnv<'_>,
+    ) -> Result<Merged, String> {
+        (payload.check)(&outcome)?;
+        if !payload.is_chain {
+            payload.collected.push(outcome);
+            return Ok(Merged::changed("contribution"));
+        }
+        if payload.value == outcome {
+            return Ok(Merged::default());
+        }
+        payload.value = outcome;
+        Ok(Merged::changed("value"))
+    }
+}

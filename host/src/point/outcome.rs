@@ -1,0 +1,312 @@
+//! What hooks may answer: the Rust side of `wit/outcomes.wit`, field for field, before it is merged.
+//!
+//! Data only; [`super::merge`] decides what an outcome comes to. A field left `None` or empty changes nothing.
+
+use super::payload::{Assessment, PromptPart};
+use serde::Serialize;
+
+/// How loud a log line or notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// For the author of the plugin.
+    Debug,
+    /// Something an operator may want to read.
+    Info,
+    /// Something looks wrong.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// Something a hook asks the host to do besides its outcome.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Effect {
+    /// Write a line to the log.
+    Log {
+        /// How loud.
+        level: Level,
+        /// One line.
+        text: String,
+    },
+    /// Record a value.
+    Metric {
+        /// Name of the metric.
+        name: String,
+        /// The value.
+        value: f64,
+    },
+    /// Keep a value in the plugin's store.
+    Store {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// Show a notice to the person at the terminal.
+    Notify {
+        /// How loud.
+        level: Level,
+        /// One line.
+        text: String,
+    },
+}
+
+/// A message that a hook adds to the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Injection {
+    /// The text.
+    pub text: String,
+    /// True keeps it in the session; false shows it in the next request only.
+    pub keep: bool,
+}
+
+/// Of a hook that only looks.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on incoming text.
+#[derive(Clone, Debug, Default)]
+pub struct InputOutcome {
+    /// Text to put in place of the input.
+    pub text: Option<String>,
+    /// Messages to add.
+    pub inject: Vec<Injection>,
+    /// Refuse the turn, with the reason.
+    pub block: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on the assessment.
+#[derive(Clone, Debug, Default)]
+pub struct AssessmentOutcome {
+    /// Assessment to put in place; its `input` is ignored.
+    pub assessment: Option<Assessment>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook that contributes to the system prompt.
+#[derive(Clone, Debug, Default)]
+pub struct PromptOutcome {
+    /// Parts to add.
+    pub parts: Vec<PromptPart>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook that edits the parts of the system prompt.
+#[derive(Clone, Debug, Default)]
+pub struct PartsOutcome {
+    /// Parts to add, or to put in place of those with the same key.
+    pub put: Vec<PromptPart>,
+    /// Keys of parts to take out.
+    pub remove: Vec<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook that may change one text and nothing else.
+#[derive(Clone, Debug, Default)]
+pub struct TextOutcome {
+    /// Text to put in place.
+    pub text: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// One edit of the messages of a request.
+#[derive(Clone, Debug)]
+pub enum MessageEdit {
+    /// Leave out the message with this id.
+    Drop(String),
+    /// Put a text in place of a message's text or of a tool result's content.
+    Replace {
+        /// Id of the message.
+        id: String,
+        /// The new text.
+        text: String,
+    },
+    /// Add a message at the end.
+    Append(String),
+}
+
+/// Of a hook on the messages of one request.
+#[derive(Clone, Debug, Default)]
+pub struct ContextOutcome {
+    /// Edits in order.
+    pub edits: Vec<MessageEdit>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on a request to the model.
+#[derive(Clone, Debug, Default)]
+pub struct RequestOutcome {
+    /// Model to use.
+    pub model: Option<String>,
+    /// Sampling temperature, from 0 to 2.
+    pub temperature: Option<f64>,
+    /// Most tokens the model may write.
+    pub max_tokens: Option<u32>,
+    /// Tools to leave active.
+    pub tools: Option<Vec<String>>,
+    /// Messages to add.
+    pub inject: Vec<Injection>,
+    /// Refuse to ask the model, with the reason.
+    pub block: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on a request as it goes over the wire.
+#[derive(Clone, Debug, Default)]
+pub struct WireOutcome {
+    /// Body to send instead, JSON text, an object.
+    pub body: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on the model's answer.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyOutcome {
+    /// Text to put in place of the message's text.
+    pub text: Option<String>,
+    /// Messages to add; a message asks the model for another step.
+    pub inject: Vec<Injection>,
+    /// Refuse the answer, with the reason.
+    pub block: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// What a hook says to a tool call.
+#[derive(Clone, Debug, Default)]
+pub enum CallVerdict {
+    /// Nothing against it.
+    #[default]
+    Pass,
+    /// Run it with these arguments, JSON text.
+    Change(String),
+    /// Ask the user first, for this reason.
+    Ask(String),
+    /// Refuse it, for this reason.
+    Block(String),
+}
+
+/// Of a hook on a tool call.
+#[derive(Clone, Debug, Default)]
+pub struct CallOutcome {
+    /// The verdict.
+    pub verdict: CallVerdict,
+    /// A warning for the model, put beneath the result of the call.
+    pub note: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on a tool result.
+#[derive(Clone, Debug, Default)]
+pub struct ResultOutcome {
+    /// Content to put in place.
+    pub content: Option<String>,
+    /// Mark the result as an error, or not.
+    pub is_error: Option<bool>,
+    /// Messages to add after the results of this step.
+    pub inject: Vec<Injection>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// What to do with text that came in during a turn.
+#[derive(Clone, Debug, Default)]
+pub enum SteeringAction {
+    /// Take it as it is.
+    #[default]
+    Pass,
+    /// Take this text instead.
+    Replace(String),
+    /// Leave it out, for this reason.
+    Drop(String),
+}
+
+/// Of a hook on steering.
+#[derive(Clone, Debug, Default)]
+pub struct SteeringOutcome {
+    /// What to do with the text.
+    pub action: SteeringAction,
+    /// Messages to add.
+    pub inject: Vec<Injection>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook before reflection.
+#[derive(Clone, Debug, Default)]
+pub struct ReflectionOutcome {
+    /// Draft to put in place.
+    pub draft: Option<String>,
+    /// Criteria to add.
+    pub criteria: Vec<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// What reflection is to decide instead.
+#[derive(Clone, Debug, Default)]
+pub enum VerdictChange {
+    /// Leave the verdict as it is.
+    #[default]
+    Keep,
+    /// The turn is done.
+    Done,
+    /// Another step is needed, for this reason.
+    Again(String),
+}
+
+/// Of a hook on the verdict of reflection.
+#[derive(Clone, Debug, Default)]
+pub struct VerdictOutcome {
+    /// The new verdict.
+    pub verdict: VerdictChange,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// Of a hook on the output.
+#[derive(Clone, Debug, Default)]
+pub struct OutputOutcome {
+    /// Text to put in place.
+    pub text: Option<String>,
+    /// Hold the output back, for this reason.
+    pub block: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// What a hook says to compaction or archival.
+#[derive(Clone, Debug, Default)]
+pub enum SliceVerdict {
+    /// Nothing against it.
+    #[default]
+    Pass,
+    /// Do not do it, for this reason.
+    Cancel(String),
+    /// Do it with this summary.
+    Summary(String),
+}
+
+/// Of a hook before compaction or archival.
+#[derive(Clone, Debug, Default)]
+pub struct SliceOutcome {
+    /// The verdict.
+    pub verdict: SliceVerdict,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}

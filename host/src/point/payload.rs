@@ -1,0 +1,310 @@
+//! What hooks are shown at each point: the Rust side of `wit/payloads.wit`, field for field.
+//!
+//! Data only. A payload may carry host-side checks that guests never see (marked so); it must not carry authority.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
+
+/// A session that starts or ends.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionInfo {
+    /// Session id.
+    pub id: String,
+    /// Whether it goes on from an earlier run.
+    pub resumed: bool,
+    /// Number of messages in it.
+    pub messages: u32,
+    /// Name of the provider.
+    pub provider: String,
+    /// Name of the model.
+    pub model: String,
+}
+
+/// Where a text came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A person at the terminal.
+    Terminal,
+    /// A request over HTTP.
+    Http,
+    /// An MCP client.
+    Mcp,
+    /// A loop plugin.
+    LoopPlugin,
+    /// The parent agent of a subagent.
+    Agent,
+}
+
+/// Text that came in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TurnInput {
+    /// The text.
+    pub text: String,
+    /// Where it came from.
+    pub source: Source,
+}
+
+/// How a turn is to be taken on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// Go ahead.
+    Direct,
+    /// Ask the user before doing anything that cannot be undone.
+    AskFirst,
+    /// Hand parts to subagents.
+    Delegate,
+    /// Write a plan before the first change.
+    Plan,
+    /// Run independent parts side by side.
+    Parallelize,
+}
+
+/// What assessment made of the input.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Assessment {
+    /// The input it judged.
+    pub input: String,
+    /// How the turn is to be taken on.
+    pub decision: Decision,
+    /// From 0 to 1.
+    pub confidence: f64,
+    /// Why, in short phrases.
+    pub reasons: Vec<String>,
+}
+
+/// How long a part of the system prompt stays the same; earlier tiers come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// The same for the whole session.
+    Stable,
+    /// Changes with the project.
+    Context,
+    /// May change at every turn.
+    Volatile,
+}
+
+/// One part of the system prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+pub struct PromptPart {
+    /// Its tier.
+    pub tier: Tier,
+    /// Unique within the prompt; parts of a tier are ordered by it.
+    pub key: String,
+    /// Who put it there: `host`, a file, or a plugin's name.
+    pub source: String,
+    /// The text.
+    pub text: String,
+}
+
+/// What `system-prompt` hooks are shown, and the parts collected so far (which they are not shown).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PromptContext {
+    /// Name of the model.
+    pub model: String,
+    /// Names of the tools that are active.
+    pub tools: Vec<String>,
+    /// How the turn is taken on.
+    pub decision: Decision,
+    /// The host's own parts; what hooks contribute is added to them. Guests do not see it.
+    #[serde(skip)]
+    pub parts: Vec<PromptPart>,
+}
+
+/// One provider call about to be made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelRequest {
+    /// Name of the provider.
+    pub provider: String,
+    /// Name of the model.
+    pub model: String,
+    /// Sampling temperature; `None` leaves it to the provider.
+    pub temperature: Option<f64>,
+    /// Most tokens the model may write; `None` leaves it to the provider.
+    pub max_tokens: Option<u32>,
+    /// Names of the tools that are active.
+    pub tools: Vec<String>,
+    /// Messages that will be sent, oldest first.
+    pub messages: Vec<Message>,
+    /// Tokens used so far in this turn.
+    pub usage: Usage,
+}
+
+/// A request as it will go over the wire.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WireRequest {
+    /// Name of the provider.
+    pub provider: String,
+    /// The body, JSON text in the provider's own format.
+    pub body: String,
+}
+
+/// A provider's answer after its stream has ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WireResponse {
+    /// Name of the provider.
+    pub provider: String,
+    /// HTTP status; 0 for a provider that is not reached over HTTP.
+    pub status: u16,
+    /// Milliseconds from sending the request to the end of the stream.
+    pub latency_ms: u64,
+    /// What was used.
+    pub usage: Usage,
+    /// The answer as it came over the wire, cut after [`crate::provider::RAW_LIMIT_BYTES`].
+    pub body: String,
+}
+
+/// Checks arguments against a tool's JSON Schema; the error is a sentence for people and models.
+pub type CheckArguments = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+
+/// A tool call about to be made.
+#[derive(Clone)]
+pub struct ProposedCall {
+    /// The call.
+    pub call: ToolCall,
+    /// What the tool may do.
+    pub effect_class: EffectClass,
+    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    pub plugin: Option<String>,
+    /// Checks changed arguments. Guests do not see it.
+    pub check: Arc<CheckArguments>,
+}
+
+impl fmt::Debug for ProposedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProposedCall")
+            .field("call", &self.call)
+            .field("effect_class", &self.effect_class)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tool call that was made, or refused.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FinishedCall {
+    /// The call with its final arguments.
+    pub call: ToolCall,
+    /// What came of it.
+    pub result: ToolResult,
+    /// Milliseconds that the tool ran; 0 when it was refused.
+    pub duration_ms: u64,
+}
+
+/// A tool that ran in a turn, for reflection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UsedTool {
+    /// Name of the tool.
+    pub name: String,
+    /// Whether the call failed or was refused.
+    pub is_error: bool,
+}
+
+/// A turn about to end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reflection {
+    /// The answer as it stands.
+    pub draft: String,
+    /// The input that the turn answers.
+    pub input: String,
+    /// Tool calls of the turn in order.
+    pub tools: Vec<UsedTool>,
+    /// What a good answer must meet; hooks add to it.
+    pub criteria: Vec<String>,
+}
+
+/// What reflection decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReflectVerdict {
+    /// The answer as it stands.
+    pub draft: String,
+    /// `None` when the turn is done; otherwise why another step is needed.
+    pub continue_because: Option<String>,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// The model was done.
+    Done,
+    /// The step limit was reached.
+    MaxSteps,
+    /// A hook or a policy refused to go on.
+    Blocked,
+    /// The user interrupted.
+    Cancelled,
+    /// The provider or the host failed.
+    Failed,
+}
+
+/// A turn that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+pub struct TurnSummary {
+    /// Why it ended.
+    pub stop: StopReason,
+    /// Steps made.
+    pub steps: u32,
+    /// Tool calls made.
+    pub tool_calls: u32,
+    /// Tokens used.
+    pub usage: Usage,
+    /// Cost in US dollars; 0 when no price is known.
+    pub cost_usd: f64,
+    /// Milliseconds from input to end.
+    pub duration_ms: u64,
+}
+
+/// Part of a conversation that is about to be compacted or archived, or just was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slice {
+    /// Why: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
+    pub reason: String,
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// What takes their place; empty before it was made.
+    pub summary: String,
+}
+
+/// A subagent that starts or has ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubagentInfo {
+    /// Its id.
+    pub id: String,
+    /// What it was asked to do.
+    pub task: String,
+    /// What it answered; empty at the start.
+    pub answer: String,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureReport {
+    /// Where: a point, a tool, `provider` or `session`.
+    pub place: String,
+    /// What happened.
+    pub message: String,
+    /// The plugin that failed, if one did.
+    pub plugin: Option<String>,
+}
+
+/// What the implementers of a plugin-defined point are shown.
+#[derive(Clone)]
+pub struct PluginPayload {
+    /// The value: for gate and mutate the one that the chain rewrites, for collect the array of contributions.
+    pub value: Value,
+    /// The contributions so far, for collect.
+    pub collected: Vec<Value>,
+    /// Whether answers replace the value (gate, mutate) or are collected.
+    pub is_chain: bool,
+    /// Checks an implementer's answer against the owner's schema. Guests do not see it.
+    pub check: Arc<CheckArguments>,
+}

@@ -1,0 +1,45 @@
+//! Which hooks are out for the rest of the turn, and why.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Hooks that trapped or hung in this turn. A dropped guard is remembered here so that it goes on refusing by name.
+#[derive(Debug, Default)]
+pub struct Quarantine {
+    dropped: Mutex<HashMap<(Arc<str>, String), String>>,
+    is_empty: std::sync::atomic::AtomicBool,
+}
+
+impl Quarantine {
+    /// Forgets everything: a new turn gives every hook a new chance.
+    pub fn clear(&self) {
+        self.lock().clear();
+        self.is_empty
+            .store(true, std::sync::atomic::Ordering::Release);
+    }
+
+    /// Drops a hook for the rest of the turn.
+    pub fn drop_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
+        self.lock()
+            .entry((plugin.clone(), point.to_owned()))
+            .or_insert(why);
+        self.is_empty
+            .store(false, std::sync::atomic::Ordering::Release);
+    }
+
+    /// Why a hook is out, if it is.
+    #[must_use]
+    pub fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
+        // The common case takes no lock and makes no key.
+        if self.is_empty.load(std::sync::atomic::Ordering::Acquire) {
+            return None;
+        }
+        self.lock()
+            .get(&(plugin.clone(), point.to_owned()))
+            .cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Arc<str>, String), String>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

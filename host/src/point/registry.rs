@@ -1,0 +1,97 @@
+//! Which hooks are bound to which point, in the order they run.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::failure::OnFailure;
+use super::{Hook, Point};
+
+/// Priority of a hook that names none. Lower runs first.
+pub const DEFAULT_PRIORITY: u16 = 100;
+
+/// Everything about a hook but its code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookSpec {
+    /// Name of the plugin.
+    pub plugin: Arc<str>,
+    /// Name of the point; for a plugin-defined one `owner.NAME`.
+    pub point: String,
+    /// Lower runs first; equal priorities run in order of the plugin's name.
+    pub priority: u16,
+    /// How long one call may take.
+    pub deadline: Duration,
+    /// What its failure does.
+    pub on_failure: OnFailure,
+    /// Whether the turn goes on without waiting for it; observe points only.
+    pub is_async: bool,
+    /// Whether it may change what the conversation holds (the side effect `session`).
+    pub may_change: bool,
+}
+
+/// A hook and what is known of it.
+pub struct Bound<P: Point> {
+    /// What is known of it.
+    pub spec: Arc<HookSpec>,
+    /// Its code.
+    pub hook: Arc<dyn Hook<P>>,
+}
+
+impl<P: Point> Clone for Bound<P> {
+    fn clone(&self) -> Self {
+        Self {
+            spec: self.spec.clone(),
+            hook: self.hook.clone(),
+        }
+    }
+}
+
+/// All hooks of all points. Built once from the loaded plugins, then only read.
+#[derive(Default)]
+pub struct Registry {
+    points: HashMap<String, Box<dyn Any + Send + Sync>>,
+    specs: Vec<Arc<HookSpec>>,
+}
+
+impl Registry {
+    /// Binds a hook to `spec.point`, in its place in the order.
+    pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
+        let spec = Arc::new(spec);
+        self.specs.push(spec.clone());
+        let slot = self
+            .points
+            .entry(spec.point.clone())
+            .or_insert_with(|| Box::new(Vec::<Bound<P>>::new()));
+        // A name always goes with one type: built-in names with their marker, names with a dot with `PluginPoint`.
+        if let Some(bound) = slot.downcast_mut::<Vec<Bound<P>>>() {
+            let at = bound.partition_point(|b| {
+                (b.spec.priority, &b.spec.plugin) <= (spec.priority, &spec.plugin)
+            });
+            bound.insert(at, Bound { spec, hook });
+        }
+    }
+
+    /// The hooks of a point in the order they run.
+    #[must_use]
+    pub fn hooks<P: Point>(&self, point: &str) -> &[Bound<P>] {
+        self.points
+            .get(point)
+            .and_then(|slot| slot.downcast_ref::<Vec<Bound<P>>>())
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Every bound hook, in the order they were added.
+    #[must_use]
+    pub fn specs(&self) -> &[Arc<HookSpec>] {
+        &self.specs
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("specs", &self.specs)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! What a dispatch leaves behind: one record for every hook that was bound, whatever came of it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::outcome::Effect;
+
+/// What a hook did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceOutcome {
+    /// Nothing against it, nothing changed.
+    Pass,
+    /// It changed something.
+    Changed,
+    /// It asked for approval.
+    Asked,
+    /// It refused.
+    Blocked,
+    /// It failed, and the turn goes on without it.
+    Failed,
+    /// It failed, and what it would have judged is refused.
+    FailedBlocking,
+    /// It was dropped earlier in this turn and not called.
+    Dropped,
+    /// It was dropped earlier in this turn and goes on refusing.
+    DroppedBlocking,
+}
+
+/// One hook of one dispatch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceRecord {
+    /// Name of the point.
+    pub point: Cow<'static, str>,
+    /// Name of the plugin.
+    #[serde(serialize_with = "as_str")]
+    pub plugin: Arc<str>,
+    /// What it did.
+    pub outcome: TraceOutcome,
+    /// Names of what it changed or added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<&'static str>,
+    /// Why it asked or refused, in the plugin's words, or how it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Microseconds from before the call to after its outcome was merged.
+    pub micros: f64,
+    /// Number of the turn, 0 outside one.
+    pub turn: u32,
+    /// Number of the step, 0 outside one.
+    pub step: u32,
+}
+
+fn as_str<S: serde::Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name)
+}
+
+/// Where dispatch reports to. Called in the task of the dispatch, so it must be quick and must not call a plugin.
+pub trait Sink: Send + Sync {
+    /// One hook was called, or left out.
+    fn trace(&self, record: TraceRecord);
+    /// A hook asked for something besides its outcome; `plugin` is its name.
+    fn effect(&self, plugin: &Arc<str>, effect: Effect);
+}
+
+/// A sink that forgets everything.
+#[derive(Debug, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {
+    fn trace(&self, _record: TraceRecord) {}
+    fn effect(&self, _plugin: &Arc<str>, _effect: Effect) {}
+}

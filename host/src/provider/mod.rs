@@ -1,0 +1,120 @@
+//! Model APIs: one trait, and one file for each wire format.
+//!
+//! A provider turns a [`Request`] into a wire body, sends a body (which hooks may have changed in between), and streams
+//! the answer. Our own message types inside, the provider's at the edge. It knows nothing of tools' code, plugins or the
+//! loop. Start from [`Provider`].
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::{Message, ToolSpec, Usage};
+
+/// How much of a raw answer is kept for `after-provider-response`, in bytes.
+pub const RAW_LIMIT_BYTES: usize = 256 << 10;
+
+/// A block of the system prompt; a block ends where the provider may put a cache border.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemBlock {
+    /// The text.
+    pub text: String,
+    /// Whether everything up to the end of this block stays the same between requests.
+    pub is_cached: bool,
+}
+
+/// One request to a model, in our own types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Name of the model.
+    pub model: String,
+    /// The system prompt in blocks, most stable first.
+    pub system: Vec<SystemBlock>,
+    /// The conversation, oldest first.
+    pub messages: Vec<Message>,
+    /// Active tools.
+    pub tools: Vec<ToolSpec>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Most tokens the model may write; a provider that needs a number has its own default.
+    pub max_tokens: Option<u32>,
+}
+
+/// What happens while an answer streams in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamEvent {
+    /// More text.
+    Text(String),
+    /// More reasoning.
+    Thinking(String),
+    /// The model began to write a tool call.
+    ToolCall {
+        /// Name of the tool.
+        name: String,
+    },
+    /// The request is about to be sent again.
+    Retry {
+        /// Number of the coming attempt, from 2.
+        attempt: u32,
+        /// Milliseconds until then.
+        delay_ms: u64,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Why the model stopped writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// It was done.
+    Done,
+    /// It wants tools to run.
+    ToolCalls,
+    /// It reached the token limit; the message is cut.
+    MaxTokens,
+    /// The provider held the answer back.
+    Refused,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// The assistant message.
+    pub message: Message,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What was used.
+    pub usage: Usage,
+    /// HTTP status; 0 when it did not come over HTTP.
+    pub status: u16,
+    /// Milliseconds from sending the last attempt to the end of the stream.
+    pub latency_ms: u64,
+    /// The answer as it came over the wire, cut after [`RAW_LIMIT_BYTES`].
+    pub raw: String,
+}
+
+/// A client of one model API. Cheap to share; several requests may be on their way at once.
+pub trait Provider: Send + Sync {
+    /// Name of the provider, as in `--provider`.
+    fn name(&self) -> &str;
+
+    /// The body to send for `request`, in the wire format.
+    fn body(&self, request: &Request) -> Value;
+
+    /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can be
+    /// retried as long as nothing was streamed yet. A set `cancel` ends it with [`Error::Cancelled`].
+    fn send<'a>(
+        &'a self,
+        body: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>>;
+}
+
+/// Why a model gave no answer. The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Cancelled by the caller.
+    #[error("cancelled")]
+    Cancelled,
+}

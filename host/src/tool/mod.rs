@@ -1,0 +1,64 @@
+//! Tools that the model may call: the trait, the registry, the argument check, policy, approval, and the built-in tools.
+//!
+//! Start from [`Tool`]. This module decides whether a call may run and runs it; when a call is made, and what the model is
+//! told of it, is the agent's.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::ToolSpec;
+use crate::point::caller::Caller;
+
+/// What a tool answered, before it becomes a tool result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// An answer.
+    #[must_use]
+    pub fn ok(content: impl Into<String>) -> Self {
+        Self {
+            content: content.into(),
+            is_error: false,
+        }
+    }
+
+    /// A failure that the model should see.
+    #[must_use]
+    pub fn error(content: impl Into<String>) -> Self {
+        Self {
+            content: content.into(),
+            is_error: true,
+        }
+    }
+}
+
+/// What a running call may use besides its arguments.
+#[derive(Clone, Debug)]
+pub struct ToolCtx {
+    /// Who is calling.
+    pub caller: Caller,
+    /// Set when the call is to stop; a tool that may take long must watch it. The future may also just be dropped.
+    pub cancel: CancellationToken,
+}
+
+/// Something the model may call.
+pub trait Tool: Send + Sync {
+    /// Its name, description, schema and effect class. Must not change while the tool is registered.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model
+    /// should know of a failure is an output with `is_error`; there is no other kind of error.
+    fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput>;
+}
+
+/// A tool that is shared between the registry and running calls.
+pub type SharedTool = Arc<dyn Tool>;
