@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod message;
+pub mod plugin;
 pub mod point;
 pub mod provider;
 pub mod tool;

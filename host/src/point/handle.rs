@@ -71,3 +71,52 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
 }
+
+/// A session with nothing in it, for looking at a plugin outside of any.
+#[derive(Debug)]
+pub struct NoHandle;
+
+fn no_session<T>() -> Result<T, HandleError> {
+    Err(HandleError::Failed("there is no session here".to_owned()))
+}
+
+impl AgentHandle for NoHandle {
+    fn log(&self, _plugin: &str, _level: Level, _text: &str) {}
+
+    fn effect(&self, _plugin: &str, _effect: Effect) {}
+
+    fn state_get(&self, _plugin: &str, _key: &str) -> Option<String> {
+        None
+    }
+
+    fn state_set(
+        &self,
+        _plugin: &str,
+        _key: &str,
+        _value: Option<&str>,
+    ) -> Result<(), HandleError> {
+        no_session()
+    }
+
+    fn state_keys(&self, _plugin: &str, _prefix: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn messages(&self, _last: usize) -> Vec<Message> {
+        Vec::new()
+    }
+
+    fn append(&self, _plugin: &str, _name: &str, _value: Value) -> Result<(), HandleError> {
+        no_session()
+    }
+
+    fn call_point<'a>(
+        &'a self,
+        _plugin: &'a str,
+        _name: &'a str,
+        _payload: Value,
+        _caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        Box::pin(async { no_session() })
+    }
+}

@@ -8,6 +8,7 @@
 
 pub mod caller;
 pub mod catalog;
+pub mod defined;
 pub mod dispatch;
 pub mod failure;
 pub mod handle;

@@ -259,6 +259,8 @@ pub struct TurnSummary {
     pub cost_usd: f64,
     /// Milliseconds from input to end.
     pub duration_ms: u64,
+    /// What was shown to the user; empty when the turn was cut off before.
+    pub output: String,
 }
 
 /// Part of a conversation that is about to be compacted or archived, or just was.

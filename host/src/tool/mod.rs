@@ -3,6 +3,8 @@
 //! Start from [`Tool`]. This module decides whether a call may run and runs it; when a call is made, and what the model is
 //! told of it, is the agent's.
 
+pub mod schema;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;

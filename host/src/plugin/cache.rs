@@ -1,0 +1,205 @@
+//! Native code of compiled components, kept in a private folder.
+//!
+//! Entries are machine code, so whoever can write one can run anything. The folder is readable by its owner only, and an
+//! entry counts only if it carries a keyed hash under a key that is kept in another folder. Entries are named by the
+//! component's digest and the engine's settings, so nothing stale is ever found.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::Error;
+
+/// Largest component that is loaded. CPython with its library has about 20 MiB.
+pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+
+/// How long compiling may take. A Python component takes about 10 s on a busy machine.
+pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
+
+/// Length of the keyed hash in front of an entry.
+const MAC_BYTES: usize = 32;
+
+/// Where compiled components are kept.
+#[derive(Clone, Debug)]
+pub struct CompileCache {
+    folder: PathBuf,
+    key: [u8; 32],
+}
+
+/// Bytes of a component and their name.
+#[derive(Clone, Debug)]
+pub struct ComponentBytes {
+    /// Where they were read.
+    pub path: PathBuf,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// `sha256:` and 64 hex digits.
+    pub digest: String,
+}
+
+impl ComponentBytes {
+    /// Reads a component, at most [`MAX_COMPONENT_BYTES`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let size = fs::metadata(path).map_err(Error::io("read", path))?.len();
+        if size > MAX_COMPONENT_BYTES {
+            return Err(Error::TooLarge {
+                path: path.to_owned(),
+                bytes: size,
+                limit: MAX_COMPONENT_BYTES,
+            });
+        }
+        let bytes = fs::read(path).map_err(Error::io("read", path))?;
+        let digest = format!(
+            "sha256:{}",
+            hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes))
+        );
+        Ok(Self {
+            path: path.to_owned(),
+            bytes,
+            digest,
+        })
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl CompileCache {
+    /// Opens the cache in `folder`, with its key in `key_file`; makes both when they are not there.
+    pub fn open(folder: &Path, key_file: &Path) -> Result<Self, Error> {
+        private_folder(folder)?;
+        if let Some(parent) = key_file.parent() {
+            private_folder(parent)?;
+        }
+        let key = match fs::read(key_file) {
+            Ok(bytes) if bytes.len() == 32 => bytes,
+            _ => {
+                let fresh: [u8; 32] = *blake3::hash(
+                    &[
+                        uuid::Uuid::new_v4().into_bytes(),
+                        uuid::Uuid::new_v4().into_bytes(),
+                    ]
+                    .concat(),
+                )
+                .as_bytes();
+                write_private(key_file, &fresh)?;
+                fresh.to_vec()
+            }
+        };
+        let key = <[u8; 32]>::try_from(key).unwrap_or([0; 32]);
+        Ok(Self {
+            folder: folder.to_owned(),
+            key,
+        })
+    }
+
+    /// The component's native code: from the cache, or compiled and kept. Whether it was found is the second value.
+    pub async fn load(
+        &self,
+        engine: &Engine,
+        component: &ComponentBytes,
+    ) -> Result<(Component, bool), Error> {
+        let entry = self.entry(engine, &component.digest);
+        if let Some(found) = self.read(engine, &entry) {
+            return Ok((found, true));
+        }
+        let compiled = compile(engine, component).await?;
+        let refuse = |e: wasmtime::Error| Error::Compile {
+            path: component.path.clone(),
+            message: format!("{e:#}"),
+        };
+        let code = compiled.serialize().map_err(refuse)?;
+        let mut bytes = blake3::keyed_hash(&self.key, &code).as_bytes().to_vec();
+        bytes.extend_from_slice(&code);
+        // A cache that cannot be written costs time, nothing else.
+        if let Err(error) = write_private(&entry, &bytes) {
+            tracing::warn!(%error, "compiled component was not kept");
+        }
+        Ok((compiled, false))
+    }
+
+    fn entry(&self, engine: &Engine, digest: &str) -> PathBuf {
+        let mut settings = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut settings);
+        let name = blake3::hash(format!("{digest} {:016x}", settings.finish()).as_bytes());
+        self.folder.join(format!("{}.cwasm", name.to_hex()))
+    }
+
+    /// An entry that is there, whole, and ours; anything else is as if it were not there.
+    fn read(&self, engine: &Engine, entry: &Path) -> Option<Component> {
+        let bytes = fs::read(entry).ok()?;
+        let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
+        let mac = blake3::Hash::from_slice(mac).ok()?;
+        // `blake3::Hash` compares in constant time.
+        if blake3::keyed_hash(&self.key, code) != mac {
+            tracing::warn!(entry = %entry.display(), "compiled component does not carry this host's mark; it is compiled again");
+            return None;
+        }
+        deserialize(engine, code)
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the bytes are exactly those that this host wrote: they carry a keyed hash made by it"
+)]
+fn deserialize(engine: &Engine, code: &[u8]) -> Option<Component> {
+    // SAFETY: `code` was checked against a keyed hash just before, from the same buffer, so it is what `serialize` gave
+    // this host for an engine of the same settings.
+    unsafe { Component::deserialize(engine, code) }.ok()
+}
+
+/// Compiles on a thread of its own: the runtime stays free, and a compilation without end does not hold up the exit.
+async fn compile(engine: &Engine, component: &ComponentBytes) -> Result<Component, Error> {
+    let (engine, bytes) = (engine.clone(), component.bytes.clone());
+    let (done, result) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new()
+        .name("plugin-compile".to_owned())
+        .spawn(move || {
+            // Nobody waits any more after the time limit; the result is dropped then.
+            let _ = done.send(Component::from_binary(&engine, &bytes));
+        })
+        .map_err(|e| Error::Start {
+            message: format!("cannot start a thread to compile it: {e}"),
+        })?;
+    let refuse = |message| Error::Compile {
+        path: component.path.clone(),
+        message,
+    };
+    match tokio::time::timeout(MAX_COMPILE_TIME, result).await {
+        Err(_) => Err(Error::CompileTime {
+            path: component.path.clone(),
+            seconds: MAX_COMPILE_TIME.as_secs(),
+        }),
+        Ok(Err(_)) => Err(refuse("the compiler failed inside".to_owned())),
+        Ok(Ok(compiled)) => compiled.map_err(|e| refuse(format!("{e:#}"))),
+    }
+}
+
+/// Makes a folder that only its owner may enter, and tightens one that is there.
+fn private_folder(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+            .map_err(Error::io("make private", folder))?;
+    }
+    Ok(())
+}
+
+/// Writes a whole file or nothing; only its owner may read it.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
+    file.write_all(bytes).map_err(Error::io("write", path))?;
+    file.persist(path)
+        .map(drop)
+        .map_err(|e| Error::io("write", path)(e.error))
+}

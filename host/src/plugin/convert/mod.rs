@@ -1,0 +1,27 @@
+//! Between our types and those generated from `wit/`: payloads and context on the way in, outcomes on the way out.
+//!
+//! Field for field, no decisions. What an outcome may change is decided in [`crate::point::merge`].
+
+mod outcome;
+mod payload;
+
+pub(super) use outcome::level;
+pub(super) use payload::{ToWit, context, effect_class_from, message};
+
+use super::bindings::rind::plugin::types as wt;
+use super::host::clean;
+
+/// Longest text of an error or a reason that a guest may give, in bytes.
+pub(super) const MAX_REASON_BYTES: usize = 2048;
+
+/// What a guest says of its own failure, with the kind in words.
+pub(super) fn guest_error(error: wt::Error) -> String {
+    let (kind, text) = match error {
+        wt::Error::InvalidInput(text) => ("invalid input", text),
+        wt::Error::NotFound(text) => ("not found", text),
+        wt::Error::Denied(text) => ("denied", text),
+        wt::Error::Limit(text) => ("limit", text),
+        wt::Error::Failed(text) => return clean(&text, MAX_REASON_BYTES),
+    };
+    format!("{kind}: {}", clean(&text, MAX_REASON_BYTES))
+}

@@ -1,0 +1,100 @@
+//! What plugins need of each other: dependencies and their order, and implementations of points that others define.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Error;
+use super::discover::Found;
+use super::load::{LeftOut, Loaded, PluginSet, Why};
+
+/// Orders plugins after what they depend on and takes out those whose needs are not met. Taking one out may leave another
+/// without what it needs, so it goes on until nothing changes.
+pub(super) fn settle(set: &mut PluginSet) {
+    set.plugins
+        .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
+    while let Some((at, error)) = first_unmet(&set.plugins) {
+        leave_out(set, at, error);
+    }
+    let mut ordered: Vec<Arc<Loaded>> = Vec::with_capacity(set.plugins.len());
+    loop {
+        let is_ready = |plugin: &Arc<Loaded>| {
+            let names: Vec<&str> = ordered
+                .iter()
+                .map(|other| other.manifest.name.as_str())
+                .collect();
+            plugin
+                .manifest
+                .dependencies
+                .keys()
+                .all(|name| names.contains(&name.as_str()))
+        };
+        match set.plugins.iter().position(is_ready) {
+            Some(at) => ordered.push(set.plugins.remove(at)),
+            None => break,
+        }
+    }
+    // What is left waits for itself.
+    let cycle: Vec<String> = set
+        .plugins
+        .iter()
+        .map(|plugin| format!("`{}`", plugin.manifest.name))
+        .collect();
+    while !set.plugins.is_empty() {
+        let message = format!("its dependencies go in a circle: {}", cycle.join(", "));
+        leave_out(set, 0, Error::Dependency { message });
+    }
+    set.plugins = ordered;
+}
+
+fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
+    let plugin = set.plugins.remove(at);
+    let found = Found {
+        trust: plugin.trust,
+        folder: plugin.folder.clone(),
+    };
+    set.left_out.push(LeftOut {
+        name: plugin.manifest.name.clone(),
+        found,
+        why: Why::Failed(error),
+    });
+}
+
+/// The first plugin with a need that is not met.
+fn first_unmet(plugins: &[Arc<Loaded>]) -> Option<(usize, Error)> {
+    let by_name: BTreeMap<&str, &Loaded> = plugins
+        .iter()
+        .map(|plugin| (plugin.manifest.name.as_str(), &**plugin))
+        .collect();
+    plugins.iter().enumerate().find_map(|(at, plugin)| {
+        let dependency =
+            plugin
+                .manifest
+                .dependencies
+                .iter()
+                .find_map(|(name, range)| match by_name.get(name.as_str()) {
+                    None => Some(format!(
+                        "it depends on plugin `{name}` {range}, which is not loaded"
+                    )),
+                    Some(other) if !range.matches(&other.manifest.version) => Some(format!(
+                        "it depends on plugin `{name}` {range}, and version {} is loaded",
+                        other.manifest.version
+                    )),
+                    Some(_) => None,
+                });
+        if let Some(message) = dependency {
+            return Some((at, Error::Dependency { message }));
+        }
+        let point = plugin.manifest.implements.keys().find_map(|full_name| {
+            let (owner, name) = full_name.split_once('.')?;
+            let why = match by_name.get(owner) {
+                None => format!("plugin `{owner}` is not loaded"),
+                Some(other) if !other.manifest.points.contains_key(name) => {
+                    format!("plugin `{owner}` declares no point `{name}`")
+                }
+                Some(_) => return None,
+            };
+            Some((full_name.clone(), why))
+        });
+        point.map(|(point, why)| (at, Error::UnknownPoint { point, why }))
+    })
+}

@@ -1,0 +1,67 @@
+//! The one engine: its settings, and the thread that drives its clock.
+//!
+//! Settings follow wasmtime's own security documentation: the smallest set of WebAssembly features that Rust, JavaScript
+//! and Python guests need, everything else off.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, WasmBacktraceDetails};
+
+use super::Error;
+
+/// How often guests that compute give way, and so how late a deadline can be noticed.
+pub const TICK: Duration = Duration::from_millis(10);
+
+/// Stack of a guest. The host keeps the rest of [`ASYNC_STACK_BYTES`] for its own functions.
+const WASM_STACK_BYTES: usize = 512 << 10;
+
+/// Stack of a fiber that runs a guest; overflowing what the guest leaves would end the process.
+const ASYNC_STACK_BYTES: usize = 2 << 20;
+
+/// Address space set aside for each memory; the default of 4 GiB would exhaust it with a few hundred plugins.
+const MEMORY_RESERVATION_BYTES: u64 = 64 << 20;
+
+/// Makes the engine and starts its clock. One per process is enough.
+pub fn engine() -> Result<Engine, Error> {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .wasm_tail_call(false)
+        .wasm_relaxed_simd(false)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .async_stack_size(ASYNC_STACK_BYTES)
+        // Otherwise an environment variable of the operator's decides how much of a guest's names ends up in messages.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(16))
+        .memory_reservation(MEMORY_RESERVATION_BYTES)
+        .memory_guard_size(64 << 10)
+        .memory_may_move(true);
+    let engine = Engine::new(&config).map_err(|e| Error::Start {
+        message: format!("the WebAssembly engine: {e:#}"),
+    })?;
+    start_clock(&engine)?;
+    Ok(engine)
+}
+
+/// A thread, not a task: it still ticks when every worker of the runtime is busy. It ends with the engine.
+fn start_clock(engine: &Engine) -> Result<(), Error> {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    std::thread::Builder::new()
+        .name("plugin-clock".to_owned())
+        .spawn(tick)
+        .map(drop)
+        .map_err(|e| Error::Start {
+            message: format!("cannot start the plugin clock: {e}"),
+        })
+}

@@ -1,0 +1,86 @@
+//! A plugin's exported functions as hooks of the dispatcher.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::convert::{self, ToWit};
+use super::instance::Slot;
+use super::load::Loaded;
+use crate::point::caller::Caller;
+use crate::point::catalog::{self, for_each_point};
+use crate::point::failure::Failure;
+use crate::point::registry::{HookSpec, Registry};
+use crate::point::{Hook, PluginPoint, outcome as o, payload as p};
+
+/// All of a plugin's hooks: one slot behind as many points as the component exports.
+pub(super) struct WasmHooks {
+    pub(super) slot: Arc<Slot>,
+}
+
+/// An interface that was there when the plugin was loaded is there in every instance; this is for the type checker.
+fn gone(interface: &str) -> Failure {
+    Failure::Unavailable(format!("the instance does not export `{interface}`"))
+}
+
+macro_rules! hooks {
+    ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
+        $(impl Hook<catalog::$marker> for WasmHooks {
+            fn call<'a>(&'a self, caller: &'a Caller, payload: &'a $payload) -> BoxFuture<'a, Result<$outcome, Failure>> {
+                Box::pin(async move {
+                    let mut busy = self.slot.acquire(caller).await?;
+                    let (context, payload) = (convert::context(&caller.context), payload.to_wit());
+                    let instance = &mut busy.instance;
+                    let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
+                    let result = guest.call_run(&mut instance.store, &context, &payload).await;
+                    busy.settle(result)?.map(Into::into).map_err(|error| Failure::Error(convert::guest_error(error)))
+                })
+            }
+        })*
+
+        /// Binds every hook that the component exports.
+        pub(super) fn bind(registry: &mut Registry, hooks: &Arc<WasmHooks>, plugin: &Loaded, spec: &dyn Fn(&catalog::PointRow) -> HookSpec) {
+            $(if plugin.template.as_ref().is_some_and(|template| template.indices.$module.is_some())
+                && let Some(row) = catalog::find($name)
+            {
+                registry.add::<catalog::$marker>(spec(row), hooks.clone());
+            })*
+        }
+    };
+}
+for_each_point!(hooks);
+
+/// A plugin's implementation of one point that another plugin defines.
+pub(super) struct WasmImplement {
+    pub(super) slot: Arc<Slot>,
+    /// `owner.NAME`.
+    pub(super) point: String,
+}
+
+impl Hook<PluginPoint> for WasmImplement {
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        payload: &'a p::PluginPayload,
+    ) -> BoxFuture<'a, Result<Value, Failure>> {
+        Box::pin(async move {
+            let mut busy = self.slot.acquire(caller).await?;
+            let (context, payload) = (convert::context(&caller.context), payload.value.to_string());
+            let instance = &mut busy.instance;
+            let guest = instance
+                .guests
+                .implement
+                .as_ref()
+                .ok_or_else(|| gone("implement"))?;
+            let result = guest
+                .call_run(&mut instance.store, &context, &self.point, &payload)
+                .await;
+            let answer = busy
+                .settle(result)?
+                .map_err(|error| Failure::Error(convert::guest_error(error)))?;
+            serde_json::from_str(&answer)
+                .map_err(|e| Failure::Malformed(format!("the answer is not JSON: {e}")))
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! What stands behind one instance: its empty WASI context, its limits, and the way back into the session.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
+use super::store::PluginStore;
+use crate::point::caller::Caller;
+use crate::point::handle::AgentHandle;
+
+/// What every instance of a plugin in a session shares.
+pub(super) struct Backing {
+    /// Name of the plugin.
+    pub(super) plugin: Arc<str>,
+    /// Its settings, a JSON object.
+    pub(super) config: Arc<Value>,
+    /// Its values across sessions.
+    pub(super) store: PluginStore,
+    /// The session.
+    pub(super) handle: Arc<dyn AgentHandle>,
+    /// Lines of log left for the rest of the session.
+    pub(super) log_lines_left: std::sync::atomic::AtomicU32,
+}
+
+/// The data of one wasmtime store.
+pub(super) struct HostState {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    pub(super) limiter: Limiter,
+    pub(super) backing: Arc<Backing>,
+    /// Who makes the call that runs now.
+    pub(super) caller: Caller,
+    stderr: MemoryOutputPipe,
+}
+
+impl HostState {
+    /// State of a fresh instance. The WASI context has no environment, no arguments, no folders, no network, and standard
+    /// streams that lead nowhere; what a panic prints is kept for messages.
+    pub(super) fn new(backing: Arc<Backing>, memory_limit: u64) -> Self {
+        let stderr = MemoryOutputPipe::new(STDERR_BYTES);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_RESOURCES);
+        let wasi = WasiCtxBuilder::new()
+            .max_random_size(MAX_RANDOM_BYTES)
+            .stderr(stderr.clone())
+            .build();
+        Self {
+            wasi,
+            table,
+            limiter: Limiter::new(memory_limit),
+            backing,
+            caller: Caller::default(),
+            stderr,
+        }
+    }
+
+    /// What the guest wrote to standard error, on one line.
+    pub(super) fn stderr(&self) -> String {
+        clean(
+            &String::from_utf8_lossy(&self.stderr.contents()),
+            STDERR_BYTES,
+        )
+    }
+}
+
+impl WasiView for HostState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// Text of a guest as it may stand in a log or on a terminal: one line, no control characters, at most `limit` bytes.
+pub(super) fn clean(text: &str, limit: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(limit));
+    for c in text.trim().chars() {
+        let c = if c == '\n' { ' ' } else { c };
+        if out.len() + c.len_utf8() > limit {
+            out.push('…');
+            break;
+        }
+        // Direction and zero-width characters could make a line read differently from what it is.
+        let is_hidden = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        if c.is_control() || is_hidden {
+            out.extend(c.escape_unicode())
+        } else {
+            out.push(c)
+        }
+    }
+    out
+}

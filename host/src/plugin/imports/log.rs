@@ -1,0 +1,40 @@
+//! `rind:plugin/log`: lines that are capped, escaped and counted.
+
+use std::sync::atomic::Ordering;
+
+use super::super::bindings::rind::plugin::{log, types};
+use super::super::convert;
+use super::super::host::{HostState, clean};
+use crate::point::outcome::Level;
+
+/// Longest line, in bytes.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// Lines of one plugin in one session; after that it is cut off with a notice.
+pub(in super::super) const MAX_LINES: u32 = 1000;
+
+impl log::Host for HostState {
+    async fn write(&mut self, level: types::Level, text: String) -> wasmtime::Result<()> {
+        let backing = &self.backing;
+        let left =
+            backing
+                .log_lines_left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                    left.checked_sub(1)
+                });
+        match left {
+            Ok(1) => backing.handle.log(
+                &backing.plugin,
+                Level::Warn,
+                &format!("more than {MAX_LINES} lines of log in one session; the rest is left out"),
+            ),
+            Ok(_) => backing.handle.log(
+                &backing.plugin,
+                convert::level(level),
+                &clean(&text, MAX_LINE_BYTES),
+            ),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+}

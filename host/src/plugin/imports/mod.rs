@@ -1,0 +1,61 @@
+//! Host interfaces, one file each, and the linker that offers what was granted.
+//!
+//! An interface that is not granted is not in the linker: an absent import is the strongest denial.
+
+mod config;
+mod log;
+mod points;
+mod session;
+mod state;
+mod store;
+
+pub(super) use log::MAX_LINES as MAX_LOG_LINES;
+use wasmtime::Engine;
+use wasmtime::component::{HasSelf, Linker};
+
+use super::Error;
+use super::bindings::rind::plugin as wit;
+use super::host::HostState;
+use super::manifest::{Manifest, SideEffect};
+use crate::point::handle::HandleError;
+
+/// A linker with what `manifest` was granted and nothing else.
+pub(super) fn linker(engine: &Engine, manifest: &Manifest) -> Result<Linker<HostState>, Error> {
+    let mut linker = Linker::new(engine);
+    link(&mut linker, manifest.has(SideEffect::Session)).map_err(|e| Error::Start {
+        message: format!("{e:#}"),
+    })?;
+    Ok(linker)
+}
+
+fn link(linker: &mut Linker<HostState>, has_session: bool) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wit::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::payloads::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::outcomes::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::log::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::state::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::store::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::config::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::points::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    if has_session {
+        wit::session::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    }
+    Ok(())
+}
+
+impl wit::types::Host for HostState {}
+impl wit::payloads::Host for HostState {}
+impl wit::outcomes::Host for HostState {}
+
+impl From<HandleError> for wit::types::Error {
+    fn from(error: HandleError) -> Self {
+        match error {
+            HandleError::InvalidInput(text) => Self::InvalidInput(text),
+            HandleError::NotFound(text) => Self::NotFound(text),
+            HandleError::Denied(text) => Self::Denied(text),
+            HandleError::Limit(text) => Self::Limit(text),
+            HandleError::Failed(text) => Self::Failed(text),
+        }
+    }
+}

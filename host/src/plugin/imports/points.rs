@@ -1,0 +1,34 @@
+//! `rind:plugin/points`: calling the implementers of a plugin's own points.
+
+use super::super::bindings::rind::plugin::{points, types};
+use super::super::host::HostState;
+use crate::point::handle::HandleError;
+
+impl points::Host for HostState {
+    async fn call(
+        &mut self,
+        name: String,
+        payload: String,
+    ) -> wasmtime::Result<Result<points::Answer, types::Error>> {
+        let payload = match serde_json::from_str(&payload) {
+            Ok(payload) => payload,
+            Err(e) => {
+                return Ok(Err(HandleError::InvalidInput(format!(
+                    "the payload is not JSON: {e}"
+                ))
+                .into()));
+            }
+        };
+        let backing = self.backing.clone();
+        let caller = self.caller.caused_by(&backing.plugin);
+        let answer = backing
+            .handle
+            .call_point(&backing.plugin, &name, payload, caller)
+            .await;
+        let answer = answer.map(|answer| points::Answer {
+            value: answer.value.to_string(),
+            blocked: answer.blocked,
+        });
+        Ok(answer.map_err(Into::into))
+    }
+}

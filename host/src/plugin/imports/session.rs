@@ -1,0 +1,37 @@
+//! `rind:plugin/session`: the conversation so far. Linked only where `session` is declared.
+
+use super::super::bindings::rind::plugin::{session, types};
+use super::super::convert;
+use super::super::host::HostState;
+use crate::point::handle::HandleError;
+
+/// Most messages in one answer.
+const MAX_MESSAGES: u32 = 1000;
+
+impl session::Host for HostState {
+    async fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {
+        let last = last.min(MAX_MESSAGES) as usize;
+        Ok(self
+            .backing
+            .handle
+            .messages(last)
+            .iter()
+            .map(convert::message)
+            .collect())
+    }
+
+    async fn append(
+        &mut self,
+        name: String,
+        value: String,
+    ) -> wasmtime::Result<Result<(), types::Error>> {
+        let parsed = serde_json::from_str(&value)
+            .map_err(|e| HandleError::InvalidInput(format!("the value is not JSON: {e}")));
+        let kept = parsed.and_then(|value| {
+            self.backing
+                .handle
+                .append(&self.backing.plugin, &name, value)
+        });
+        Ok(kept.map_err(Into::into))
+    }
+}

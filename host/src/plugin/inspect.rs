@@ -1,0 +1,163 @@
+//! What can be said of a plugin from its bytes: the report behind `rind plugin inspect`.
+
+use serde::Serialize;
+
+use super::discover::Trust;
+use super::load::Loaded;
+use super::manifest::SideEffect;
+use crate::message::EffectClass;
+use crate::point::catalog;
+use crate::point::dispatch::Kind;
+use crate::point::failure::OnFailure;
+
+/// A hook and its options as they hold.
+#[derive(Clone, Debug, Serialize)]
+pub struct HookReport {
+    /// Name of the point.
+    pub point: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// Lower runs first.
+    pub priority: u16,
+    /// Milliseconds that one call may take.
+    pub deadline_ms: u64,
+    /// What its failure does.
+    pub on_failure: OnFailure,
+    /// Whether the turn goes on without it.
+    pub is_async: bool,
+}
+
+/// A tool.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToolReport {
+    /// Its name.
+    pub name: String,
+    /// First line of its description.
+    pub description: String,
+    /// What it may do.
+    pub effect_class: EffectClass,
+}
+
+/// An import and what it is covered by.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImportReport {
+    /// Name of the interface.
+    pub interface: String,
+    /// What it gives.
+    pub gives: &'static str,
+}
+
+/// Everything about a plugin.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it does, in its own words.
+    pub description: String,
+    /// Where it came from.
+    pub trust: Trust,
+    /// Its folder.
+    pub folder: String,
+    /// Digest of the component; empty without one.
+    pub digest: String,
+    /// What it declares to do.
+    pub side_effects: Vec<SideEffect>,
+    /// Its hooks in the order of the catalog.
+    pub hooks: Vec<HookReport>,
+    /// Its tools.
+    pub tools: Vec<ToolReport>,
+    /// What it imports.
+    pub imports: Vec<ImportReport>,
+    /// What else it exports: `implement`, `loop`, `commands`.
+    pub other_exports: Vec<String>,
+    /// Points of others that it implements.
+    pub implements: Vec<String>,
+    /// Points that it defines.
+    pub points: Vec<String>,
+    /// Bytes of linear memory that an instance may take.
+    pub memory_limit: u64,
+    /// Milliseconds that loading took.
+    pub load_ms: f64,
+    /// Whether the native code came from the cache.
+    pub was_cached: bool,
+}
+
+/// Looks at a loaded plugin.
+#[must_use]
+pub fn inspect(plugin: &Loaded) -> Report {
+    let is_exported =
+        |row: &&catalog::PointRow| plugin.exports.iter().any(|export| export == row.name);
+    let hooks = catalog::CATALOG.iter().filter(is_exported).map(|row| {
+        let spec = plugin.spec(row.name, row.kind, &plugin.manifest.hook(row.name));
+        HookReport {
+            point: row.name.to_owned(),
+            kind: row.kind,
+            priority: spec.priority,
+            deadline_ms: u64::try_from(spec.deadline.as_millis()).unwrap_or(u64::MAX),
+            on_failure: spec.on_failure,
+            is_async: spec.is_async,
+        }
+    });
+    let tools = plugin.tools.iter().map(|tool| ToolReport {
+        name: tool.name.clone(),
+        description: tool
+            .description
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        effect_class: tool.effect_class,
+    });
+    let imports = plugin.imports.iter().map(|import| ImportReport {
+        interface: import.clone(),
+        gives: gives(import),
+    });
+    let others = ["implement", "loop", "commands"]
+        .into_iter()
+        .filter(|name| plugin.exports.iter().any(|export| export == name));
+    Report {
+        name: plugin.manifest.name.clone(),
+        version: plugin.manifest.version.to_string(),
+        description: plugin.manifest.description.clone(),
+        trust: plugin.trust,
+        folder: plugin.folder.display().to_string(),
+        digest: plugin.digest.clone(),
+        side_effects: plugin.manifest.side_effects.clone(),
+        hooks: hooks.collect(),
+        tools: tools.collect(),
+        imports: imports.collect(),
+        other_exports: others.map(str::to_owned).collect(),
+        implements: plugin.manifest.implements.keys().cloned().collect(),
+        points: plugin.manifest.points.keys().cloned().collect(),
+        memory_limit: plugin.memory_limit,
+        load_ms: plugin.load_time.as_secs_f64() * 1000.0,
+        was_cached: plugin.was_cached,
+    }
+}
+
+/// What an import gives, in a few words.
+fn gives(import: &str) -> &'static str {
+    let name = import.split('@').next().unwrap_or(import);
+    match name {
+        "rind:plugin/types" | "rind:plugin/payloads" | "rind:plugin/outcomes" => {
+            "data types, no access"
+        }
+        "rind:plugin/log" => "its own lines in the log",
+        "rind:plugin/state" => "its own values in the session",
+        "rind:plugin/store" => "its own values across sessions",
+        "rind:plugin/config" => "its own settings",
+        "rind:plugin/points" => "calling its own points",
+        "rind:plugin/session" => "reading the conversation",
+        "wasi:filesystem/types" | "wasi:filesystem/preopens" => "no folder at all",
+        "wasi:cli/environment" => "an empty environment",
+        "wasi:cli/stdin" | "wasi:cli/stdout" => "a stream that leads nowhere",
+        "wasi:cli/stderr" => "a buffer that only shows in its error messages",
+        _ if name.starts_with("wasi:clocks/") => "reading the clock",
+        _ if name.starts_with("wasi:random/") => "random numbers",
+        _ if name.starts_with("wasi:io/") => "streams of the above",
+        _ if name.starts_with("wasi:cli/") => "no access",
+        _ => "nothing",
+    }
+}

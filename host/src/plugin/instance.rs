@@ -1,0 +1,127 @@
+//! One warm instance for each plugin and session.
+//!
+//! A caller takes the instance out of its slot, calls it in its own task, and puts it back when all went well. Whatever
+//! else happens (an error, a trap, a dropped future) the instance is gone and the next caller makes a new one; plugins are
+//! told so in the contract.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, MutexGuard};
+use wasmtime::component::InstancePre;
+use wasmtime::{Store, Trap};
+
+use super::convert;
+use super::exports::{Guests, Indices};
+use super::host::{Backing, HostState, clean};
+use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
+use crate::point::caller::Caller;
+use crate::point::failure::Failure;
+
+/// What it takes to make an instance: compiled, linked and probed once for each plugin.
+pub(super) struct Template {
+    pub(super) pre: InstancePre<HostState>,
+    pub(super) indices: Indices,
+    pub(super) memory_limit: u64,
+}
+
+/// A live instance.
+pub(super) struct Instance {
+    pub(super) store: Store<HostState>,
+    pub(super) guests: Guests,
+}
+
+/// The place of a plugin's instance in a session.
+pub(super) struct Slot {
+    template: Arc<Template>,
+    backing: Arc<Backing>,
+    warm: Mutex<Option<Instance>>,
+}
+
+impl Slot {
+    pub(super) fn new(template: Arc<Template>, backing: Arc<Backing>) -> Self {
+        Self {
+            template,
+            backing,
+            warm: Mutex::new(None),
+        }
+    }
+
+    /// Waits until nobody else calls the plugin, and makes an instance if there is none.
+    pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
+        let mut place = self.warm.lock().await;
+        let mut instance = match place.take() {
+            Some(instance) => instance,
+            None => self.template.instantiate(self.backing.clone()).await?,
+        };
+        let state = instance.store.data_mut();
+        state.caller.context.clone_from(&caller.context);
+        state.caller.causes.clone_from(&caller.causes);
+        Ok(Busy { place, instance })
+    }
+}
+
+impl Template {
+    /// Makes an instance. Limits are set before: start functions run here.
+    pub(super) async fn instantiate(&self, backing: Arc<Backing>) -> Result<Instance, Failure> {
+        let mut store = Store::new(
+            self.pre.engine(),
+            HostState::new(backing, self.memory_limit),
+        );
+        store.limiter(|state| &mut state.limiter);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_async_yield_and_update(1);
+        store.set_hostcall_fuel(HOSTCALL_BYTES);
+        store.set_max_component_handles(MAX_HANDLES);
+        let made = async {
+            let instance = self.pre.instantiate_async(&mut store).await?;
+            self.indices.load(&mut store, &instance)
+        };
+        match made.await {
+            Ok(guests) => Ok(Instance { store, guests }),
+            Err(error) => Err(failure(&error, store.data())),
+        }
+    }
+}
+
+/// An instance that is being called. Dropped without [`Busy::settle`], the instance is thrown away.
+pub(super) struct Busy<'a> {
+    place: MutexGuard<'a, Option<Instance>>,
+    pub(super) instance: Instance,
+}
+
+impl Busy<'_> {
+    /// Ends the call: puts the instance back after an answer, throws it away after anything else.
+    pub(super) fn settle<T>(mut self, result: wasmtime::Result<T>) -> Result<T, Failure> {
+        match result {
+            Ok(answer) => {
+                *self.place = Some(self.instance);
+                Ok(answer)
+            }
+            Err(error) => Err(failure(&error, self.instance.store.data())),
+        }
+    }
+}
+
+/// What an error of the engine is to the dispatcher: a limit or a trap, with what the guest printed when it panicked.
+fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
+    if let Some(limit) = &state.limiter.hit {
+        return Failure::Limit(limit.clone());
+    }
+    let root = clean(&error.root_cause().to_string(), convert::MAX_REASON_BYTES);
+    if root.contains("fuel allocated for hostcalls") {
+        return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
+    }
+    if root.contains("handle") && root.contains("limit") || root.contains("table has no free keys")
+    {
+        return Failure::Limit(format!("resources: {root}"));
+    }
+    let what = error
+        .downcast_ref::<Trap>()
+        .map_or(root, ToString::to_string);
+    let printed = state.stderr();
+    if printed.is_empty() {
+        Failure::Trap(what)
+    } else {
+        Failure::Trap(format!("{what}; it printed: {printed}"))
+    }
+}

@@ -1,0 +1,106 @@
+//! Limits of one instance: memory summed over all memories, tables, and how many of anything.
+
+use wasmtime::ResourceLimiter;
+
+/// Linear memory of an instance when the manifest asks for nothing.
+pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+
+/// The most a manifest may ask for: a Python guest fits.
+pub(super) const MAX_MEMORY_BYTES: u64 = 256 << 20;
+
+/// Entries over all tables. A Rust guest has a few hundred, CPython some ten thousand.
+const MAX_TABLE_ELEMENTS: usize = 100_000;
+
+/// Bytes that may come out of a guest in one call: an answer of 8 MiB with what is around it, or a state value of 16 MiB.
+pub(super) const HOSTCALL_BYTES: usize = 32 << 20;
+
+/// Resource handles that a guest may hold.
+pub(super) const MAX_HANDLES: usize = 4096;
+
+/// Entries of the host's table of resources.
+pub(super) const MAX_RESOURCES: usize = 1024;
+
+/// Largest amount of randomness in one call.
+pub(super) const MAX_RANDOM_BYTES: u64 = 64 << 10;
+
+/// Bytes of a guest's standard error that are kept, for the message of a panic.
+pub(super) const STDERR_BYTES: usize = 4096;
+
+/// Counts what an instance takes. `StoreLimits` of wasmtime bounds each memory by itself, which lets a component with many
+/// memories take many times the limit; this one bounds the sum.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    memory_limit: usize,
+    memory: usize,
+    table_elements: usize,
+    /// The first limit that was hit, in words.
+    pub(super) hit: Option<String>,
+}
+
+impl Limiter {
+    pub(super) fn new(memory_limit: u64) -> Self {
+        Self {
+            memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
+            memory: 0,
+            table_elements: 0,
+            hit: None,
+        }
+    }
+
+    fn refuse(&mut self, what: String) -> wasmtime::Result<bool> {
+        let error = wasmtime::Error::msg(what.clone());
+        self.hit.get_or_insert(what);
+        // An error traps the guest at the place where it asked for too much, which says more than an abort later.
+        Err(error)
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.memory.saturating_add(desired.saturating_sub(current));
+        if total > self.memory_limit {
+            return self.refuse(format!(
+                "memory of {} MiB, it asked for {} MiB",
+                self.memory_limit >> 20,
+                total >> 20
+            ));
+        }
+        self.memory = total;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self
+            .table_elements
+            .saturating_add(desired.saturating_sub(current));
+        if total > MAX_TABLE_ELEMENTS {
+            return self.refuse(format!(
+                "{MAX_TABLE_ELEMENTS} table elements, it asked for {total}"
+            ));
+        }
+        self.table_elements = total;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        64
+    }
+
+    fn tables(&self) -> usize {
+        16
+    }
+
+    fn memories(&self) -> usize {
+        16
+    }
+}

@@ -1,0 +1,32 @@
+//! Plugins: the only folder that names wasmtime.
+//!
+//! [`manifest`] reads `plugin.toml`; [`engine`] and [`cache`] turn bytes into native code; [`authority`] decides whether a
+//! component's imports and exports are covered; [`load`] puts it together for every folder that is searched; [`instance`]
+//! keeps one warm instance for each plugin and session; [`hooks`] and [`tools`] make it look like any other hook or tool.
+//! It reaches the session only through [`crate::point::handle::AgentHandle`].
+//!
+//! Start from [`load::PluginSet::load`].
+
+pub mod authority;
+mod bindings;
+pub mod cache;
+mod convert;
+mod depend;
+pub mod discover;
+pub mod engine;
+pub mod error;
+mod exports;
+mod hooks;
+mod host;
+mod imports;
+pub mod inspect;
+mod instance;
+mod limits;
+pub mod load;
+pub mod manifest;
+pub mod open;
+mod settings;
+pub mod store;
+mod tools;
+
+pub use error::Error;

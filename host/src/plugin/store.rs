@@ -1,0 +1,180 @@
+//! Values that a plugin keeps across sessions: one file a key in a folder of its own.
+//!
+//! A file is named by a hash of its key, because keys may be longer than file names and hold any character; its first line
+//! is the key as a JSON string, the rest is the value.
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+
+use crate::point::handle::HandleError;
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 256;
+
+/// Largest value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 16 << 20;
+
+/// All values of a plugin together, in bytes.
+pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
+
+/// Most keys of a plugin.
+const MAX_KEYS: usize = 10_000;
+
+/// The store of one plugin.
+#[derive(Clone, Debug)]
+pub struct PluginStore {
+    folder: PathBuf,
+}
+
+fn failed(error: &io::Error) -> HandleError {
+    HandleError::Failed(format!("the plugin's store: {error}"))
+}
+
+/// Checks a key as `state` and `store` take it.
+pub fn check_key(key: &str) -> Result<(), HandleError> {
+    if key.is_empty() || key.len() > MAX_KEY_BYTES {
+        return Err(HandleError::InvalidInput(format!(
+            "a key has 1 to {MAX_KEY_BYTES} bytes, this one has {}",
+            key.len()
+        )));
+    }
+    Ok(())
+}
+
+impl PluginStore {
+    /// The store in `folder`, which is made when the first value is set.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The value of a key, if it is set.
+    pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
+        check_key(key)?;
+        match fs::read_to_string(self.path(key)) {
+            Ok(text) => Ok(text.split_once('\n').map(|(_, value)| value.to_owned())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failed(&e)),
+        }
+    }
+
+    /// Sets a key; whole or not at all.
+    pub fn set(&self, key: &str, value: &str) -> Result<(), HandleError> {
+        check_key(key)?;
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(HandleError::Limit(format!(
+                "the value has {} bytes, at most {MAX_VALUE_BYTES} are kept",
+                value.len()
+            )));
+        }
+        fs::create_dir_all(&self.folder).map_err(|e| failed(&e))?;
+        let path = self.path(key);
+        let (n_keys, total) = self.taken_besides(&path).map_err(|e| failed(&e))?;
+        if total + value.len() as u64 > MAX_TOTAL_BYTES || n_keys >= MAX_KEYS {
+            return Err(HandleError::Limit(format!(
+                "the store is full: at most {MAX_TOTAL_BYTES} bytes in {MAX_KEYS} keys are kept"
+            )));
+        }
+        let write = || -> io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            writeln!(file, "{}", serde_json::Value::from(key))?;
+            file.write_all(value.as_bytes())?;
+            file.persist(&path).map(drop).map_err(|e| e.error)
+        };
+        write().map_err(|e| failed(&e))
+    }
+
+    /// Removes a key; nothing happens when it is not set.
+    pub fn remove(&self, key: &str) -> Result<(), HandleError> {
+        check_key(key)?;
+        match fs::remove_file(self.path(key)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(&e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The keys that start with `prefix`, sorted.
+    pub fn keys(&self, prefix: &str) -> Result<Vec<String>, HandleError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(failed(&e)),
+        };
+        let all = entries.filter_map(|entry| key_of(&entry.ok()?.path()));
+        let mut keys: Vec<String> = all.filter(|key| key.starts_with(prefix)).collect();
+        keys.sort();
+        Ok(keys)
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.folder
+            .join(blake3::hash(key.as_bytes()).to_hex().as_str())
+    }
+
+    /// Number of keys and bytes besides the one at `path`.
+    fn taken_besides(&self, path: &Path) -> io::Result<(usize, u64)> {
+        let mut taken = (0, 0);
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.path() != path {
+                taken = (taken.0 + 1, taken.1 + entry.metadata()?.len());
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// The key in the first line of a file.
+fn key_of(path: &Path) -> Option<String> {
+    let mut line = String::new();
+    io::BufReader::new(fs::File::open(path).ok()?)
+        .read_line(&mut line)
+        .ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_is_found_by_another_instance_of_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = PluginStore::new(folder.path().join("store"));
+        assert_eq!(store.keys("").unwrap(), Vec::<String>::new());
+        store.set("a/../b", "one\ntwo").unwrap();
+        store.set(&"k".repeat(256), "long").unwrap();
+        let again = PluginStore::new(folder.path().join("store"));
+        assert_eq!(again.get("a/../b").unwrap().as_deref(), Some("one\ntwo"));
+        assert_eq!(again.keys("a").unwrap(), ["a/../b"]);
+        again.remove("a/../b").unwrap();
+        assert_eq!(store.get("a/../b").unwrap(), None);
+    }
+
+    #[test]
+    fn keys_and_values_over_the_limits_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = PluginStore::new(folder.path().to_owned());
+        assert!(matches!(
+            store.set("", "x"),
+            Err(HandleError::InvalidInput(_))
+        ));
+        assert!(matches!(
+            store.get(&"k".repeat(257)),
+            Err(HandleError::InvalidInput(_))
+        ));
+        let large = "x".repeat(MAX_VALUE_BYTES);
+        assert!(matches!(
+            store.set("a", &(large.clone() + "x")),
+            Err(HandleError::Limit(_))
+        ));
+        for key in ["a", "b", "c"] {
+            store.set(key, &large).unwrap();
+        }
+        assert!(
+            matches!(store.set("d", &large), Err(HandleError::Limit(_))),
+            "the first line of each file counts too"
+        );
+    }
+}

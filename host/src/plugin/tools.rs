@@ -1,0 +1,112 @@
+//! A plugin's tools as tools of the host.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::Error;
+use super::convert;
+use super::instance::{Busy, Slot};
+use super::manifest::{Manifest, SideEffect};
+use crate::message::{EffectClass, ToolSpec};
+use crate::point::failure::Failure;
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// One tool of a plugin in a session.
+pub(super) struct WasmTool {
+    pub(super) spec: ToolSpec,
+    pub(super) slot: Arc<Slot>,
+}
+
+impl Tool for WasmTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            match self.call(&arguments, ctx).await {
+                Ok(output) => output,
+                Err(failure) => {
+                    let plugin = self.spec.plugin.as_deref().unwrap_or_default();
+                    ToolOutput::error(format!(
+                        "the tool `{}` of plugin `{plugin}` failed: {failure}",
+                        self.spec.name
+                    ))
+                }
+            }
+        })
+    }
+}
+
+impl WasmTool {
+    async fn call(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
+        let mut busy = self.slot.acquire(&ctx.caller).await?;
+        let context = convert::context(&ctx.caller.context);
+        let instance = &mut busy.instance;
+        let guest = instance
+            .guests
+            .tools
+            .as_ref()
+            .ok_or_else(|| Failure::Unavailable("the instance exports no tools".to_owned()))?;
+        let result = guest
+            .call_call(
+                &mut instance.store,
+                &context,
+                &self.spec.name,
+                &arguments.to_string(),
+            )
+            .await;
+        Ok(match busy.settle(result)? {
+            Ok(content) => ToolOutput::ok(content),
+            Err(error) => ToolOutput::error(convert::guest_error(error)),
+        })
+    }
+}
+
+/// Asks an instance for its tools. What they may do is raised to what the manifest's side effects allow for: a tool of a
+/// plugin that may write files is not a reading tool because it says so.
+pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<ToolSpec>, Error> {
+    let start = |failure: Failure| Error::Start {
+        message: format!("asked for its tools, {failure}"),
+    };
+    let instance = &mut busy.instance;
+    let Some(guest) = instance.guests.tools.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let result = guest.call_list(&mut instance.store).await;
+    let floor = effect_floor(manifest);
+    let mut specs = Vec::new();
+    for tool in busy.settle(result).map_err(start)? {
+        let refuse = |why: String| Error::Tool {
+            tool: super::host::clean(&tool.name, 64),
+            why,
+        };
+        let parameters = serde_json::from_str(&tool.parameters)
+            .map_err(|e| refuse(format!("its schema is not JSON: {e}")))?;
+        specs.push(ToolSpec {
+            name: tool.name,
+            description: tool.description,
+            parameters,
+            effect_class: convert::effect_class_from(tool.effect_class).max(floor),
+            plugin: Some(manifest.name.clone()),
+        });
+    }
+    Ok(specs)
+}
+
+/// The least effect class that a tool of the plugin has.
+fn effect_floor(manifest: &Manifest) -> EffectClass {
+    let writes = manifest
+        .filesystem
+        .as_ref()
+        .is_some_and(|filesystem| filesystem.write.iter().any(|folder| folder != "data"));
+    if manifest.has(SideEffect::Network) || manifest.has(SideEffect::External) {
+        EffectClass::External
+    } else if writes {
+        EffectClass::Write
+    } else {
+        EffectClass::Read
+    }
+}

@@ -1,0 +1,96 @@
+//! Points that plugins define: their declarations, and the one way to call them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::PluginPoint;
+use super::caller::Caller;
+use super::dispatch::{Dispatcher, Kind, Verdict};
+use super::handle::{HandleError, PointAnswer};
+use super::payload::{CheckArguments, PluginPayload};
+
+/// One declared point.
+#[derive(Clone)]
+pub struct DefinedPoint {
+    /// Its kind.
+    pub kind: Kind,
+    /// Checks what the owner passes.
+    pub payload: Arc<CheckArguments>,
+    /// Checks what an implementer answers.
+    pub result: Arc<CheckArguments>,
+}
+
+/// Every declared point, by `owner.NAME`.
+#[derive(Clone, Default)]
+pub struct DefinedPoints {
+    points: BTreeMap<String, DefinedPoint>,
+}
+
+impl std::fmt::Debug for DefinedPoints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.points.keys()).finish()
+    }
+}
+
+impl DefinedPoints {
+    /// Adds a point. Names are unique because plugins' names are.
+    pub fn add(&mut self, owner: &str, name: &str, point: DefinedPoint) {
+        self.points.insert(format!("{owner}.{name}"), point);
+    }
+
+    /// The point of a full name.
+    #[must_use]
+    pub fn get(&self, full_name: &str) -> Option<&DefinedPoint> {
+        self.points.get(full_name)
+    }
+
+    /// Calls every implementer of `owner.name` through the dispatcher. `caller` already counts the owner among the causes,
+    /// so an owner that implements its own point is left out.
+    pub async fn call(
+        &self,
+        dispatcher: &Dispatcher,
+        owner: &str,
+        name: &str,
+        value: Value,
+        caller: &Caller,
+    ) -> Result<PointAnswer, HandleError> {
+        let full_name = format!("{owner}.{name}");
+        let point = self.points.get(&full_name).ok_or_else(|| {
+            HandleError::NotFound(format!("plugin `{owner}` declares no point `{name}`; add [points.{name}] to its plugin.toml"))
+        })?;
+        (point.payload)(&value).map_err(|e| {
+            HandleError::InvalidInput(format!(
+                "the payload of `{full_name}` does not fit its schema: {e}"
+            ))
+        })?;
+        // At a chain, what an implementer answers becomes the next one's payload, so it must fit both schemas.
+        let (payload, result) = (point.payload.clone(), point.result.clone());
+        let is_chain = point.kind.is_chain();
+        let check: Arc<CheckArguments> = Arc::new(move |answer| {
+            result(answer)?;
+            if is_chain { payload(answer) } else { Ok(()) }
+        });
+        let payload = PluginPayload {
+            value,
+            collected: Vec::new(),
+            is_chain,
+            check,
+        };
+        let done = dispatcher
+            .dispatch_named::<PluginPoint>(Cow::Owned(full_name), point.kind, caller, payload)
+            .await;
+        let value = match point.kind {
+            Kind::Gate | Kind::Mutate => done.value.value,
+            Kind::Collect => Value::Array(done.value.collected),
+            Kind::Observe => Value::Null,
+        };
+        let blocked = match done.verdict {
+            Verdict::Block(said) => Some(format!("{}: {}", said.plugin, said.text)),
+            Verdict::Pass | Verdict::Ask(_) => None,
+        };
+        Ok(PointAnswer { value, blocked })
+    }
+}

@@ -1,0 +1,131 @@
+//! The contract in `wit/` and the catalog of points in the host are the same, both ways.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use rind::point::catalog::CATALOG;
+use rind::point::dispatch::Kind;
+
+fn wit() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../wit")
+}
+
+fn interface(name: &str) -> String {
+    std::fs::read_to_string(wit().join(format!("{name}.wit")))
+        .unwrap_or_else(|e| panic!("wit/{name}.wit: {e}"))
+}
+
+/// What the world `world` lists after `keyword`.
+fn world(world: &str, keyword: &str) -> Vec<String> {
+    let text = interface("world");
+    let body = text
+        .split(&format!("world {world} {{"))
+        .nth(1)
+        .unwrap()
+        .split('}')
+        .next()
+        .unwrap();
+    let lines = body
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(keyword)?.strip_suffix(';'));
+    lines.map(|name| name.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_world_of_hooks_lists_the_catalog_in_its_order_and_nothing_else() {
+    let catalog: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
+    assert_eq!(world("hooks", "export "), catalog);
+}
+
+#[test]
+fn every_interface_file_is_a_point_or_stands_in_a_world() {
+    let files: BTreeSet<String> = std::fs::read_dir(wit())
+        .unwrap()
+        .filter_map(|entry| {
+            entry
+                .unwrap()
+                .file_name()
+                .to_str()?
+                .strip_suffix(".wit")
+                .map(str::to_owned)
+        })
+        .filter(|name| name != "world")
+        .collect();
+    let mut named: BTreeSet<String> = CATALOG.iter().map(|row| row.name.to_owned()).collect();
+    named.extend(world("imports", "import "));
+    named.extend(world("exports", "export "));
+    assert_eq!(files, named);
+}
+
+#[test]
+fn every_point_is_one_interface_with_one_function_whose_outcome_fits_its_kind() {
+    for row in CATALOG {
+        let text = interface(row.name);
+        assert!(
+            text.contains(&format!("interface {} {{", row.name)),
+            "{}",
+            row.name
+        );
+        let functions: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains(": func("))
+            .collect();
+        let [function] = functions[..] else {
+            panic!("{}: {functions:?}", row.name)
+        };
+        let outcome = function
+            .split("result<")
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .next()
+            .unwrap();
+        assert!(
+            function
+                .trim()
+                .starts_with("run: func(ctx: call-context, payload: "),
+            "{}",
+            row.name
+        );
+        assert!(function.ends_with(", error>;"), "{}", row.name);
+        assert_eq!(
+            outcome == "observed",
+            row.kind == Kind::Observe,
+            "{}: only observe points return `observed`",
+            row.name
+        );
+        assert!(
+            text.contains(&format!("/// {}", kind_word(row.kind))),
+            "{}: its docs say another kind",
+            row.name
+        );
+    }
+}
+
+fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Gate => "Gate:",
+        Kind::Mutate => "Mutate:",
+        Kind::Collect => "Collect:",
+        Kind::Observe => "Observe:",
+    }
+}
+
+#[test]
+fn every_import_the_host_knows_is_in_the_contract_and_the_other_way_round() {
+    let offered: Vec<&str> = rind::plugin::authority::IMPORTS
+        .iter()
+        .map(|row| row.name)
+        .collect();
+    assert_eq!(world("imports", "import "), offered);
+}
+
+#[test]
+fn names_and_aliases_of_points_are_unique() {
+    let mut seen = BTreeSet::new();
+    for row in CATALOG {
+        for name in std::iter::once(&row.name).chain(row.aliases) {
+            assert!(seen.insert(*name), "{name} stands twice");
+        }
+    }
+}

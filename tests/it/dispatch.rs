@@ -1,0 +1,580 @@
+//! The rules of dispatch, with hooks written in Rust: order, chain and side by side, deadlines, merge and re-check,
+//! verdicts, failure policy and quarantine, traces, and that nothing triggers itself.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use proptest::prelude::*;
+use rind::message::{EffectClass, ToolCall};
+use rind::point::caller::{CallContext, Caller, MAX_NESTING};
+use rind::point::catalog::{PostOutput, PreOutput, PreTool, SystemPrompt};
+use rind::point::dispatch::{Dispatched, Dispatcher, Verdict};
+use rind::point::failure::{Failure, OnFailure};
+use rind::point::outcome::{
+    CallOutcome, CallVerdict, Effect, Level, Observed, OutputOutcome, PromptOutcome,
+};
+use rind::point::payload::{Decision, PromptContext, PromptPart, ProposedCall, Tier};
+use rind::point::registry::{HookSpec, Registry};
+use rind::point::trace::{Sink, TraceOutcome, TraceRecord};
+use rind::point::{Hook, Point};
+use serde_json::{Value, json};
+
+/// A hook that is a function.
+struct Native<F>(F);
+
+impl<P: Point, F> Hook<P> for Native<F>
+where
+    F: Fn(P::Payload) -> BoxFuture<'static, Result<P::Outcome, Failure>> + Send + Sync,
+{
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        payload: &'a P::Payload,
+    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
+        (self.0)(payload.clone())
+    }
+}
+
+/// Binds a function that answers at once.
+fn answers<P: Point>(
+    registry: &mut Registry,
+    spec: HookSpec,
+    f: impl Fn(P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
+) {
+    registry.add::<P>(
+        spec,
+        Arc::new(Native(move |payload| -> BoxFuture<'static, _> {
+            Box::pin(std::future::ready(f(payload)))
+        })),
+    );
+}
+
+/// Binds a hook that never answers.
+fn hangs<P: Point>(registry: &mut Registry, spec: HookSpec) {
+    registry.add::<P>(
+        spec,
+        Arc::new(Native(|_| -> BoxFuture<'static, _> {
+            Box::pin(std::future::pending())
+        })),
+    );
+}
+
+fn spec<P: Point>(plugin: &str, priority: u16) -> HookSpec {
+    HookSpec {
+        plugin: Arc::from(plugin),
+        point: P::NAME.to_owned(),
+        priority,
+        deadline: Duration::from_millis(40),
+        on_failure: P::KIND.default_on_failure(),
+        is_async: false,
+        may_change: true,
+    }
+}
+
+#[derive(Default)]
+struct Recorder {
+    traces: Mutex<Vec<TraceRecord>>,
+    effects: Mutex<Vec<(Arc<str>, Effect)>>,
+}
+
+impl Sink for Recorder {
+    fn trace(&self, record: TraceRecord) {
+        self.traces.lock().unwrap().push(record);
+    }
+
+    fn effect(&self, plugin: &Arc<str>, effect: Effect) {
+        self.effects.lock().unwrap().push((plugin.clone(), effect));
+    }
+}
+
+impl Recorder {
+    /// `plugin outcome changed,changed` for each record so far, which are forgotten.
+    fn take(&self) -> Vec<String> {
+        let traces = std::mem::take(&mut *self.traces.lock().unwrap());
+        let line = |t: TraceRecord| {
+            format!("{} {:?} {}", t.plugin, t.outcome, t.changed.join(","))
+                .trim_end()
+                .to_owned()
+        };
+        traces.into_iter().map(line).collect()
+    }
+}
+
+fn dispatcher(registry: Registry) -> (Dispatcher, Arc<Recorder>) {
+    let recorder = Arc::new(Recorder::default());
+    (
+        Dispatcher::new(Arc::new(registry), recorder.clone()),
+        recorder,
+    )
+}
+
+fn caller() -> Caller {
+    Caller::new(CallContext {
+        session: "s".into(),
+        turn: 1,
+        step: 2,
+        agent: "main".into(),
+        ..CallContext::default()
+    })
+}
+
+fn call(arguments: Value) -> ProposedCall {
+    let check = |value: &Value| {
+        if value["path"].is_string() {
+            Ok(())
+        } else {
+            Err("`path` is not a string".to_owned())
+        }
+    };
+    ProposedCall {
+        call: ToolCall {
+            id: "c1".to_owned(),
+            name: "read_file".to_owned(),
+            arguments,
+        },
+        effect_class: EffectClass::Read,
+        plugin: None,
+        check: Arc::new(check),
+    }
+}
+
+fn verdict(verdict: CallVerdict) -> CallOutcome {
+    CallOutcome {
+        verdict,
+        ..CallOutcome::default()
+    }
+}
+
+fn says(text: &str) -> OutputOutcome {
+    OutputOutcome {
+        text: Some(text.to_owned()),
+        ..OutputOutcome::default()
+    }
+}
+
+fn blocked<T>(done: &Dispatched<T>) -> String {
+    match &done.verdict {
+        Verdict::Block(said) => format!("{}: {}", said.plugin, said.text),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn hooks_run_by_priority_and_then_by_name_each_on_what_the_one_before_left() {
+    let mut registry = Registry::default();
+    for (plugin, priority) in [("late", 200), ("b", 100), ("a", 100), ("early", 5)] {
+        answers::<PreOutput>(
+            &mut registry,
+            spec::<PreOutput>(plugin, priority),
+            move |text| Ok(says(&format!("{text} {plugin}"))),
+        );
+    }
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<PreOutput>(&caller(), "said".to_owned())
+        .await;
+    assert_eq!(done.value, "said early a b late");
+    assert_eq!(
+        recorder.take(),
+        [
+            "early Changed text",
+            "a Changed text",
+            "b Changed text",
+            "late Changed text"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn block_beats_ask_beats_pass_whatever_the_order() {
+    let orders = [
+        ["ask", "block", "pass"],
+        ["block", "pass", "ask"],
+        ["pass", "ask", "block"],
+    ];
+    for order in orders {
+        let mut registry = Registry::default();
+        for (at, what) in order.into_iter().enumerate() {
+            answers::<PreTool>(&mut registry, spec::<PreTool>(what, at as u16), move |_| {
+                Ok(verdict(match what {
+                    "ask" => CallVerdict::Ask("is it?".to_owned()),
+                    "block" => CallVerdict::Block("no".to_owned()),
+                    _ => CallVerdict::Pass,
+                }))
+            });
+        }
+        let done = dispatcher(registry)
+            .0
+            .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+            .await;
+        assert_eq!(blocked(&done), "block: no", "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_hook_that_asks_is_heard() {
+    let mut registry = Registry::default();
+    for plugin in ["one", "two"] {
+        answers::<PreTool>(&mut registry, spec::<PreTool>(plugin, 1), move |_| {
+            Ok(verdict(CallVerdict::Ask(format!("{plugin} asks"))))
+        });
+    }
+    let done = dispatcher(registry)
+        .0
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    let Verdict::Ask(said) = done.verdict else {
+        panic!("{:?}", done.verdict)
+    };
+    assert_eq!(
+        said.iter().map(|s| s.text.as_str()).collect::<Vec<_>>(),
+        ["one asks", "two asks"]
+    );
+}
+
+#[tokio::test]
+async fn changed_arguments_are_checked_against_the_schema_and_a_bad_change_is_that_hooks_failure() {
+    let mut registry = Registry::default();
+    answers::<PreTool>(
+        &mut registry,
+        HookSpec {
+            on_failure: OnFailure::Skip,
+            ..spec::<PreTool>("bad", 1)
+        },
+        |_| Ok(verdict(CallVerdict::Change(r#"{"path": 7}"#.to_owned()))),
+    );
+    answers::<PreTool>(&mut registry, spec::<PreTool>("good", 2), |call| {
+        assert_eq!(
+            call.call.arguments,
+            json!({"path": "a"}),
+            "what was refused is not seen by the next"
+        );
+        Ok(verdict(CallVerdict::Change(r#"{"path": "b"}"#.to_owned())))
+    });
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert_eq!(done.value.call.arguments, json!({"path": "b"}));
+    assert_eq!(done.verdict, Verdict::Pass);
+    assert_eq!(recorder.take(), ["bad Failed", "good Changed arguments"]);
+}
+
+#[tokio::test]
+async fn a_gate_without_the_session_side_effect_may_refuse_but_not_change() {
+    let mut registry = Registry::default();
+    let spec = HookSpec {
+        may_change: false,
+        ..spec::<PreTool>("gate", 1)
+    };
+    answers::<PreTool>(&mut registry, spec, |_| {
+        Ok(verdict(CallVerdict::Change(r#"{"path": "b"}"#.to_owned())))
+    });
+    let done = dispatcher(registry)
+        .0
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert!(
+        blocked(&done).contains("needs the side effect `session`"),
+        "{}",
+        blocked(&done)
+    );
+    assert_eq!(done.value.call.arguments, json!({"path": "a"}));
+}
+
+#[tokio::test]
+async fn a_guard_that_hangs_is_stopped_and_goes_on_refusing_until_the_turn_ends() {
+    let mut registry = Registry::default();
+    hangs::<PreTool>(&mut registry, spec::<PreTool>("guard", 1));
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert!(
+        blocked(&done).starts_with("guard: ") && blocked(&done).contains("deadline of 40 ms"),
+        "{}",
+        blocked(&done)
+    );
+    let again = dispatcher
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert!(
+        blocked(&again).contains("out for the rest of this turn"),
+        "{}",
+        blocked(&again)
+    );
+    assert_eq!(
+        recorder.take(),
+        ["guard FailedBlocking", "guard DroppedBlocking"]
+    );
+    dispatcher.begin_turn();
+    dispatcher
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert_eq!(
+        recorder.take(),
+        ["guard FailedBlocking"],
+        "a new turn is a new chance"
+    );
+}
+
+#[tokio::test]
+async fn a_failing_mutate_hook_is_skipped_a_trap_drops_it_and_an_error_does_not() {
+    let calls = Arc::new(AtomicU32::new(0));
+    for (failure, expected_calls) in [
+        (Failure::Trap("unreachable".to_owned()), 1),
+        (Failure::Error("not now".to_owned()), 2),
+    ] {
+        calls.store(0, Ordering::SeqCst);
+        let mut registry = Registry::default();
+        let (seen, failure) = (calls.clone(), failure.clone());
+        answers::<PreOutput>(&mut registry, spec::<PreOutput>("broken", 1), move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            Err(failure.clone())
+        });
+        answers::<PreOutput>(&mut registry, spec::<PreOutput>("fine", 2), |text| {
+            Ok(says(&(text + "!")))
+        });
+        let (dispatcher, _) = dispatcher(registry);
+        for _ in 0..2 {
+            let done = dispatcher
+                .dispatch::<PreOutput>(&caller(), "said".to_owned())
+                .await;
+            assert_eq!(
+                (done.value.as_str(), done.verdict),
+                ("said!", Verdict::Pass)
+            );
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), expected_calls);
+    }
+}
+
+#[tokio::test]
+async fn a_mutate_hook_that_is_set_to_block_refuses_when_it_fails() {
+    let mut registry = Registry::default();
+    let spec = HookSpec {
+        on_failure: OnFailure::Block,
+        ..spec::<PreOutput>("safety", 1)
+    };
+    answers::<PreOutput>(&mut registry, spec, |_| {
+        Err(Failure::Error("no list".to_owned()))
+    });
+    let done = dispatcher(registry)
+        .0
+        .dispatch::<PreOutput>(&caller(), "said".to_owned())
+        .await;
+    assert!(
+        blocked(&done).starts_with("safety: ") && blocked(&done).contains("no list"),
+        "{}",
+        blocked(&done)
+    );
+}
+
+fn prompt() -> PromptContext {
+    let host = PromptPart {
+        tier: Tier::Stable,
+        key: "identity".to_owned(),
+        source: "host".to_owned(),
+        text: "You.".to_owned(),
+    };
+    PromptContext {
+        model: "m".to_owned(),
+        tools: Vec::new(),
+        decision: Decision::Direct,
+        parts: vec![host],
+    }
+}
+
+fn part(key: &str) -> PromptOutcome {
+    let part = PromptPart {
+        tier: Tier::Context,
+        key: key.to_owned(),
+        source: "host".to_owned(),
+        text: key.to_owned(),
+    };
+    PromptOutcome {
+        parts: vec![part],
+        ..PromptOutcome::default()
+    }
+}
+
+#[tokio::test]
+async fn collect_hooks_run_side_by_side_and_are_taken_in_order() {
+    let mut registry = Registry::default();
+    let barrier = Arc::new(tokio::sync::Barrier::new(2));
+    for (plugin, priority) in [("second", 2), ("first", 1)] {
+        let barrier = barrier.clone();
+        registry.add::<SystemPrompt>(
+            spec::<SystemPrompt>(plugin, priority),
+            Arc::new(Native(move |_| -> BoxFuture<'static, _> {
+                let barrier = barrier.clone();
+                // Each waits for the other: one after another they would both hang.
+                Box::pin(async move {
+                    barrier.wait().await;
+                    Ok(part(plugin))
+                })
+            })),
+        );
+    }
+    let done = dispatcher(registry)
+        .0
+        .dispatch::<SystemPrompt>(&caller(), prompt())
+        .await;
+    let parts: Vec<_> = done
+        .value
+        .parts
+        .iter()
+        .map(|part| format!("{} from {}", part.key, part.source))
+        .collect();
+    assert_eq!(
+        parts,
+        [
+            "identity from host",
+            "first from first",
+            "second from second"
+        ],
+        "the source is the plugin, whatever it wrote"
+    );
+}
+
+#[tokio::test]
+async fn a_part_whose_key_is_taken_is_refused() {
+    let mut registry = Registry::default();
+    answers::<SystemPrompt>(&mut registry, spec::<SystemPrompt>("thief", 1), |_| {
+        Ok(part("identity"))
+    });
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<SystemPrompt>(&caller(), prompt())
+        .await;
+    assert_eq!(done.value.parts.len(), 1);
+    let traces = recorder.traces.lock().unwrap();
+    assert!(
+        traces[0]
+            .reason
+            .as_ref()
+            .unwrap()
+            .contains("`identity` is already there, from `host`"),
+        "{traces:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_async_hook_does_not_hold_the_turn_up_and_is_waited_for_at_the_end() {
+    let mut registry = Registry::default();
+    let spec = HookSpec {
+        is_async: true,
+        deadline: Duration::from_secs(5),
+        ..spec::<PostOutput>("slow", 1)
+    };
+    let (open, gate) = tokio::sync::oneshot::channel::<()>();
+    let gate = Arc::new(Mutex::new(Some(gate)));
+    registry.add::<PostOutput>(
+        spec,
+        Arc::new(Native(move |_| -> BoxFuture<'static, _> {
+            let gate = gate.lock().unwrap().take().unwrap();
+            Box::pin(async move {
+                gate.await.unwrap();
+                Ok(Observed {
+                    effects: vec![Effect::Notify {
+                        level: Level::Info,
+                        text: "late".to_owned(),
+                    }],
+                })
+            })
+        })),
+    );
+    let (dispatcher, recorder) = dispatcher(registry);
+    dispatcher
+        .dispatch::<PostOutput>(&caller(), "said".to_owned())
+        .await;
+    assert_eq!(recorder.take(), [""; 0], "it has not ended yet");
+    open.send(()).unwrap();
+    assert!(dispatcher.settle(Duration::from_secs(5)).await);
+    assert_eq!(recorder.take(), ["slow Pass"]);
+    assert_eq!(recorder.effects.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped() {
+    let mut registry = Registry::default();
+    for plugin in ["a", "b"] {
+        answers::<PreTool>(&mut registry, spec::<PreTool>(plugin, 1), |_| {
+            Ok(CallOutcome::default())
+        });
+    }
+    let (dispatcher, recorder) = dispatcher(registry);
+    let caused = caller().caused_by(&Arc::from("a"));
+    dispatcher
+        .dispatch::<PreTool>(&caused, call(json!({"path": "a"})))
+        .await;
+    assert_eq!(recorder.take(), ["b Pass"]);
+    let deep = (0..=MAX_NESTING).fold(caller(), |caller, n| {
+        caller.caused_by(&Arc::from(format!("p{n}")))
+    });
+    let done = dispatcher
+        .dispatch::<PreTool>(&deep, call(json!({"path": "a"})))
+        .await;
+    assert!(
+        blocked(&done).contains("nested deeper than"),
+        "{}",
+        blocked(&done)
+    );
+}
+
+#[tokio::test]
+async fn a_refused_outcome_has_no_effects() {
+    let mut registry = Registry::default();
+    answers::<PreOutput>(&mut registry, spec::<PreOutput>("wordy", 1), |_| {
+        let effects = vec![Effect::Metric {
+            name: "n".to_owned(),
+            value: 1.0,
+        }];
+        Ok(OutputOutcome {
+            text: Some("x".repeat((8 << 20) + 1)),
+            effects,
+            ..OutputOutcome::default()
+        })
+    });
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<PreOutput>(&caller(), "said".to_owned())
+        .await;
+    assert_eq!(done.value, "said");
+    assert!(recorder.effects.lock().unwrap().is_empty());
+    assert_eq!(
+        recorder.traces.lock().unwrap()[0].outcome,
+        TraceOutcome::Failed
+    );
+}
+
+proptest! {
+    /// Any mix of hooks in any order: one block is enough, and without a block one ask is enough.
+    #[test]
+    fn the_verdict_is_the_strongest_that_any_hook_gave(answers_given in proptest::collection::vec(0u8..4, 0..8)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut registry = Registry::default();
+        for (at, answer) in answers_given.iter().copied().enumerate() {
+            answers::<PreTool>(&mut registry, spec::<PreTool>(&format!("p{at}"), at as u16), move |_| match answer {
+                0 => Ok(verdict(CallVerdict::Pass)),
+                1 => Ok(verdict(CallVerdict::Ask("ask".to_owned()))),
+                2 => Ok(verdict(CallVerdict::Block("block".to_owned()))),
+                _ => Err(Failure::Error("broken".to_owned())),
+            });
+        }
+        let done = runtime.block_on(async { dispatcher(registry).0.dispatch::<PreTool>(&caller(), call(json!({"path": "a"}))).await });
+        let strongest = match done.verdict {
+            Verdict::Pass => 0,
+            Verdict::Ask(said) => {
+                prop_assert_eq!(said.len(), answers_given.iter().filter(|a| **a == 1).count());
+                1
+            }
+            Verdict::Block(_) => 2,
+        };
+        // A gate that fails refuses.
+        let expected = answers_given.iter().map(|a| (*a).min(2)).max().unwrap_or(0);
+        prop_assert_eq!(strongest, expected);
+    }
+}
