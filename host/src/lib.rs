@@ -5,6 +5,11 @@
 
 pub mod clock;
 pub mod message;
+pub mod paths;
 pub mod point;
+
+pub mod config;
+pub mod event;
+
 pub mod provider;
 pub mod tool;
