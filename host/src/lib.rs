@@ -12,4 +12,5 @@ pub mod config;
 pub mod event;
 
 pub mod provider;
+pub mod session;
 pub mod tool;
