@@ -13,4 +13,6 @@ pub mod event;
 
 pub mod provider;
 pub mod session;
+
+pub mod prompt;
 pub mod tool;
