@@ -11,3 +11,12 @@ pub fn now_ms() -> i64 {
 pub fn new_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }
+
+/// A fresh session identifier: when it was made, in UTC, and six random digits. People read and type these.
+#[must_use]
+pub fn new_session_id() -> String {
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+    let id = new_id();
+    let random = id.get(id.len().saturating_sub(6)..).unwrap_or_default();
+    format!("{now}-{random}")
+}

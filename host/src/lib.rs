@@ -1,11 +1,25 @@
 //! Rind: an agent host. It owns the agent loop; everything that is opinion lives in plugins, which are sandboxed
 //! WebAssembly components.
 //!
-//! Modules in reading order. Each may use those above it and none below; a test holds the order.
+//! Modules stand in layers, in reading order. Each may use those above its layer and none below; a test holds the order.
 
+// Data: no async, no network, no WebAssembly.
 pub mod clock;
 pub mod message;
-pub mod plugin;
+pub mod paths;
+
+// Where plugins act.
 pub mod point;
+
+// What is said of it, and how it is set.
+pub mod config;
+pub mod event;
+
+// What a turn is made of.
+pub mod prompt;
 pub mod provider;
+pub mod session;
 pub mod tool;
+
+// What runs it.
+pub mod plugin;

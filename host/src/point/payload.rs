@@ -26,7 +26,7 @@ pub struct SessionInfo {
 }
 
 /// Where a text came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// A person at the terminal.
@@ -51,7 +51,7 @@ pub struct TurnInput {
 }
 
 /// How a turn is to be taken on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
     /// Go ahead.

@@ -1,0 +1,242 @@
+//! Settings: layers of TOML, merged section by section.
+//!
+//! Owns reading, merging and naming the line that is wrong. It must not know what any section means: every module that
+//! has settings owns a [`Section`]. Later layers win key by key; tables merge, everything else is replaced whole. Which
+//! layers there are is the caller's to say, because a project's file counts only once the project is trusted.
+//!
+//! Start from [`Config::section`].
+
+mod plugins;
+
+pub use plugins::{HookSettings, PluginSettings, PluginsConfig};
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+/// The settings of one module. Every field has a default, and unknown fields are refused, so that one layer can be
+/// checked alone and an error names its line.
+pub trait Section: DeserializeOwned + Default {
+    /// Name of the table in `config.toml`.
+    const NAME: &'static str;
+}
+
+/// Where a layer is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// A flag of the command line, as it was written.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Flag(flag) => write!(f, "--set {flag}"),
+        }
+    }
+}
+
+/// Why settings could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file is there and cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A line is wrong.
+    #[error("{origin}:{line}: {message}")]
+    Invalid {
+        /// Where it is from.
+        origin: Origin,
+        /// Line within it, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// One source of settings.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    origin: Origin,
+    text: String,
+    table: toml::Table,
+}
+
+impl Layer {
+    /// The settings in a file; `None` when there is no such file.
+    pub fn file(path: &Path) -> Result<Option<Self>, Error> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::new(Origin::File(path.to_owned()), text).map(Some),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Read {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// One setting from the command line, as in `agent.max_steps=10`. A value that is not TOML is taken as a string, so
+    /// that `provider.model=some-name` needs no quotes.
+    pub fn flag(flag: &str) -> Result<Self, Error> {
+        let origin = Origin::Flag(flag.to_owned());
+        Self::new(origin.clone(), flag.to_owned()).or_else(|error| {
+            let Some((key, value)) = flag.split_once('=') else {
+                return Err(error);
+            };
+            let value = toml::Value::String(value.trim().to_owned());
+            Self::new(origin, format!("{key}={value}"))
+        })
+    }
+
+    fn new(origin: Origin, text: String) -> Result<Self, Error> {
+        match text.parse() {
+            Ok(table) => Ok(Self {
+                origin,
+                text,
+                table,
+            }),
+            Err(e) => Err(invalid(&origin, &text, &e)),
+        }
+    }
+
+    /// Reads one section of this layer alone, for the sake of its error: only here the lines are still known.
+    fn check<T: Section>(&self) -> Result<(), Error> {
+        let document =
+            DeTable::parse(&self.text).map_err(|e| invalid(&self.origin, &self.text, &e))?;
+        let section = document
+            .into_inner()
+            .into_iter()
+            .find(|(key, _)| key.get_ref() == T::NAME);
+        let Some((_, section)) = section else {
+            return Ok(());
+        };
+        let section: Spanned<DeValue<'_>> = section;
+        T::deserialize(ValueDeserializer::from(section))
+            .map(drop)
+            .map_err(|e| match invalid(&self.origin, &self.text, &e) {
+                Error::Invalid {
+                    origin,
+                    line,
+                    message,
+                } => Error::Invalid {
+                    origin,
+                    line,
+                    message: format!("in [{}]: {message}", T::NAME),
+                },
+                other => other,
+            })
+    }
+}
+
+fn invalid(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    Error::Invalid {
+        origin: origin.clone(),
+        line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+        message: error.message().to_owned(),
+    }
+}
+
+/// All settings.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    layers: Vec<Layer>,
+}
+
+impl Config {
+    /// The settings of `layers`, weakest first.
+    #[must_use]
+    pub fn new(layers: Vec<Layer>) -> Self {
+        Self { layers }
+    }
+
+    /// One module's settings: its defaults, overridden by each layer in turn.
+    pub fn section<T: Section>(&self) -> Result<T, Error> {
+        let mut merged = toml::Table::new();
+        let mut last = None;
+        for layer in &self.layers {
+            layer.check::<T>()?;
+            if let Some(toml::Value::Table(table)) = layer.table.get(T::NAME) {
+                merge(&mut merged, table);
+                last = Some(layer);
+            }
+        }
+        let Some(last) = last else {
+            return Ok(T::default());
+        };
+        // Each layer checked alone, so this fails only where two layers contradict each other.
+        T::deserialize(merged).map_err(|e| invalid(&last.origin, &last.text, &e))
+    }
+
+    /// Refuses sections that no module owns. `known` are the names of all sections.
+    pub fn check_known(&self, known: &[&str]) -> Result<(), Error> {
+        for layer in &self.layers {
+            let document = DeTable::parse(&layer.text)
+                .map_err(|e| invalid(&layer.origin, &layer.text, &e))?
+                .into_inner();
+            let stray = document
+                .keys()
+                .find(|key| !known.contains(&&**key.get_ref()));
+            if let Some(key) = stray {
+                let before = layer.text.as_bytes().get(..key.span().start);
+                let newlines = before.unwrap_or_default().iter().filter(|b| **b == b'\n');
+                return Err(Error::Invalid {
+                    origin: layer.origin.clone(),
+                    line: 1 + newlines.count(),
+                    message: format!(
+                        "there is no section `{}`; the sections are {}",
+                        key.get_ref(),
+                        known.join(", ")
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Which layer decides a setting, as in `agent.max_steps`; `None` when it is the default.
+    #[must_use]
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        let sets = |layer: &&Layer| {
+            let mut parts = key.split('.');
+            let first = parts.next().and_then(|part| layer.table.get(part));
+            parts
+                .try_fold(first?, |value, part| value.get(part))
+                .map(drop)
+        };
+        self.layers
+            .iter()
+            .rev()
+            .find(|layer| sets(layer).is_some())
+            .map(|layer| &layer.origin)
+    }
+}
+
+/// Puts `over` above `base`: tables merge, everything else is replaced.
+fn merge(base: &mut toml::Table, over: &toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            _ => {
+                base.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

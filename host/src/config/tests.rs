@@ -1,0 +1,123 @@
+use super::*;
+
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Demo {
+    steps: u32,
+    name: String,
+    inner: Inner,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Inner {
+    a: u32,
+    b: u32,
+}
+
+impl Section for Demo {
+    const NAME: &'static str = "demo";
+}
+
+fn file(name: &str, text: &str) -> Layer {
+    Layer::new(Origin::File(name.into()), text.to_owned()).unwrap()
+}
+
+#[test]
+fn later_layers_win_key_by_key() {
+    let config = Config::new(vec![
+        file("user", "[demo]\nsteps = 1\nname = 'u'\ninner.a = 1"),
+        file("project", "[demo]\nsteps = 2\ninner.b = 2"),
+        Layer::flag("demo.inner.a=9").unwrap(),
+    ]);
+    let demo: Demo = config.section().unwrap();
+    assert_eq!(
+        demo,
+        Demo {
+            steps: 2,
+            name: "u".into(),
+            inner: Inner { a: 9, b: 2 }
+        }
+    );
+    assert_eq!(
+        config.origin("demo.steps"),
+        Some(&Origin::File("project".into()))
+    );
+    assert_eq!(
+        config.origin("demo.inner.a"),
+        Some(&Origin::Flag("demo.inner.a=9".into()))
+    );
+    assert_eq!(config.origin("demo.nothing"), None);
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_file_and_line() {
+    let config = Config::new(vec![file(
+        "/c/config.toml",
+        "\n[demo]\nsteps = 1\nstepz = 2\n",
+    )]);
+    let error = config.section::<Demo>().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "/c/config.toml:4: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`"
+    );
+}
+
+#[test]
+fn a_wrong_type_is_an_error_with_file_and_line() {
+    let config = Config::new(vec![file("c", "[demo.inner]\na = 1\nb = 'x'\n")]);
+    let error = config.section::<Demo>().unwrap_err().to_string();
+    assert!(error.starts_with("c:3: in [demo]: invalid type"), "{error}");
+}
+
+#[test]
+fn an_unknown_section_is_an_error_with_file_and_line() {
+    let config = Config::new(vec![file("c", "[demo]\n\n[dmeo]\n")]);
+    let error = config.check_known(&["demo"]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "c:3: there is no section `dmeo`; the sections are demo"
+    );
+    assert!(config.check_known(&["demo", "dmeo"]).is_ok());
+}
+
+#[test]
+fn broken_toml_is_an_error_with_its_line() {
+    let error = Layer::new(Origin::File("c".into()), "[demo]\nsteps = \n".into())
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("c:2: "), "{error}");
+}
+
+#[test]
+fn a_flag_needs_no_quotes_around_a_string() {
+    let config = Config::new(vec![Layer::flag("demo.name=some-name").unwrap()]);
+    assert_eq!(config.section::<Demo>().unwrap().name, "some-name");
+    assert!(Layer::flag("demo.name").is_err());
+}
+
+#[test]
+fn a_missing_file_is_no_layer() {
+    assert!(
+        Layer::file(Path::new("/nowhere/config.toml"))
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn plugin_settings_carry_a_free_table_and_refuse_unknown_keys() {
+    let text = "[plugins.redact]\npriority = 7\non_failure = 'block'\n[plugins.redact.config]\nwords = ['a']\n";
+    let config = Config::new(vec![file("c", text)]);
+    let plugins: PluginsConfig = config.section().unwrap();
+    let redact = &plugins.0["redact"];
+    assert_eq!(redact.priority, Some(7));
+    assert!(redact.enabled);
+    assert!(redact.config.contains_key("words"));
+    let config = Config::new(vec![file("c", "[plugins.redact]\nprio = 7\n")]);
+    let error = config.section::<PluginsConfig>().unwrap_err().to_string();
+    assert!(
+        error.starts_with("c:2: in [plugins]: unknown field `prio`"),
+        "{error}"
+    );
+}

@@ -1,0 +1,127 @@
+//! Where Rind keeps its files.
+//!
+//! Owns the folder layout and nothing else: it computes paths from what it is given and touches neither the environment
+//! nor the disk, so that tests and CI decide where everything goes. Start from [`Paths::new`].
+
+use std::path::{Path, PathBuf};
+
+/// The variable that puts everything but the project's own folder under one folder.
+pub const HOME_VARIABLE: &str = "RIND_HOME";
+
+/// The folder of a workspace that holds what belongs to the project.
+pub const PROJECT_FOLDER: &str = ".rind";
+
+/// Where everything is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// What the user writes: `config.toml`, installed plugins, skills.
+    pub config: PathBuf,
+    /// What must not be lost: sessions, grants, plugins' stores.
+    pub data: PathBuf,
+    /// What can be made again: compiled components, derived skills.
+    pub cache: PathBuf,
+    /// The folder that the agent works in.
+    pub workspace: PathBuf,
+}
+
+impl Paths {
+    /// The folders for a user whose home is `home` and whose environment is `env`, working in `workspace`.
+    ///
+    /// The XDG variables decide where they are set to absolute paths, as their specification says; `RIND_HOME` goes
+    /// before them. The rules are written out here because `etcetera` reads the process environment itself.
+    #[must_use]
+    pub fn new(home: &Path, env: impl Fn(&str) -> Option<String>, workspace: &Path) -> Self {
+        let workspace = workspace.to_owned();
+        let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        if let Some(root) = absolute(HOME_VARIABLE) {
+            return Self {
+                config: root.join("config"),
+                data: root.join("data"),
+                cache: root.join("cache"),
+                workspace,
+            };
+        }
+        let base = |name: &str, default: &str| {
+            absolute(name)
+                .unwrap_or_else(|| home.join(default))
+                .join("rind")
+        };
+        Self {
+            config: base("XDG_CONFIG_HOME", ".config"),
+            data: base("XDG_DATA_HOME", ".local/share"),
+            cache: base("XDG_CACHE_HOME", ".cache"),
+            workspace,
+        }
+    }
+
+    /// The user's settings.
+    #[must_use]
+    pub fn user_config(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    /// The project's own folder in the workspace.
+    #[must_use]
+    pub fn project(&self) -> PathBuf {
+        self.workspace.join(PROJECT_FOLDER)
+    }
+
+    /// The project's settings; only read once the project is trusted.
+    #[must_use]
+    pub fn project_config(&self) -> PathBuf {
+        self.project().join("config.toml")
+    }
+
+    /// The folder of all sessions.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.data.join("sessions")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(env: &[(&str, &str)], config: &str, data: &str, cache: &str) {
+        let lookup = |name: &str| {
+            let found = env.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let paths = Paths::new(Path::new("/home/u"), lookup, Path::new("/w"));
+        assert_eq!(paths.config, Path::new(config));
+        assert_eq!(paths.data, Path::new(data));
+        assert_eq!(paths.cache, Path::new(cache));
+        assert_eq!(paths.project_config(), Path::new("/w/.rind/config.toml"));
+    }
+
+    #[test]
+    fn without_variables_everything_is_in_the_home_folder() {
+        check(
+            &[],
+            "/home/u/.config/rind",
+            "/home/u/.local/share/rind",
+            "/home/u/.cache/rind",
+        );
+    }
+
+    #[test]
+    fn xdg_variables_decide_unless_they_are_relative() {
+        check(
+            &[("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "relative")],
+            "/c/rind",
+            "/home/u/.local/share/rind",
+            "/home/u/.cache/rind",
+        );
+    }
+
+    #[test]
+    fn rind_home_goes_before_everything_else() {
+        check(
+            &[("RIND_HOME", "/r"), ("XDG_CONFIG_HOME", "/c")],
+            "/r/config",
+            "/r/data",
+            "/r/cache",
+        );
+    }
+}

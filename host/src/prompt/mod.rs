@@ -1,0 +1,170 @@
+//! The system prompt: parts in three tiers, and the blocks they are rendered to.
+//!
+//! Owns the host's own parts, the order, the cache borders and the ledger. It must not know who contributes: hooks' parts
+//! come in as data, marked with their plugin's name. Stable parts come first and are frozen for the session, so that the
+//! provider's prompt cache holds from one request to the next.
+//!
+//! Start from [`host_parts`], then [`render`].
+
+mod files;
+mod host;
+
+pub use files::{ContextFiles, MAX_FILE_BYTES, context_files};
+pub use host::{HostFacts, host_parts};
+
+use crate::point::payload::{PromptPart, Tier};
+use crate::provider::SystemBlock;
+use crate::session::PromptRow;
+
+/// Puts parts in their order: by tier, then by key.
+pub fn sort(parts: &mut [PromptPart]) {
+    parts.sort_by(|a, b| (a.tier, &a.key).cmp(&(b.tier, &b.key)));
+}
+
+/// What the ledger keeps of parts.
+#[must_use]
+pub fn ledger(parts: &[PromptPart]) -> Vec<PromptRow> {
+    parts
+        .iter()
+        .map(|part| PromptRow {
+            tier: part.tier,
+            key: part.key.clone(),
+            source: part.source.clone(),
+            bytes: part.text.len(),
+            tokens: part.text.len().div_ceil(4),
+            hash: blake3::hash(part.text.as_bytes())
+                .to_hex()
+                .chars()
+                .take(16)
+                .collect(),
+        })
+        .collect()
+}
+
+/// Renders parts, which are in order, to one block for each tier that has any. The stable and the context block end at a
+/// cache border; the volatile one comes last, so that what changes at every turn breaks no cache before it.
+#[must_use]
+pub fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
+    [Tier::Stable, Tier::Context, Tier::Volatile]
+        .into_iter()
+        .filter_map(|tier| {
+            let texts: Vec<&str> = parts
+                .iter()
+                .filter(|part| part.tier == tier && !part.text.trim().is_empty())
+                .map(|part| part.text.trim())
+                .collect();
+            (!texts.is_empty()).then(|| SystemBlock {
+                text: texts.join("\n\n"),
+                is_cached: tier != Tier::Volatile,
+            })
+        })
+        .collect()
+}
+
+/// The whole text of rendered blocks.
+#[must_use]
+pub fn joined(blocks: &[SystemBlock]) -> String {
+    let texts: Vec<&str> = blocks.iter().map(|block| block.text.as_str()).collect();
+    texts.join("\n\n")
+}
+
+/// The blocks for a text that hooks made of `blocks`: those at the start that they left alone keep their cache borders,
+/// and the rest is one block without.
+#[must_use]
+pub fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
+    let mut rest = text;
+    let mut kept = Vec::new();
+    for block in blocks {
+        let Some(after) = rest.strip_prefix(block.text.as_str()) else {
+            break;
+        };
+        if after.is_empty() {
+            rest = after;
+        } else if let Some(after) = after.strip_prefix("\n\n") {
+            rest = after;
+        } else {
+            break;
+        }
+        kept.push(block);
+    }
+    if !rest.is_empty() {
+        kept.push(SystemBlock {
+            text: rest.to_owned(),
+            is_cached: false,
+        });
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(tier: Tier, key: &str, text: &str) -> PromptPart {
+        PromptPart {
+            tier,
+            key: key.into(),
+            source: "host".into(),
+            text: text.into(),
+        }
+    }
+
+    fn block(text: &str, is_cached: bool) -> SystemBlock {
+        SystemBlock {
+            text: text.into(),
+            is_cached,
+        }
+    }
+
+    fn blocks() -> Vec<SystemBlock> {
+        vec![block("a\n\nb", true), block("c", true), block("d", false)]
+    }
+
+    #[test]
+    fn parts_are_rendered_by_tier_then_key_with_cache_borders() {
+        let mut parts = vec![
+            part(Tier::Volatile, "z", "d"),
+            part(Tier::Stable, "20", "b"),
+            part(Tier::Context, "f", " c\n"),
+            part(Tier::Stable, "10", "a"),
+            part(Tier::Context, "g", "  "),
+        ];
+        sort(&mut parts);
+        assert_eq!(render(&parts), blocks());
+    }
+
+    #[test]
+    fn an_unchanged_text_keeps_every_border() {
+        let text = joined(&blocks());
+        assert_eq!(reblock(blocks(), &text), blocks());
+    }
+
+    #[test]
+    fn a_change_at_the_end_keeps_the_borders_before_it() {
+        let changed = reblock(blocks(), "a\n\nb\n\nc\n\nD");
+        assert_eq!(
+            changed,
+            [block("a\n\nb", true), block("c", true), block("D", false)]
+        );
+    }
+
+    #[test]
+    fn a_change_at_the_start_loses_every_border() {
+        let changed = reblock(blocks(), "X a\n\nb\n\nc\n\nd");
+        assert_eq!(changed, [block("X a\n\nb\n\nc\n\nd", false)]);
+        assert_eq!(reblock(blocks(), ""), []);
+    }
+
+    #[test]
+    fn a_longer_block_is_not_taken_for_the_block_it_starts_with() {
+        let changed = reblock(blocks(), "a\n\nbb");
+        assert_eq!(changed, [block("a\n\nbb", false)]);
+    }
+
+    #[test]
+    fn the_ledger_names_every_part_with_its_hash() {
+        let rows = ledger(&[part(Tier::Stable, "k", "hello")]);
+        assert_eq!((rows[0].bytes, rows[0].tokens), (5, 2));
+        assert_eq!(rows[0].hash, "ea8f163db3868292");
+    }
+}

@@ -1,0 +1,306 @@
+//! What a line of a session file says.
+//!
+//! Owns the entry types and their JSON. A type that this version does not know is kept as it is, so that an old host can
+//! open what a newer one wrote. Start from [`Body`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::message::{EffectClass, Message, Usage};
+use crate::point::payload::{Source, Tier, TurnSummary};
+
+/// Version of the format. A file with a higher one is refused: its known entries may mean something else.
+pub const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Unique within the session.
+    pub id: String,
+    /// Id of the entry before it; `None` for the first.
+    pub parent: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub time: i64,
+    /// What it says.
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+/// One part of a system prompt, as the ledger keeps it: enough to see who changed the prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptRow {
+    /// Its tier.
+    pub tier: Tier,
+    /// Its key.
+    pub key: String,
+    /// Who put it there.
+    pub source: String,
+    /// Length of the text.
+    pub bytes: usize,
+    /// Tokens, estimated at four bytes each.
+    pub tokens: usize,
+    /// First 16 hex digits of the text's BLAKE3 hash.
+    pub hash: String,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Body {
+    /// The header, in the first line.
+    Session {
+        /// Version of the format.
+        version: u32,
+        /// Folder the agent works in.
+        workspace: String,
+        /// Name of the provider.
+        provider: String,
+        /// Name of the model.
+        model: String,
+    },
+    /// The session was opened again.
+    Resumed {
+        /// Name of the provider from here on.
+        provider: String,
+        /// Name of the model from here on.
+        model: String,
+    },
+    /// A finished message.
+    Message {
+        /// The message.
+        message: Message,
+    },
+    /// A turn starts.
+    TurnStart {
+        /// Its number, from 1.
+        turn: u32,
+        /// The text that came in, before any hook.
+        input: String,
+        /// Where it came from.
+        source: Source,
+    },
+    /// A turn ended.
+    TurnEnd {
+        /// Its number.
+        turn: u32,
+        /// How it went.
+        summary: TurnSummary,
+        /// What the user was told.
+        output: String,
+    },
+    /// One call of the provider.
+    Step {
+        /// Number of the turn.
+        turn: u32,
+        /// Number of the step.
+        step: u32,
+        /// Name of the model that was asked.
+        model: String,
+        /// What it used.
+        usage: Usage,
+        /// Milliseconds until the end of the answer.
+        latency_ms: u64,
+    },
+    /// A tool is about to run.
+    ToolStart {
+        /// Id of the call.
+        call: String,
+        /// Name of the tool.
+        name: String,
+        /// What it may do.
+        effect_class: EffectClass,
+    },
+    /// A tool call ended or was refused; its result is the message that follows.
+    ToolEnd {
+        /// Id of the call.
+        call: String,
+        /// Milliseconds that it ran.
+        duration_ms: u64,
+        /// Who refused it, if it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused_by: Option<String>,
+    },
+    /// What a hook did.
+    Trace {
+        /// The trace record.
+        record: Value,
+    },
+    /// A plugin's session state changed. Exactly one of the three last fields is there.
+    State {
+        /// Name of the plugin.
+        plugin: String,
+        /// The key.
+        key: String,
+        /// The value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
+        /// Name of the blob that holds the value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blob: Option<String>,
+        /// Whether the key was removed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        removed: bool,
+    },
+    /// An entry of a plugin's own.
+    Custom {
+        /// Name of the plugin.
+        plugin: String,
+        /// The plugin's name for it.
+        name: String,
+        /// What it holds.
+        value: Value,
+    },
+    /// A plugin added a message; a kept one follows as a message.
+    Injected {
+        /// Name of the plugin.
+        plugin: String,
+        /// Its words.
+        text: String,
+        /// Whether it was kept.
+        keep: bool,
+    },
+    /// The parts of the system prompt, written when they changed.
+    Prompt {
+        /// The parts in order.
+        parts: Vec<PromptRow>,
+    },
+    /// A turn was cut short; results for the calls it left open follow.
+    Cut {
+        /// Number of the turn.
+        turn: u32,
+        /// Why.
+        reason: String,
+        /// Ids of the calls that had no result.
+        calls: Vec<String>,
+    },
+    /// Messages were taken out of the conversation and others put in their place, by archival or compaction. The lines
+    /// that hold them stay.
+    Replaced {
+        /// Why.
+        reason: String,
+        /// Ids of the messages taken out.
+        removed: Vec<String>,
+        /// What is in the place of the first of them.
+        messages: Vec<Message>,
+    },
+    /// An entry of a type that this version does not know.
+    #[serde(untagged)]
+    Unknown {
+        /// Everything it holds.
+        #[serde(flatten)]
+        fields: Map<String, Value>,
+    },
+}
+
+/// The types that this version knows: an entry of one of these that does not read as it should is a bad line, while an
+/// entry of any other type is from another version.
+const KNOWN: &[&str] = &[
+    "session",
+    "resumed",
+    "message",
+    "turn-start",
+    "turn-end",
+    "step",
+    "tool-start",
+    "tool-end",
+    "trace",
+    "state",
+    "custom",
+    "injected",
+    "prompt",
+    "cut",
+    "replaced",
+];
+
+impl Entry {
+    /// Reads one line. The error is a phrase for a notice.
+    pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
+        let entry: Self = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+        match &entry.body {
+            Body::Unknown { fields } => match fields.get("type").and_then(Value::as_str) {
+                None => Err("it has no type".to_owned()),
+                Some(name) if KNOWN.contains(&name) => {
+                    Err(format!("it is of type `{name}` and does not read as one"))
+                }
+                Some(_) => Ok(entry),
+            },
+            _ => Ok(entry),
+        }
+    }
+
+    /// The line for the file, with its line feed.
+    pub(super) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(body: Body) -> Entry {
+        Entry {
+            id: "b".into(),
+            parent: Some("a".into()),
+            time: 7,
+            body,
+        }
+    }
+
+    #[test]
+    fn an_entry_reads_back_as_it_was_written() {
+        let bodies = [
+            Body::Message {
+                message: Message::text(crate::message::Role::User, "hi\nthere"),
+            },
+            Body::State {
+                plugin: "p".into(),
+                key: "k".into(),
+                value: None,
+                blob: None,
+                removed: true,
+            },
+            Body::Custom {
+                plugin: "p".into(),
+                name: "n".into(),
+                value: serde_json::json!({"a": [1, 2.5, null]}),
+            },
+        ];
+        for body in bodies {
+            let entry = entry(body);
+            let line = entry.line().unwrap();
+            assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
+            assert_eq!(Entry::parse(&line).unwrap(), entry);
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_is_kept_as_it_is() {
+        let line = br#"{"id":"b","parent":"a","time":7,"type":"hologram","depth":3}"#;
+        let entry = Entry::parse(line).unwrap();
+        assert!(matches!(entry.body, Body::Unknown { .. }));
+        let again: Value = serde_json::from_slice(&entry.line().unwrap()).unwrap();
+        assert_eq!(again, serde_json::from_slice::<Value>(line).unwrap());
+    }
+
+    #[test]
+    fn a_known_type_with_wrong_fields_is_a_bad_line() {
+        let line = br#"{"id":"b","parent":"a","time":7,"type":"message","message":5}"#;
+        let error = Entry::parse(line).unwrap_err();
+        assert_eq!(error, "it is of type `message` and does not read as one");
+    }
+
+    #[test]
+    fn every_type_that_is_written_is_known() {
+        let cut = entry(Body::Cut {
+            turn: 1,
+            reason: "r".into(),
+            calls: Vec::new(),
+        });
+        let value = serde_json::to_value(&cut).unwrap();
+        assert!(KNOWN.contains(&value["type"].as_str().unwrap()));
+        assert_eq!(KNOWN.len(), 15);
+    }
+}

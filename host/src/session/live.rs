@@ -1,0 +1,285 @@
+//! An open session: the one writer of its file, and what the file adds up to.
+//!
+//! Every entry goes through one function that writes it first and takes it into memory after, so the two never differ.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::entry::{Body, Entry, VERSION};
+use super::log::{FILE, Log};
+use super::state::States;
+use super::transcript::{Transcript, closing, tool_message};
+use super::{Error, SessionSpec};
+use crate::message::{Message, ToolResult};
+
+/// What the model reads when the host stopped before a call had a result.
+const INTERRUPTED: &str =
+    "[interrupted: the session ended before this call had a result; it may or may not have run]";
+
+/// An open session. All methods take `&self`: the agent, the trace sink and plugins' handles share it.
+///
+/// Writing is synchronous: a line is some hundred bytes and goes to the page cache. [`Session::sync`] waits for the disk
+/// and is called where the model, or a tool, is about to depend on what was written; as all entries are in one file, it
+/// covers everything written before.
+pub struct Session {
+    id: Arc<str>,
+    folder: PathBuf,
+    is_resumed: bool,
+    notices: Vec<String>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    log: Log,
+    transcript: Transcript,
+    states: States,
+    last_entry: Option<String>,
+    /// A failure of a write that nobody could be told of; the next sync tells.
+    deferred: Option<Error>,
+}
+
+impl Session {
+    /// Makes the files of a new session. The folder is there and empty.
+    pub(super) fn create(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
+        let session = Self {
+            id: id.into(),
+            folder: folder.to_owned(),
+            is_resumed: false,
+            notices: Vec::new(),
+            inner: Mutex::new(Inner {
+                log: Log::create(folder)?,
+                transcript: Transcript::default(),
+                states: States::new(folder),
+                last_entry: None,
+                deferred: None,
+            }),
+        };
+        session.append(header(spec))?;
+        session.sync()?;
+        Ok(session)
+    }
+
+    /// Opens the files of a session: repairs the end of the file, takes in every entry that can be read, and closes the
+    /// calls that an interrupted turn left open.
+    pub(super) fn open(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
+        let opened = Log::open(folder)?;
+        let path = folder.join(FILE);
+        let (entries, mut notices) = super::store::parse(&path, &opened.bytes)?;
+        notices.splice(0..0, opened.notices);
+        let mut inner = Inner {
+            log: opened.log,
+            transcript: Transcript::default(),
+            states: States::new(folder),
+            last_entry: None,
+            deferred: None,
+        };
+        for entry in entries {
+            inner.take_in(&entry.body);
+            inner.last_entry = Some(entry.id);
+        }
+        notices.extend(inner.transcript.mend());
+        let has_header = inner.transcript.has_header;
+        let session = Self {
+            id: id.into(),
+            folder: folder.to_owned(),
+            is_resumed: true,
+            notices,
+            inner: Mutex::new(inner),
+        };
+        session.append(if has_header {
+            Body::Resumed {
+                provider: spec.provider.clone(),
+                model: spec.model.clone(),
+            }
+        } else {
+            header(spec)
+        })?;
+        session.close_calls(&[], INTERRUPTED)?;
+        session.sync()?;
+        Ok(session)
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The folder that holds its files; a plugin's large outputs may be put beside them.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether it goes on from an earlier run.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// What was repaired or left out when it was opened, in words for the user.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Writes an entry and takes it in. After an error nothing of it is in the file or in memory.
+    pub fn append(&self, body: Body) -> Result<(), Error> {
+        self.lock().append(body)
+    }
+
+    /// Like [`Session::append`] for those who can do nothing about an error: the next [`Session::sync`] returns it.
+    pub fn append_or_defer(&self, body: Body) {
+        let mut inner = self.lock();
+        if let Err(error) = inner.append(body) {
+            inner.deferred.get_or_insert(error);
+        }
+    }
+
+    /// Returns once everything written so far is on the disk.
+    pub fn sync(&self) -> Result<(), Error> {
+        let mut inner = self.lock();
+        if let Some(error) = inner.deferred.take() {
+            return Err(error);
+        }
+        inner.log.sync()
+    }
+
+    /// The whole conversation, oldest first.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.lock().transcript.messages.clone()
+    }
+
+    /// The last `n` messages, oldest first.
+    #[must_use]
+    pub fn last_messages(&self, n: usize) -> Vec<Message> {
+        let inner = self.lock();
+        let messages = &inner.transcript.messages;
+        let from = messages.len().saturating_sub(n);
+        messages.get(from..).unwrap_or_default().to_vec()
+    }
+
+    /// Number of messages in the conversation.
+    #[must_use]
+    pub fn n_messages(&self) -> usize {
+        self.lock().transcript.messages.len()
+    }
+
+    /// Number of the last turn that started; 0 before the first.
+    #[must_use]
+    pub fn turn(&self) -> u32 {
+        self.lock().transcript.turn
+    }
+
+    /// Closes what an interrupted turn left open: every call of the last assistant message that has no result gets the
+    /// one in `known`, or an error result that says `why`. Returns the messages that were added.
+    pub fn close_calls(&self, known: &[ToolResult], why: &str) -> Result<Vec<Message>, Error> {
+        let mut inner = self.lock();
+        let open = inner.transcript.open_calls();
+        if open.is_empty() && !inner.transcript.is_turn_open {
+            return Ok(Vec::new());
+        }
+        let turn = inner.transcript.turn;
+        inner.append(Body::Cut {
+            turn,
+            reason: why.to_owned(),
+            calls: open.iter().map(|call| call.id.clone()).collect(),
+        })?;
+        let mut added = Vec::with_capacity(open.len());
+        for call in &open {
+            let result = known.iter().find(|result| result.call_id == call.id);
+            let message = match result {
+                Some(result) => tool_message(result.clone()),
+                None => closing(call, why),
+            };
+            inner.append(Body::Message {
+                message: message.clone(),
+            })?;
+            added.push(message);
+        }
+        Ok(added)
+    }
+
+    /// A value of a plugin's session state.
+    pub fn state_get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
+        self.lock().states.get(plugin, key)
+    }
+
+    /// Sets (`Some`) or removes (`None`) a value of a plugin's session state.
+    pub fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
+        let mut inner = self.lock();
+        let Some(body) = inner.states.prepare(plugin, key, value)? else {
+            return Ok(());
+        };
+        inner.append(body)
+    }
+
+    /// Keys of a plugin's session state that start with `prefix`, sorted.
+    #[must_use]
+    pub fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
+        self.lock().states.keys(plugin, prefix)
+    }
+
+    /// Keeps an entry of a plugin's own.
+    pub fn append_custom(&self, plugin: &str, name: &str, value: Value) -> Result<(), Error> {
+        let mut inner = self.lock();
+        let bytes = name.len() + value.to_string().len();
+        inner.states.count(plugin, bytes)?;
+        inner.append(Body::Custom {
+            plugin: plugin.to_owned(),
+            name: name.to_owned(),
+            value,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere cannot leave the file and the memory apart: the entry is taken in right after it is written.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn append(&mut self, body: Body) -> Result<(), Error> {
+        let entry = Entry {
+            id: crate::clock::new_id(),
+            parent: self.last_entry.clone(),
+            time: crate::clock::now_ms(),
+            body,
+        };
+        self.log.append(&entry.line()?)?;
+        let unused = self.take_in(&entry.body);
+        self.last_entry = Some(entry.id);
+        if let Some(blob) = unused {
+            // The new value must be on the disk before the old one goes.
+            self.log.sync()?;
+            self.states.remove_blob(&blob);
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, body: &Body) -> Option<String> {
+        self.transcript.apply(body);
+        self.states.apply(body)
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+fn header(spec: &SessionSpec) -> Body {
+    Body::Session {
+        version: VERSION,
+        workspace: spec.workspace.display().to_string(),
+        provider: spec.provider.clone(),
+        model: spec.model.clone(),
+    }
+}

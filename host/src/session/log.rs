@@ -1,0 +1,318 @@
+//! The file of a session: lines are added at its end and never changed.
+//!
+//! Owns the lock, the repair of a torn last line, and what happens when the disk fails. It knows lines of bytes, not what
+//! they say. A line counts once it is written; [`Log::sync`] makes sure that it outlives a power cut.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// Name of the file within the folder of a session.
+pub(super) const FILE: &str = "session.jsonl";
+
+/// Name of the file whose lock says that somebody writes to the session, and which holds that process's id.
+const LOCK: &str = "lock";
+
+/// What the log needs of a file; tests put a full disk in its place.
+pub(super) trait Disk: Send {
+    /// Adds bytes at the end, perhaps only some of them before it fails.
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts the file to a length.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+    /// Returns once everything is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// The open file.
+pub(super) struct Log {
+    disk: Box<dyn Disk>,
+    path: PathBuf,
+    /// Length of the file up to the end of its last whole line.
+    len: u64,
+    /// Whether lines were added since the last sync.
+    is_dirty: bool,
+    /// Whether a failed write may have left part of a line behind `len`.
+    has_rest: bool,
+    /// Whether a sync failed: nobody knows then which bytes are on the disk, so nothing more is added.
+    is_failed: bool,
+    /// Held as long as the log is open.
+    _lock: Option<File>,
+}
+
+/// What opening an existing file found.
+pub(super) struct Opened {
+    /// The file, ready for more lines.
+    pub(super) log: Log,
+    /// Its whole lines.
+    pub(super) bytes: Vec<u8>,
+    /// What was repaired, in words.
+    pub(super) notices: Vec<String>,
+}
+
+impl Log {
+    /// Makes the file of a new session. The folder is there.
+    pub(super) fn create(folder: &Path) -> Result<Self, Error> {
+        let lock = lock(folder)?;
+        let path = folder.join(FILE);
+        let file = private(OpenOptions::new().append(true).create_new(true))
+            .open(&path)
+            .map_err(|source| Error::write(&path, source))?;
+        sync_folder(folder);
+        if let Some(parent) = folder.parent() {
+            sync_folder(parent);
+        }
+        Ok(Self::over(Box::new(file), path, 0, Some(lock)))
+    }
+
+    /// Opens the file of a session and repairs its end.
+    pub(super) fn open(folder: &Path) -> Result<Opened, Error> {
+        let lock = lock(folder)?;
+        let path = folder.join(FILE);
+        let mut bytes = Vec::new();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .open(&path)
+            .map_err(|source| Error::read(&path, source))?;
+        file.read_to_end(&mut bytes)
+            .map_err(|source| Error::read(&path, source))?;
+        let mut notices = Vec::new();
+        let whole = whole_lines(&bytes);
+        if whole.needs_line_feed {
+            // The line is whole and only its line feed is missing: a JSON object that was cut anywhere does not parse.
+            file.write_all(b"\n")
+                .map_err(|source| Error::write(&path, source))?;
+            bytes.push(b'\n');
+        } else if whole.len < bytes.len() {
+            let kept = folder.join(format!("{FILE}.{}.torn", crate::clock::now_ms()));
+            let rest = bytes.get(whole.len..).unwrap_or_default();
+            write_private(&kept, rest).map_err(|source| Error::write(&kept, source))?;
+            file.set_len(whole.len as u64)
+                .map_err(|source| Error::write(&path, source))?;
+            notices.push(format!(
+                "the last line of {} was cut off after {} bytes; they are kept in {}",
+                path.display(),
+                rest.len(),
+                kept.display()
+            ));
+            bytes.truncate(whole.len);
+        }
+        let log = Self::over(Box::new(file), path, bytes.len() as u64, Some(lock));
+        Ok(Opened {
+            log,
+            bytes,
+            notices,
+        })
+    }
+
+    fn over(disk: Box<dyn Disk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
+        Self {
+            disk,
+            path,
+            len,
+            is_dirty: false,
+            has_rest: false,
+            is_failed: false,
+            _lock: lock,
+        }
+    }
+
+    /// Adds a line, which ends with its line feed. After an error nothing of it is in the file, and it may be tried again.
+    pub(super) fn append(&mut self, line: &[u8]) -> Result<(), Error> {
+        if self.is_failed {
+            return Err(self.failed());
+        }
+        self.cut_rest()
+            .and_then(|()| self.disk.add(line))
+            .map_err(|source| {
+                self.has_rest = true;
+                // The disk may have room for this even when it is full; if not, the next append tries again.
+                let _ = self.cut_rest();
+                Error::write(&self.path, source)
+            })?;
+        self.len += line.len() as u64;
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    fn cut_rest(&mut self) -> io::Result<()> {
+        if self.has_rest {
+            self.disk.cut(self.len)?;
+            self.has_rest = false;
+        }
+        Ok(())
+    }
+
+    /// Returns once every line is on the disk.
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        if self.is_failed {
+            return Err(self.failed());
+        }
+        if self.is_dirty {
+            self.disk.sync().map_err(|source| {
+                self.is_failed = true;
+                Error::write(&self.path, source)
+            })?;
+            self.is_dirty = false;
+        }
+        Ok(())
+    }
+
+    fn failed(&self) -> Error {
+        let source = io::Error::other("the disk failed before; open the session again");
+        Error::write(&self.path, source)
+    }
+}
+
+struct Whole {
+    len: usize,
+    needs_line_feed: bool,
+}
+
+fn whole_lines(bytes: &[u8]) -> Whole {
+    let len = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let rest = bytes.get(len..).unwrap_or_default();
+    Whole {
+        len,
+        needs_line_feed: !rest.is_empty() && super::entry::Entry::parse(rest).is_ok(),
+    }
+}
+
+/// Takes the lock of a session, or says who has it.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK);
+    let mut file = private(
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false),
+    )
+    .open(&path)
+    .map_err(|source| Error::write(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => {
+            let pid = std::process::id().to_string();
+            // The id is only for the other side's error message.
+            let _ = file
+                .set_len(0)
+                .and_then(|()| file.write_all(pid.as_bytes()));
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            Err(Error::Locked {
+                path: folder.to_owned(),
+                pid: pid.trim().parse().ok(),
+            })
+        }
+        Err(TryLockError::Error(source)) => Err(Error::write(&path, source)),
+    }
+}
+
+/// Sessions hold whatever the user and the tools said, so only their owner reads them.
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Writes a whole file that only its owner reads, and returns once it is on the disk.
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file =
+        private(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
+/// Makes sure that a new name in a folder outlives a power cut. Not every file system can, and then nothing is lost but
+/// that certainty.
+pub(super) fn sync_folder(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A disk with room for so many bytes.
+    #[derive(Clone)]
+    struct SmallDisk(Arc<Mutex<(Vec<u8>, usize)>>);
+
+    impl SmallDisk {
+        fn log(room: usize) -> (Self, Log) {
+            let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
+            let log = Log::over(Box::new(disk.clone()), "s.jsonl".into(), 0, None);
+            (disk, log)
+        }
+
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().0.clone()).unwrap()
+        }
+    }
+
+    impl Disk for SmallDisk {
+        fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+            let (written, room) = &mut *self.0.lock().unwrap();
+            let fits = bytes.len().min(room.saturating_sub(written.len()));
+            written.extend_from_slice(&bytes[..fits]);
+            if fits < bytes.len() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            Ok(())
+        }
+
+        fn cut(&mut self, len: u64) -> io::Result<()> {
+            self.0.lock().unwrap().0.truncate(len as usize);
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
+        let (disk, mut log) = SmallDisk::log(8);
+        log.append(b"one\n").unwrap();
+        let error = log.append(b"second\n").unwrap_err().to_string();
+        assert_eq!(error, "cannot write s.jsonl");
+        assert_eq!(disk.text(), "one\n");
+    }
+
+    #[test]
+    fn after_room_was_made_the_line_can_be_written_again() {
+        let (disk, mut log) = SmallDisk::log(8);
+        log.append(b"one\n").unwrap();
+        log.append(b"second\n").unwrap_err();
+        disk.0.lock().unwrap().1 = 100;
+        log.append(b"second\n").unwrap();
+        log.sync().unwrap();
+        assert_eq!(disk.text(), "one\nsecond\n");
+    }
+}

@@ -1,0 +1,124 @@
+//! Sessions on disk: an append-only file of entries for each, and what they add up to.
+//!
+//! Owns the format, the lock, the repair of what a crash left, the conversation and the plugins' session state. It must
+//! not know who talks to whom: the agent decides what is written and when it must be on the disk. Nothing that was written
+//! is changed or lost; what cannot be read is left out with a notice.
+//!
+//! Start from [`SessionStore`], then [`Session`].
+
+mod entry;
+mod live;
+mod log;
+mod state;
+mod store;
+mod transcript;
+
+pub use entry::{Body, Entry, PromptRow, VERSION};
+pub use live::Session;
+pub use state::{
+    INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
+};
+pub use store::{SessionRow, SessionStore};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a session is opened with: it stands in the file, so that a reader knows who took part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSpec {
+    /// Folder the agent works in.
+    pub workspace: PathBuf,
+    /// Name of the provider.
+    pub provider: String,
+    /// Name of the model.
+    pub model: String,
+}
+
+/// Why a session could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file cannot be written. Everything written before is still there.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// An entry cannot be put as JSON.
+    #[error("cannot put an entry of the session as JSON")]
+    Encode(#[from] serde_json::Error),
+    /// Somebody else writes to the session.
+    #[error(
+        "the session {} is open in another process{}; end that one first",
+        path.display(),
+        pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+    )]
+    Locked {
+        /// Folder of the session.
+        path: PathBuf,
+        /// Id of the process that has it.
+        pid: Option<u32>,
+    },
+    /// The file was written by a newer version.
+    #[error("{} has version {found} of the format and this version of rind knows {VERSION}; update rind", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// No session has this id.
+    #[error("there is no session `{wanted}` in {}", root.display())]
+    Unknown {
+        /// What was asked for.
+        wanted: String,
+        /// The folder of all sessions.
+        root: PathBuf,
+    },
+    /// Several sessions have ids that start so.
+    #[error("`{wanted}` could be any of {}; write more of the id", found.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// The ids.
+        found: Vec<String>,
+    },
+    /// A blob does not hold what its name says.
+    #[error("{} was changed: its content does not fit its name", path.display())]
+    Blob {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A plugin went over a limit.
+    #[error("plugin `{plugin}` went over a limit of its session state: {what}")]
+    Limit {
+        /// Name of the plugin.
+        plugin: String,
+        /// Which limit.
+        what: String,
+    },
+}
+
+impl Error {
+    fn read(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Read { path, source }
+    }
+
+    fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Write { path, source }
+    }
+}

@@ -1,0 +1,225 @@
+//! The session state of plugins: keys and values that last as long as the session.
+//!
+//! Owns the limits and the blobs that hold large values. What a change looks like in the file is the session's; this
+//! module only says what to write and remembers what was written. Start from [`States`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::entry::Body;
+use super::log::{sync_folder, write_private};
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 256;
+
+/// Longest value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 16 << 20;
+
+/// All of a plugin's values in a session, in bytes.
+pub const MAX_PLUGIN_BYTES: usize = 64 << 20;
+
+/// All that a plugin may write into a session, in bytes, while it is open: old values stay in the file, so a plugin that
+/// sets a key in a loop would fill the disk.
+pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
+
+/// Values up to this length, in bytes, stand in the session file itself; longer ones would make it slow to read.
+pub const INLINE_BYTES: usize = 8 << 10;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Inline(String),
+    Blob { name: String, len: usize },
+}
+
+impl Value {
+    fn len(&self) -> usize {
+        match self {
+            Self::Inline(text) => text.len(),
+            Self::Blob { len, .. } => *len,
+        }
+    }
+}
+
+/// The state of every plugin.
+#[derive(Debug)]
+pub(super) struct States {
+    blobs: PathBuf,
+    plugins: BTreeMap<String, BTreeMap<String, Value>>,
+    written: BTreeMap<String, usize>,
+}
+
+impl States {
+    /// No state yet; `folder` is the session's.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            blobs: folder.join("blobs"),
+            plugins: BTreeMap::new(),
+            written: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in a change that is in the file. Returns the name of a blob that nothing refers to any more.
+    pub(super) fn apply(&mut self, body: &Body) -> Option<String> {
+        let Body::State {
+            plugin,
+            key,
+            value,
+            blob,
+            ..
+        } = body
+        else {
+            return None;
+        };
+        let new = match (value, blob) {
+            (Some(text), _) => Some(Value::Inline(text.clone())),
+            (None, Some(name)) => {
+                let len = std::fs::metadata(self.blobs.join(name)).map_or(0, |meta| meta.len());
+                Some(Value::Blob {
+                    name: name.clone(),
+                    len: len as usize,
+                })
+            }
+            (None, None) => None,
+        };
+        let keys = self.plugins.entry(plugin.clone()).or_default();
+        let old = match new {
+            Some(new) => keys.insert(key.clone(), new),
+            None => keys.remove(key),
+        };
+        let Some(Value::Blob { name, .. }) = old else {
+            return None;
+        };
+        let is_used = |value: &Value| matches!(value, Value::Blob { name: n, .. } if *n == name);
+        let mut all = self.plugins.values().flat_map(BTreeMap::values);
+        (!all.any(is_used)).then_some(name)
+    }
+
+    /// The value of a key.
+    pub(super) fn get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
+        match self.plugins.get(plugin).and_then(|keys| keys.get(key)) {
+            None => Ok(None),
+            Some(Value::Inline(text)) => Ok(Some(text.clone())),
+            Some(Value::Blob { name, .. }) => {
+                let path = self.blobs.join(name);
+                let text =
+                    std::fs::read_to_string(&path).map_err(|source| Error::read(&path, source))?;
+                if blake3::hash(text.as_bytes()).to_hex().as_str() != name {
+                    return Err(Error::Blob { path });
+                }
+                Ok(Some(text))
+            }
+        }
+    }
+
+    /// The keys that start with `prefix`, sorted.
+    pub(super) fn keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
+        self.plugins
+            .get(plugin)
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .filter(|key| key.starts_with(prefix))
+            .cloned()
+            .collect()
+    }
+
+    /// Checks a change against the limits and makes the entry for it; `None` when it changes nothing. A large value is on
+    /// the disk as a blob when this returns.
+    pub(super) fn prepare(
+        &mut self,
+        plugin: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<Option<Body>, Error> {
+        let old = self.plugins.get(plugin).and_then(|keys| keys.get(key));
+        let entry = |value, blob, removed| Body::State {
+            plugin: plugin.to_owned(),
+            key: key.to_owned(),
+            value,
+            blob,
+            removed,
+        };
+        let Some(text) = value else {
+            return Ok(old.is_some().then(|| entry(None, None, true)));
+        };
+        let limit = |what: String| {
+            Err(Error::Limit {
+                plugin: plugin.to_owned(),
+                what,
+            })
+        };
+        if key.len() > MAX_KEY_BYTES {
+            return limit(format!(
+                "a key of {} bytes, at most {MAX_KEY_BYTES}",
+                key.len()
+            ));
+        }
+        if text.len() > MAX_VALUE_BYTES {
+            return limit(format!(
+                "a value of {} bytes, at most {MAX_VALUE_BYTES}",
+                text.len()
+            ));
+        }
+        let total: usize = self
+            .plugins
+            .get(plugin)
+            .map_or(0, |keys| keys.iter().map(|(k, v)| k.len() + v.len()).sum());
+        let total = total - old.map_or(0, |old| key.len() + old.len()) + key.len() + text.len();
+        if total > MAX_PLUGIN_BYTES {
+            return limit(format!(
+                "{total} bytes of state, at most {MAX_PLUGIN_BYTES}"
+            ));
+        }
+        let name =
+            (text.len() > INLINE_BYTES).then(|| blake3::hash(text.as_bytes()).to_hex().to_string());
+        let is_same = match (old, &name) {
+            (Some(Value::Inline(old)), None) => old == text,
+            (Some(Value::Blob { name: old, .. }), Some(name)) => old == name,
+            _ => false,
+        };
+        if is_same {
+            return Ok(None);
+        }
+        self.count(plugin, key.len() + text.len())?;
+        let Some(name) = name else {
+            return Ok(Some(entry(Some(text.to_owned()), None, false)));
+        };
+        self.write_blob(&name, text)?;
+        Ok(Some(entry(None, Some(name), false)))
+    }
+
+    /// Counts what a plugin writes into the session.
+    pub(super) fn count(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
+        let written = self.written.entry(plugin.to_owned()).or_default();
+        *written = written.saturating_add(bytes);
+        if *written > MAX_WRITTEN_BYTES {
+            return Err(Error::Limit {
+                plugin: plugin.to_owned(),
+                what: format!(
+                    "{written} bytes written to the session, at most {MAX_WRITTEN_BYTES}"
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// A blob appears under its name only when it is whole.
+    fn write_blob(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.blobs.join(name);
+        if path.exists() {
+            return Ok(());
+        }
+        let half = self.blobs.join(format!("{name}.half"));
+        std::fs::create_dir_all(&self.blobs)
+            .and_then(|()| write_private(&half, text.as_bytes()))
+            .and_then(|()| std::fs::rename(&half, &path))
+            .map_err(|source| Error::write(&path, source))?;
+        sync_folder(&self.blobs);
+        Ok(())
+    }
+
+    /// Removes a blob that nothing refers to. Failing to is no loss but that of space.
+    pub(super) fn remove_blob(&self, name: &str) {
+        let _ = std::fs::remove_file(self.blobs.join(name));
+    }
+}

@@ -1,0 +1,176 @@
+//! All sessions of a user: making, finding, listing and reading them.
+
+use std::fs::DirBuilder;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::entry::{Body, Entry, VERSION};
+use super::live::Session;
+use super::log::FILE;
+use super::{Error, SessionSpec};
+
+/// How many lines of a session are read for the list: its first input is near the top.
+const ROW_LINES: usize = 64;
+
+/// The folder of all sessions. Nothing is held open.
+#[derive(Clone, Debug)]
+pub struct SessionStore {
+    root: PathBuf,
+}
+
+/// A session in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When something was last written, in milliseconds since 1970.
+    pub updated: i64,
+    /// Folder the agent worked in.
+    pub workspace: String,
+    /// Name of the model it began with.
+    pub model: String,
+    /// Its first input, if there was one.
+    pub first_input: Option<String>,
+    /// Length of its file.
+    pub bytes: u64,
+}
+
+impl SessionStore {
+    /// The sessions in the folder `root`, which need not be there yet.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Makes a new session.
+    pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
+        let id = crate::clock::new_session_id();
+        let folder = self.root.join(&id);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&folder)
+            .map_err(|source| Error::write(&folder, source))?;
+        Session::create(&id, &folder, spec)
+    }
+
+    /// Opens a session to go on with it. `id` is a whole id, as [`SessionStore::resolve`] returns it.
+    pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
+        Session::open(id, &self.root.join(id), spec)
+    }
+
+    /// All sessions, the last written first. A folder that does not hold a session is passed over.
+    pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
+        let mut rows = Vec::new();
+        let entries = match std::fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(rows),
+            Err(source) => return Err(Error::read(&self.root, source)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|source| Error::read(&self.root, source))?;
+            let id = entry.file_name().to_string_lossy().into_owned();
+            rows.extend(row(id, &entry.path().join(FILE)));
+        }
+        rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
+        Ok(rows)
+    }
+
+    /// The id of the one session whose id is or begins with `wanted`; `last` is the one last written.
+    pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
+        let unknown = || Error::Unknown {
+            wanted: wanted.to_owned(),
+            root: self.root.clone(),
+        };
+        let mut ids: Vec<String> = self.list()?.into_iter().map(|row| row.id).collect();
+        if wanted == "last" {
+            return ids.into_iter().next().ok_or_else(unknown);
+        }
+        ids.retain(|id| !wanted.is_empty() && id.starts_with(wanted));
+        if let Some(exact) = ids.iter().find(|id| *id == wanted) {
+            return Ok(exact.clone());
+        }
+        match ids.len() {
+            1 => ids.pop().ok_or_else(unknown),
+            0 => Err(unknown()),
+            _ => Err(Error::Ambiguous {
+                wanted: wanted.to_owned(),
+                found: ids,
+            }),
+        }
+    }
+
+    /// Every entry of a session that can be read, without opening it for writing; and what could not be read, in words.
+    pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
+        let path = self.root.join(id).join(FILE);
+        let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        parse(&path, &bytes)
+    }
+}
+
+/// Reads lines. One that cannot be read is left out with a notice: it stays in the file, where a person can look at it.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String>), Error> {
+    let (mut entries, mut notices) = (Vec::new(), Vec::new());
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match Entry::parse(line) {
+            Ok(entry) => {
+                if let Body::Session { version: found, .. } = entry.body
+                    && found > VERSION
+                {
+                    let path = path.to_owned();
+                    return Err(Error::Newer { path, found });
+                }
+                entries.push(entry);
+            }
+            Err(why) => notices.push(format!(
+                "{}:{}: this line cannot be read and is left out: {why}",
+                path.display(),
+                number + 1
+            )),
+        }
+    }
+    Ok((entries, notices))
+}
+
+fn row(id: String, path: &Path) -> Option<SessionRow> {
+    let meta = std::fs::metadata(path).ok()?;
+    let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let mut row = SessionRow {
+        id,
+        created: 0,
+        updated: i64::try_from(updated.as_millis()).ok()?,
+        workspace: String::new(),
+        model: String::new(),
+        first_input: None,
+        bytes: meta.len(),
+    };
+    let file = BufReader::new(std::fs::File::open(path).ok()?);
+    for line in file.split(b'\n').take(ROW_LINES).map_while(Result::ok) {
+        let Ok(entry) = Entry::parse(&line) else {
+            continue;
+        };
+        match entry.body {
+            Body::Session {
+                workspace, model, ..
+            } => {
+                row.created = entry.time;
+                row.workspace = workspace;
+                row.model = model;
+            }
+            Body::TurnStart { input, .. } => {
+                row.first_input = Some(input);
+                break;
+            }
+            _ => {}
+        }
+    }
+    Some(row)
+}
