@@ -43,6 +43,7 @@ macro_rules! hooks {
         pub(super) fn bind(registry: &mut Registry, hooks: &Arc<WasmHooks>, plugin: &Loaded, spec: &dyn Fn(&catalog::PointRow) -> HookSpec) {
             $(if plugin.template.as_ref().is_some_and(|template| template.indices.$module.is_some())
                 && let Some(row) = catalog::find($name)
+                && plugin.hook_settings($name).enabled
             {
                 registry.add::<catalog::$marker>(spec(row), hooks.clone());
             })*

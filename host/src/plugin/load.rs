@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
@@ -21,29 +20,16 @@ use super::host::Backing;
 use super::imports;
 use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
-use super::manifest::{HookOptions, Manifest};
+use super::manifest::Manifest;
 use super::store::PluginStore;
 use super::{Error, tools};
+use crate::config::PluginSettings;
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::handle::NoHandle;
 
 /// How long a plugin may take to list its tools when it is loaded.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
-
-/// The operator's settings for one plugin, `[plugins.NAME]` in config.toml.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginConfig {
-    /// Whether it is loaded; true when absent.
-    pub enabled: Option<bool>,
-    /// Overrides of hook options by point.
-    #[serde(default)]
-    pub hooks: BTreeMap<String, HookOptions>,
-    /// Values of its settings.
-    #[serde(default)]
-    pub config: Option<Value>,
-}
 
 /// What loading needs to know.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +43,7 @@ pub struct LoadOptions {
     /// Folder that holds a folder of stored values for each plugin.
     pub data: PathBuf,
     /// Settings by plugin name.
-    pub settings: BTreeMap<String, PluginConfig>,
+    pub settings: BTreeMap<String, PluginSettings>,
 }
 
 /// A plugin that is ready to run.
@@ -82,7 +68,7 @@ pub struct Loaded {
     pub load_time: Duration,
     /// Whether its native code came from the cache.
     pub was_cached: bool,
-    pub(super) settings: PluginConfig,
+    pub(super) settings: PluginSettings,
     pub(super) config: Arc<Value>,
     pub(super) store: PluginStore,
     pub(super) template: Option<Arc<Template>>,
@@ -152,6 +138,23 @@ impl PluginSet {
         Ok(set)
     }
 
+    /// Folder of the more trusted plugin that has this name. One that failed keeps its name: otherwise breaking a guard
+    /// would make room for somebody else's plugin of the same name.
+    fn holder(&self, name: &str) -> Option<PathBuf> {
+        let loaded = self
+            .plugins
+            .iter()
+            .find(|plugin| plugin.manifest.name == name);
+        let failed = || {
+            self.left_out
+                .iter()
+                .find(|left| left.name == name && matches!(left.why, Why::Failed(_)))
+        };
+        loaded
+            .map(|plugin| plugin.folder.clone())
+            .or_else(|| failed().map(|left| left.found.folder.clone()))
+    }
+
     async fn take(&mut self, loader: &Loader<'_>, found: Found) {
         let manifest = match Manifest::read(&found.folder) {
             Ok(manifest) => manifest,
@@ -174,15 +177,9 @@ impl PluginSet {
             .get(&name)
             .cloned()
             .unwrap_or_default();
-        let why = if let Some(other) = self
-            .plugins
-            .iter()
-            .find(|plugin| plugin.manifest.name == name)
-        {
-            Why::Shadowed {
-                by: other.folder.clone(),
-            }
-        } else if settings.enabled == Some(false) {
+        let why = if let Some(by) = self.holder(&name) {
+            Why::Shadowed { by }
+        } else if !settings.enabled {
             Why::Disabled
         } else {
             match loader.load(manifest, settings, &found).await {
@@ -204,15 +201,12 @@ impl Loader<'_> {
     async fn load(
         &self,
         manifest: Manifest,
-        settings: PluginConfig,
+        settings: PluginSettings,
         found: &Found,
     ) -> Result<Loaded, Error> {
         let started = Instant::now();
         let mut plugin = Loaded {
-            config: Arc::new(super::settings::config(
-                &manifest,
-                settings.config.as_ref(),
-            )?),
+            config: Arc::new(super::settings::config(&manifest, &settings.config)?),
             store: PluginStore::new(self.options.data.join(&manifest.name).join("store")),
             trust: found.trust,
             folder: found.folder.clone(),

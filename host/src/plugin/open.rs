@@ -11,7 +11,8 @@ use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
 use super::manifest::{HookOptions, PointDeclaration, SideEffect};
 use super::tools::WasmTool;
-use crate::point::catalog::PointRow;
+use crate::config::HookSettings;
+use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
 use crate::point::dispatch::Kind;
 use crate::point::handle::AgentHandle;
@@ -77,35 +78,40 @@ impl Loaded {
         }
     }
 
-    /// A hook's options: the operator's over the manifest's over the defaults. A deadline can only be lowered.
+    /// A hook's options: the operator's for the hook over the operator's for the plugin over the manifest's over the
+    /// defaults. A deadline can only be lowered.
     pub(super) fn spec(&self, point: &str, kind: Kind, options: &HookOptions) -> HookSpec {
-        let operator = self.settings.hooks.get(point).cloned().unwrap_or_default();
-        let is_async = options.is_async || operator.is_async && kind == Kind::Observe;
-        let ceiling = if is_async {
+        let (plugin, hook) = (&self.settings, self.hook_settings(point));
+        let ceiling = if options.is_async {
             ASYNC_DEADLINE
         } else {
             HOOK_DEADLINE
         };
-        let wanted = [
-            operator.timeout,
-            options.timeout,
-            self.manifest.limits.timeout,
-        ];
+        let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+        let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
+        let wanted = [operator, options.timeout, self.manifest.limits.timeout];
+        let priority = hook.priority.or(plugin.priority).or(options.priority);
+        let on_failure = hook.on_failure.or(plugin.on_failure).or(options.on_failure);
         HookSpec {
             plugin: Arc::from(self.manifest.name.as_str()),
             point: point.to_owned(),
-            priority: operator
-                .priority
-                .or(options.priority)
-                .unwrap_or(DEFAULT_PRIORITY),
+            priority: priority.unwrap_or(DEFAULT_PRIORITY),
             deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
-            on_failure: operator
-                .on_failure
-                .or(options.on_failure)
-                .unwrap_or(kind.default_on_failure()),
-            is_async,
+            on_failure: on_failure.unwrap_or(kind.default_on_failure()),
+            is_async: options.is_async,
             may_change: self.manifest.has(SideEffect::Session),
         }
+    }
+
+    /// What the operator says of one hook; a name or an alias of its point will do.
+    pub(super) fn hook_settings(&self, point: &str) -> HookSettings {
+        let is_it = |name: &String| {
+            name == point || catalog::find(name).is_some_and(|row| row.name == point)
+        };
+        let found = self.settings.hooks.iter().find(|(name, _)| is_it(name));
+        found
+            .map(|(_, settings)| settings.clone())
+            .unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The operator's settings for a plugin against the manifest's `[config]`: defaults filled in, the result checked.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Error;
 use super::manifest::Manifest;
@@ -8,12 +8,12 @@ use crate::tool::schema;
 
 /// The settings a plugin sees: `given` over the schema's defaults. Without `[config]` a plugin has no settings, and giving
 /// it some is an error: a misspelt name would otherwise go unseen.
-pub(super) fn config(manifest: &Manifest, given: Option<&Value>) -> Result<Value, Error> {
+pub(super) fn config(manifest: &Manifest, given: &toml::Table) -> Result<Value, Error> {
     let refuse = |message: String| Error::Config {
         plugin: manifest.name.clone(),
         message,
     };
-    let given = given.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let given = serde_json::to_value(given).map_err(|e| refuse(e.to_string()))?;
     let Some(declared) = &manifest.config else {
         return match &given {
             Value::Object(map) if map.is_empty() => Ok(given),

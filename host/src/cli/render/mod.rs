@@ -1,0 +1,109 @@
+//! Everything a user sees is written here: answers to standard output, the rest to standard error.
+//!
+//! Colour and live progress only on a terminal; `NO_COLOR` counts (through `anstream`). Text of models, tools and plugins
+//! is made printable first: control characters of theirs must not reach a terminal. A closed pipe is not an error.
+
+pub(super) mod plugins;
+mod steps;
+pub(super) mod turn;
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+
+/// Dim: what is said beside the point.
+pub(super) const DIM: Style = Style::new().dimmed();
+/// Bold: names.
+pub(super) const BOLD: Style = Style::new().bold();
+/// What went well.
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+/// What wants a look.
+pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
+/// What failed.
+pub(super) const BAD: Style = AnsiColor::Red.on_default();
+/// What a plugin did.
+pub(super) const PLUGIN: Style = AnsiColor::Cyan.on_default();
+
+/// A text in a style.
+pub(super) fn styled(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Writes one line to standard error.
+pub(super) fn say(line: impl Display) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+/// Writes to standard output as it is.
+pub(super) fn answer(text: impl Display) {
+    let mut out = anstream::stdout();
+    let _ = write!(out, "{text}");
+    let _ = out.flush();
+}
+
+/// Writes one line to standard output.
+pub(super) fn answer_line(line: impl Display) {
+    answer(format_args!("{line}\n"));
+}
+
+/// Whether standard output is a terminal.
+pub(super) fn is_live() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Whether standard error is a terminal.
+pub(super) fn has_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// An error with everything that led to it, on standard error.
+pub(super) fn error(error: &anyhow::Error) {
+    say(format_args!("{} {}", styled(BAD.bold(), "error:"), printable(&error.to_string())));
+    for cause in error.chain().skip(1) {
+        say(format_args!("  {} {}", styled(DIM, "because"), printable(&cause.to_string())));
+    }
+}
+
+/// Text that may go to a terminal: control characters other than newline and tab are shown escaped.
+pub(super) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || c == '\t' || !c.is_control() {
+            out.push(c);
+        } else {
+            out.extend(c.escape_unicode());
+        }
+    }
+    out
+}
+
+/// One line of at most `width` characters.
+pub(super) fn one_line(text: &str, width: usize) -> String {
+    let flat: String = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= width {
+        return flat;
+    }
+    let mut cut: String = flat.chars().take(width.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Microseconds, or milliseconds once there are many.
+pub(super) fn duration(micros: f64) -> String {
+    match micros {
+        m if m < 100.0 => format!("{m:.1} µs"),
+        m if m < 10_000.0 => format!("{m:.0} µs"),
+        m if m < 10_000_000.0 => format!("{:.0} ms", m / 1000.0),
+        m => format!("{:.1} s", m / 1_000_000.0),
+    }
+}
+
+/// Bytes in the unit that fits.
+pub(super) fn bytes(n: u64) -> String {
+    match n {
+        n if n < 10_000 => format!("{n} B"),
+        n if n < 10 << 20 => format!("{} KiB", n >> 10),
+        n => format!("{} MiB", n >> 20),
+    }
+}

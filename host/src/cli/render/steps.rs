@@ -1,0 +1,56 @@
+//! How a tool call and a hook look, in one line each.
+
+use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, duration, one_line, styled};
+use crate::message::{ToolCall, ToolResult};
+use crate::point::trace::{TraceOutcome, TraceRecord};
+
+/// A tool call about to run.
+pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>) -> String {
+    let from = plugin.map(|plugin| format!(" {}", styled(DIM, format_args!("of {plugin}")))).unwrap_or_default();
+    format!("{} {}{from} {}", styled(GOOD, "●"), styled(BOLD, &call.name), styled(DIM, arguments(call)))
+}
+
+/// The most telling argument, or all of them.
+fn arguments(call: &ToolCall) -> String {
+    let telling = ["command", "path", "pattern", "regex", "query"].into_iter().find_map(|name| call.arguments.get(name)?.as_str());
+    telling.map_or_else(|| one_line(&call.arguments.to_string(), 100), |text| one_line(text, 100))
+}
+
+/// A tool call that ended.
+pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option<&str>) -> String {
+    let lines = result.content.lines().count();
+    let took = duration(duration_ms as f64 * 1000.0);
+    match refused_by {
+        Some(who) => {
+            let why = one_line(&result.content, 160);
+            format!("{} {} {} {}", styled(BAD, "✗"), styled(BOLD, &result.name), styled(BAD, format_args!("refused by {who}:")), why)
+        }
+        None if result.is_error => {
+            format!("  {} {} {}", styled(WARN, "└"), styled(WARN, "error:"), one_line(&result.content, 160))
+        }
+        None => format!("  {}", styled(DIM, format_args!("└ {} in {lines} lines, {took}", super::bytes(result.content.len() as u64)))),
+    }
+}
+
+/// One line of the trace.
+pub(super) fn hook(record: &TraceRecord) -> String {
+    let (style, word) = match record.outcome {
+        TraceOutcome::Pass => (DIM, "pass"),
+        TraceOutcome::Changed => (GOOD, "changed"),
+        TraceOutcome::Asked => (WARN, "asked"),
+        TraceOutcome::Blocked => (BAD, "blocked"),
+        TraceOutcome::Failed => (BAD, "failed, skipped"),
+        TraceOutcome::FailedBlocking => (BAD, "failed, refusing"),
+        TraceOutcome::Dropped => (WARN, "out this turn"),
+        TraceOutcome::DroppedBlocking => (BAD, "out this turn, refusing"),
+    };
+    let what = if record.changed.is_empty() { String::new() } else { format!(" {}", record.changed.join(", ")) };
+    let why = record.reason.as_deref().map(|reason| format!(" {}", styled(DIM, one_line(reason, 120)))).unwrap_or_default();
+    format!(
+        "  {} {} {} {}{what}{why}",
+        styled(DIM, format_args!("{:<24}", record.point)),
+        styled(PLUGIN, format_args!("{:<20}", record.plugin)),
+        styled(DIM, format_args!("{:>9}", duration(record.micros))),
+        styled(style, word),
+    )
+}
