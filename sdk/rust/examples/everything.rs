@@ -1,0 +1,129 @@
+//! A plugin with one of everything that can be exported, and how a plugin tests itself natively.
+//!
+//! `cargo build -p rind-sdk --example everything --target wasm32-wasip2` makes a component of it.
+
+#[rind_sdk::plugin]
+mod everything {
+    use rind_sdk::prelude::*;
+
+    /// How notes are shown.
+    #[args]
+    #[derive(PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Style {
+        Plain,
+        Loud,
+    }
+
+    #[args]
+    struct NewNote {
+        /// What to remember.
+        text: String,
+        /// How to show it.
+        style: Option<Style>,
+    }
+
+    #[data]
+    #[derive(Default)]
+    struct Notes {
+        lines: Vec<String>,
+    }
+
+    #[data]
+    struct Settings {
+        most: usize,
+    }
+
+    /// Remembers a note for the rest of the session.
+    ///
+    /// Answers with all notes.
+    #[tool(effect = "write", name = "add-note")]
+    fn add_note(args: NewNote) -> Result<String, Error> {
+        let settings: Settings = config::all()?;
+        let mut notes: Notes = state::get_json("notes")?.unwrap_or_default();
+        if notes.lines.len() >= settings.most {
+            return Err(Error::Limit(format!(
+                "there are {} notes already",
+                settings.most
+            )));
+        }
+        let loud = args.style == Some(Style::Loud);
+        notes.lines.push(if loud {
+            args.text.to_uppercase()
+        } else {
+            args.text
+        });
+        state::set_json("notes", &notes)?;
+        Ok(notes.lines.join("\n"))
+    }
+
+    /// Counts the notes.
+    #[tool(effect = "read")]
+    fn count_notes(ctx: &CallContext) -> usize {
+        log::debug(format_args!("asked in turn {}", ctx.turn));
+        notes().map_or(0, |notes| notes.lines.len())
+    }
+
+    /// Shows all notes.
+    #[command]
+    fn show_notes() -> Result<String, Error> {
+        Ok(notes()?.lines.join("\n"))
+    }
+
+    /// Asks the model to tidy the notes up.
+    #[command]
+    fn tidy(how: String) -> CommandOutcome {
+        CommandOutcome::Prompt(format!("Tidy my notes up: {how}"))
+    }
+
+    #[implements("reviewer.check")]
+    fn check(payload: Notes) -> usize {
+        payload.lines.len()
+    }
+
+    #[hook]
+    fn context(ctx: &CallContext, messages: &[Message]) -> ContextOutcome {
+        log::debug(format_args!(
+            "{} messages in step {}",
+            messages.len(),
+            ctx.step
+        ));
+        ContextOutcome::default().append_message("Keep it short.")
+    }
+
+    #[hook]
+    fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
+        let arguments: rind_sdk::serde_json::Value = call.call.parse()?;
+        match arguments.get("path").and_then(|path| path.as_str()) {
+            Some(path) if path.ends_with(".lock") => {
+                Ok(CallOutcome::block("lock files are made by tools"))
+            }
+            _ => Ok(CallOutcome::pass()
+                .with_note("fine")
+                .notify(Level::Info, "looked at it")),
+        }
+    }
+
+    #[hook]
+    fn pre_output(text: &str) -> Result<OutputOutcome, String> {
+        Ok(OutputOutcome::replace(text.trim_end()))
+    }
+
+    #[hook]
+    fn turn_end(turn: TurnSummary) {
+        log::info(format_args!("{} steps", turn.steps));
+    }
+
+    #[run_loop]
+    fn heartbeat() -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn notes() -> Result<Notes, Error> {
+        Ok(state::get_json("notes")?.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+#[path = "everything_tests.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+//! Calls the plugin as the host would, on the host in memory.
+
+use super::everything::*;
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::{Value, json};
+use rind_sdk::testing;
+
+fn ctx() -> CallContext {
+    testing::context()
+}
+
+fn call(name: &str, arguments: Value) -> Result<String, Error> {
+    __rind_call_tool(&ctx(), name, &arguments.to_string())
+}
+
+#[test]
+fn tools_are_described_by_their_docs_and_types() {
+    let tools = __rind_tools();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["add-note", "count_notes"]);
+    assert_eq!(
+        tools[0].description,
+        "Remembers a note for the rest of the session.\n\nAnswers with all notes."
+    );
+    assert_eq!(tools[0].effect, EffectClass::Write);
+    let schema: Value = rind_sdk::serde_json::from_str(&tools[0].parameters).unwrap();
+    assert_eq!(
+        schema,
+        json!({
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "description": "What to remember."},
+                "style": {
+                    "type": ["string", "null"],
+                    "enum": ["plain", "loud", null],
+                    "description": "How to show it."
+                }
+            },
+            "required": ["text"],
+            "additionalProperties": false
+        })
+    );
+}
+
+#[test]
+fn a_tool_without_arguments_has_a_schema_that_takes_none() {
+    let schema: Value = rind_sdk::serde_json::from_str(&__rind_tools()[1].parameters).unwrap();
+    assert_eq!(schema["type"], "object");
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
+fn tools_read_config_and_keep_state() {
+    testing::reset();
+    testing::set_config(json!({"most": 2}));
+    assert_eq!(call("add-note", json!({"text": "milk"})).unwrap(), "milk");
+    assert_eq!(
+        call("add-note", json!({"text": "tea", "style": "loud"})).unwrap(),
+        "milk\nTEA"
+    );
+    let full = call("add-note", json!({"text": "rum"})).unwrap_err();
+    assert_eq!(full, Error::Limit("there are 2 notes already".to_owned()));
+    assert_eq!(call("count_notes", json!({})).unwrap(), "2");
+    assert_eq!(
+        testing::logged(),
+        [(Level::Debug, "asked in turn 1".to_owned())]
+    );
+}
+
+#[test]
+fn wrong_arguments_and_names_are_errors_that_say_so() {
+    let wrong = call("add-note", json!({"txt": "milk"})).unwrap_err();
+    assert!(
+        matches!(&wrong, Error::InvalidInput(text) if text.contains("unknown field `txt`")),
+        "{wrong}"
+    );
+    assert_eq!(
+        call("nothing", json!({})).unwrap_err(),
+        Error::NotFound("no tool \"nothing\" here".to_owned())
+    );
+}
+
+#[test]
+fn hooks_may_return_an_outcome_a_result_or_nothing() {
+    testing::reset();
+    let call = |path: &str| testing::proposed_call("write_file", json!({"path": path}));
+    let blocked = __rind_hook_pre_tool(&ctx(), call("Cargo.lock")).unwrap();
+    assert_eq!(blocked, CallOutcome::block("lock files are made by tools"));
+    let passed = __rind_hook_pre_tool(&ctx(), call("Cargo.toml")).unwrap();
+    assert_eq!(passed.note.as_deref(), Some("fine"));
+    assert_eq!(passed.effects.len(), 1);
+    assert_eq!(
+        __rind_hook_context(&ctx(), Vec::new()).unwrap().edits.len(),
+        1
+    );
+    assert_eq!(
+        __rind_hook_pre_output(&ctx(), "done \n".to_owned())
+            .unwrap()
+            .text
+            .as_deref(),
+        Some("done")
+    );
+}
+
+#[test]
+fn commands_show_text_or_start_a_turn() {
+    testing::reset();
+    let names: Vec<_> = __rind_commands()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["show-notes", "tidy"]);
+    let run = |name: &str| __rind_run_command(&ctx(), name, "by day".to_owned());
+    assert_eq!(
+        run("show-notes").unwrap(),
+        CommandOutcome::Show(String::new())
+    );
+    assert_eq!(
+        run("tidy").unwrap(),
+        CommandOutcome::Prompt("Tidy my notes up: by day".to_owned())
+    );
+}
+
+#[test]
+fn points_of_other_plugins_speak_json() {
+    let answer = __rind_implement(&ctx(), "reviewer.check", r#"{"lines": ["a", "b"]}"#);
+    assert_eq!(answer.unwrap(), "2");
+    assert!(__rind_implement(&ctx(), "reviewer.check", "[").is_err());
+}

@@ -1,0 +1,64 @@
+//! Making and reading errors: a plugin's functions end with `?` whatever went wrong inside.
+
+use crate::types::Error;
+use std::fmt::Display;
+
+impl Error {
+    /// An error that says no more than its text.
+    pub fn other(text: impl Display) -> Self {
+        Self::Failed(text.to_string())
+    }
+
+    /// The caller passed something that makes no sense.
+    pub fn invalid(text: impl Display) -> Self {
+        Self::InvalidInput(text.to_string())
+    }
+
+    /// The text, without its kind.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::InvalidInput(text)
+            | Self::NotFound(text)
+            | Self::Denied(text)
+            | Self::Limit(text)
+            | Self::Failed(text) => text,
+        }
+    }
+}
+
+impl From<String> for Error {
+    fn from(text: String) -> Self {
+        Self::Failed(text)
+    }
+}
+
+impl From<&str> for Error {
+    fn from(text: &str) -> Self {
+        Self::Failed(text.to_owned())
+    }
+}
+
+// One for every error type is not possible: `Error` is one itself, and would collide with `From<T> for T`.
+macro_rules! from {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        }
+    )*};
+}
+
+from! {
+    serde_json::Error,
+    std::io::Error,
+    std::fmt::Error,
+    std::num::ParseIntError,
+    std::num::ParseFloatError,
+    std::num::TryFromIntError,
+    std::str::Utf8Error,
+    std::string::FromUtf8Error,
+    Box<dyn std::error::Error>,
+    Box<dyn std::error::Error + Send + Sync>,
+}

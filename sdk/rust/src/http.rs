@@ -1,0 +1,73 @@
+//! HTTP requests to the hosts that the plugin was granted. Needs the side effect `network`.
+//!
+//! Credentials named in the manifest are put in by the host; the plugin never sees them.
+
+pub use crate::bindings::rind::plugin::http::{Header, Request, Response, send};
+use crate::types::Error;
+use serde::{Serialize, de::DeserializeOwned};
+
+impl Request {
+    /// A request without headers and body.
+    #[must_use]
+    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            method: method.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    /// A GET request.
+    #[must_use]
+    pub fn get(url: impl Into<String>) -> Self {
+        Self::new("GET", url)
+    }
+
+    /// A POST request with a JSON body.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn post_json<T: Serialize + ?Sized>(
+        url: impl Into<String>,
+        value: &T,
+    ) -> Result<Self, Error> {
+        let request = Self::new("POST", url).header("content-type", "application/json");
+        Ok(Self {
+            body: serde_json::to_vec(value)?,
+            ..request
+        })
+    }
+
+    /// The same with one header more.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push(Header {
+            name: name.into(),
+            value: value.into(),
+        });
+        self
+    }
+}
+
+impl Response {
+    /// Whether the status is 200 to 299.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body as text; what is not UTF-8 is replaced.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as a type of the plugin's own, or as [`serde_json::Value`].
+    ///
+    /// # Errors
+    /// When the body does not fit the type.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
+}

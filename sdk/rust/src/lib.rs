@@ -1,0 +1,84 @@
+//! What a plugin for Rind is written with.
+//!
+//! A plugin is a module under [`macro@plugin`] with one function for each hook, tool or command. The compiled component
+//! exports the interfaces of these functions and imports the host functions that it really calls, nothing else, so that
+//! its imports say what it can do.
+//!
+//! ```
+//! //! Greets people.
+//! #[rind_sdk::plugin]
+//! mod hello {
+//!     use rind_sdk::prelude::*;
+//!
+//!     /// Whom to greet.
+//!     #[args]
+//!     struct Greet {
+//!         /// The person's name.
+//!         name: String,
+//!     }
+//!
+//!     /// Greets somebody by name.
+//!     #[tool(effect = "read")]
+//!     fn greet(args: Greet) -> String {
+//!         format!("Hello, {}!", args.name)
+//!     }
+//!
+//!     #[hook]
+//!     fn pre_tool(_ctx: &CallContext, call: ProposedCall) -> CallOutcome {
+//!         CallOutcome::pass().log(Level::Info, format!("{} is about to run", call.call.name))
+//!     }
+//! }
+//! ```
+//!
+//! The contract is `wit/`; the types here are generated from it and keep its names. [`testing`] stands in for the host
+//! when the plugin's own tests run natively.
+
+mod bindings;
+mod error;
+mod outcome;
+mod payload;
+mod returns;
+
+pub mod agents;
+pub mod config;
+pub mod files;
+pub mod http;
+pub mod log;
+pub mod model;
+pub mod points;
+pub mod session;
+pub mod state;
+pub mod store;
+#[cfg(not(target_family = "wasm"))]
+pub mod testing;
+pub mod tools;
+
+#[doc(hidden)]
+pub mod macros;
+
+pub use bindings::rind::plugin::{outcomes, payloads, types};
+pub use returns::{CommandOutcome, IntoOutcome};
+pub use rind_sdk_macros::{args, command, data, hook, implements, plugin, run_loop, tool};
+pub use {schemars, serde, serde_json};
+
+/// Everything that a plugin usually needs: `use rind_sdk::prelude::*;`.
+pub mod prelude {
+    pub use crate::outcomes::{
+        AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, InputOutcome, MessageEdit,
+        Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome, Replacement,
+        ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict, SteeringAction,
+        SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
+    };
+    pub use crate::payloads::{
+        Assessment, Decision, Failure, FinishedCall, ModelRequest, PromptContext, PromptPart,
+        ProposedCall, ReflectVerdict, Reflection, SessionInfo, Slice, Source, StopReason,
+        SubagentInfo, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
+    };
+    pub use crate::returns::CommandOutcome;
+    pub use crate::types::{
+        CallContext, Content, Effect, EffectClass, Error, Injection, Level, LogLine, Message,
+        Metric, Role, Stored, ToolCall, ToolResult, Usage,
+    };
+    pub use crate::{config, log, session, state, store};
+    pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
+}

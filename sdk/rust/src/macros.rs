@@ -1,0 +1,73 @@
+//! What the attribute macros expand to calls of. Not for authors, and no part of what stays stable.
+
+pub use wit_bindgen;
+
+use crate::types::{EffectClass, Error};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Serialize, de::DeserializeOwned};
+use std::fmt::Display;
+
+/// A tool as the macro found it. The component's own type for it is made in the plugin.
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description.
+    pub description: &'static str,
+    /// JSON Schema of its arguments.
+    pub parameters: String,
+    /// What running it may do.
+    pub effect: EffectClass,
+}
+
+/// Schema of a tool that takes no arguments.
+pub fn no_arguments() -> String {
+    r#"{"type":"object","properties":{},"additionalProperties":false}"#.to_owned()
+}
+
+/// The schema of a type, without references, its title left out: the model has the tool's name already.
+pub fn schema<T: JsonSchema>() -> String {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.as_value().to_string()
+}
+
+/// The arguments of a call, or what is wrong with them in words that the model can act on.
+pub fn arguments<T: DeserializeOwned>(tool: &str, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::InvalidInput(format!("arguments of {tool}: {error}")))
+}
+
+/// A tool's answer.
+pub fn answer(value: impl Display) -> Result<String, Error> {
+    Ok(value.to_string())
+}
+
+/// A tool's answer, or why there is none.
+pub fn result_answer<E: Into<Error>>(value: Result<impl Display, E>) -> Result<String, Error> {
+    value.map(|value| value.to_string()).map_err(Into::into)
+}
+
+/// The payload of a point that the plugin implements.
+pub fn payload<T: DeserializeOwned>(point: &str, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::InvalidInput(format!("payload of {point}: {error}")))
+}
+
+/// The answer of a point's implementation as JSON text.
+pub fn json(value: impl Serialize) -> Result<String, Error> {
+    Ok(serde_json::to_string(&value)?)
+}
+
+/// The answer of a point's implementation as JSON text, or why there is none.
+pub fn result_json<E: Into<Error>>(value: Result<impl Serialize, E>) -> Result<String, Error> {
+    json(value.map_err(Into::into)?)
+}
+
+/// The error for a name that the plugin does not have.
+pub fn unknown<T>(what: &str, name: &str) -> Result<T, Error> {
+    Err(Error::NotFound(format!("no {what} {name:?} here")))
+}

@@ -1,0 +1,263 @@
+//! Making outcomes: a default that changes nothing, short constructors, and builders for what may be added.
+
+use crate::outcomes::{
+    AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, InputOutcome, MessageEdit,
+    Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome, Replacement,
+    ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict, SteeringAction,
+    SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
+};
+use crate::payloads::{Assessment, PromptPart, Tier};
+use crate::types::{Effect, Injection, Level, LogLine, Metric, Stored};
+use std::fmt::Display;
+
+/// Gives every outcome a default and what every outcome may carry: effects.
+macro_rules! outcomes {
+    ($($name:ident { $($field:ident),* };)*) => {$(
+        impl Default for $name {
+            /// Changes nothing.
+            fn default() -> Self {
+                Self { $($field: Default::default(),)* effects: Vec::new() }
+            }
+        }
+
+        impl $name {
+            /// Also writes a line to the log.
+            #[must_use]
+            pub fn log(mut self, level: Level, text: impl Display) -> Self {
+                self.effects.push(Effect::Log(LogLine { level, text: text.to_string() }));
+                self
+            }
+
+            /// Also shows a notice to the person at the terminal.
+            #[must_use]
+            pub fn notify(mut self, level: Level, text: impl Display) -> Self {
+                self.effects.push(Effect::Notify(LogLine { level, text: text.to_string() }));
+                self
+            }
+
+            /// Also records a value. The name ends with its unit, such as `review.seconds`.
+            #[must_use]
+            pub fn metric(mut self, name: impl Into<String>, value: f64) -> Self {
+                self.effects.push(Effect::Metric(Metric { name: name.into(), value }));
+                self
+            }
+
+            /// Also keeps a value in the plugin's store, once the outcome was accepted.
+            #[must_use]
+            pub fn store(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+                self.effects.push(Effect::Store(Stored { key: key.into(), value: value.into() }));
+                self
+            }
+        }
+    )*};
+}
+
+outcomes! {
+    Observed {};
+    InputOutcome { text, inject, block };
+    AssessmentOutcome { assessment };
+    PromptOutcome { parts };
+    PartsOutcome { put, remove };
+    TextOutcome { text };
+    ContextOutcome { edits };
+    RequestOutcome { model, temperature, max_tokens, tools, inject, block };
+    WireOutcome { body };
+    ReplyOutcome { text, inject, block };
+    CallOutcome { verdict, note };
+    ResultOutcome { content, is_error, inject };
+    SteeringOutcome { action, inject };
+    ReflectionOutcome { draft, criteria };
+    VerdictOutcome { verdict };
+    OutputOutcome { text, block };
+    SliceOutcome { verdict };
+}
+
+macro_rules! injecting {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Also adds a message that stays in the session.
+            #[must_use]
+            pub fn inject(mut self, text: impl Into<String>) -> Self {
+                self.inject.push(Injection { text: text.into(), keep: true });
+                self
+            }
+
+            /// Also adds a message that the model sees in the next request only.
+            #[must_use]
+            pub fn inject_once(mut self, text: impl Into<String>) -> Self {
+                self.inject.push(Injection { text: text.into(), keep: false });
+                self
+            }
+        }
+    )*};
+}
+injecting!(
+    InputOutcome,
+    RequestOutcome,
+    ReplyOutcome,
+    ResultOutcome,
+    SteeringOutcome
+);
+
+macro_rules! blocking {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Refuses, for this reason.
+            #[must_use]
+            pub fn block(reason: impl Into<String>) -> Self {
+                Self { block: Some(reason.into()), ..Self::default() }
+            }
+        }
+    )*};
+}
+blocking!(InputOutcome, RequestOutcome, ReplyOutcome, OutputOutcome);
+
+/// One constructor for each way to fill one field of an outcome.
+macro_rules! constructors {
+    ($($name:ident { $($(#[$doc:meta])* $method:ident($argument:ident: $type:ty) => $field:ident: $value:expr;)* })*) => {$(
+        impl $name {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $method($argument: $type) -> Self {
+                Self { $field: $value, ..Self::default() }
+            }
+        )*}
+    )*};
+}
+
+constructors! {
+    InputOutcome {
+        /// Puts a text in place of the input.
+        replace(text: impl Into<String>) => text: Some(text.into());
+    }
+    TextOutcome {
+        /// Puts a text in place.
+        replace(text: impl Into<String>) => text: Some(text.into());
+    }
+    ReplyOutcome {
+        /// Puts a text in place of the message's.
+        replace(text: impl Into<String>) => text: Some(text.into());
+    }
+    OutputOutcome {
+        /// Puts a text in place of the output.
+        replace(text: impl Into<String>) => text: Some(text.into());
+    }
+    ResultOutcome {
+        /// Puts a text in place of the tool's answer.
+        replace(text: impl Into<String>) => content: Some(text.into());
+    }
+    WireOutcome {
+        /// Sends this body, JSON text, instead.
+        replace(body: impl Into<String>) => body: Some(body.into());
+    }
+    AssessmentOutcome {
+        /// Puts an assessment in place.
+        replace(assessment: Assessment) => assessment: Some(assessment);
+    }
+    ReflectionOutcome {
+        /// Puts a draft in place.
+        replace(draft: impl Into<String>) => draft: Some(draft.into());
+        /// Adds something that a good answer must meet.
+        criterion(text: impl Into<String>) => criteria: vec![text.into()];
+    }
+    PromptOutcome {
+        /// Adds one part to the system prompt.
+        part(part: PromptPart) => parts: vec![part];
+    }
+    VerdictOutcome {
+        /// Asks for another step, for this reason.
+        again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
+    }
+    SteeringOutcome {
+        /// Takes this text instead.
+        replace(text: impl Into<String>) => action: SteeringAction::Replace(text.into());
+        /// Leaves the text out, for this reason.
+        drop(reason: impl Into<String>) => action: SteeringAction::Drop(reason.into());
+    }
+    CallOutcome {
+        /// Runs the call with these arguments, JSON text.
+        change(arguments: impl Into<String>) => verdict: CallVerdict::Change(arguments.into());
+        /// Asks the user first, for this reason.
+        ask(reason: impl Into<String>) => verdict: CallVerdict::Ask(reason.into());
+        /// Refuses the call, for this reason.
+        block(reason: impl Into<String>) => verdict: CallVerdict::Block(reason.into());
+    }
+    SliceOutcome {
+        /// Does not compact or archive, for this reason.
+        cancel(reason: impl Into<String>) => verdict: SliceVerdict::Cancel(reason.into());
+        /// Compacts or archives with this summary.
+        summary(text: impl Into<String>) => verdict: SliceVerdict::Summary(text.into());
+    }
+}
+
+impl CallOutcome {
+    /// Nothing against the call.
+    #[must_use]
+    pub fn pass() -> Self {
+        Self::default()
+    }
+
+    /// Also puts a warning for the model beneath the result of the call.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+}
+
+impl ContextOutcome {
+    /// Also leaves out the message with this id.
+    #[must_use]
+    pub fn drop_message(mut self, id: impl Into<String>) -> Self {
+        self.edits.push(MessageEdit::Drop(id.into()));
+        self
+    }
+
+    /// Also puts a text in place of a message's text or of a tool result's content.
+    #[must_use]
+    pub fn replace_message(mut self, id: impl Into<String>, text: impl Into<String>) -> Self {
+        let replacement = Replacement {
+            id: id.into(),
+            text: text.into(),
+        };
+        self.edits.push(MessageEdit::Replace(replacement));
+        self
+    }
+
+    /// Also adds a message at the end.
+    #[must_use]
+    pub fn append_message(mut self, text: impl Into<String>) -> Self {
+        self.edits.push(MessageEdit::Append(text.into()));
+        self
+    }
+}
+
+impl PromptPart {
+    /// A part of the system prompt. The host fills in where it is from.
+    #[must_use]
+    pub fn new(tier: Tier, key: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            tier,
+            key: key.into(),
+            source: String::new(),
+            text: text.into(),
+        }
+    }
+}
+
+macro_rules! neutral {
+    ($($name:ident::$variant:ident;)*) => {$(
+        impl Default for $name {
+            /// Leaves everything as it is.
+            fn default() -> Self {
+                Self::$variant
+            }
+        }
+    )*};
+}
+neutral! {
+    CallVerdict::Pass;
+    SteeringAction::Pass;
+    VerdictChange::Keep;
+    SliceVerdict::Pass;
+}

@@ -1,0 +1,174 @@
+//! A host in memory for a plugin's own tests, which run natively with `cargo test`.
+//!
+//! State, store, config and log work on the thread that the test runs on and start out empty; every other host function
+//! panics. `rind plugin test` runs the compiled component against the real host.
+
+use crate::payloads::{FinishedCall, ProposedCall};
+use crate::types::{CallContext, EffectClass, Level, ToolCall, ToolResult};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+struct Host {
+    state: BTreeMap<String, String>,
+    store: BTreeMap<String, String>,
+    config: serde_json::Map<String, serde_json::Value>,
+    log: Vec<(Level, String)>,
+}
+
+thread_local! {
+    static HOST: RefCell<Host> = RefCell::default();
+}
+
+fn with<T>(f: impl FnOnce(&mut Host) -> T) -> T {
+    HOST.with(|host| f(&mut host.borrow_mut()))
+}
+
+/// Forgets everything that was set and logged on this thread.
+pub fn reset() {
+    with(|host| *host = Host::default());
+}
+
+/// Sets the plugin's settings on this thread. Defaults of the manifest are not filled in.
+///
+/// # Panics
+/// When the value is not written as a JSON object.
+#[expect(
+    clippy::expect_used,
+    reason = "a test that passes nonsense should stop"
+)]
+pub fn set_config<T: Serialize>(settings: T) {
+    let value = serde_json::to_value(settings).expect("settings that can be written as JSON");
+    let serde_json::Value::Object(map) = value else {
+        panic!("settings must be an object, not {value}");
+    };
+    with(|host| host.config = map);
+}
+
+/// What was logged on this thread so far.
+#[must_use]
+pub fn logged() -> Vec<(Level, String)> {
+    with(|host| host.log.clone())
+}
+
+/// The main agent's first step of its first turn.
+#[must_use]
+pub fn context() -> CallContext {
+    CallContext {
+        session: "test".to_owned(),
+        turn: 1,
+        step: 1,
+        agent: "main".to_owned(),
+        depth: 0,
+        tokens_used: 0,
+        cost_usd: 0.0,
+        tool_calls: 0,
+    }
+}
+
+/// A call of a built-in tool that is about to be made.
+#[must_use]
+pub fn proposed_call(name: &str, arguments: impl Into<serde_json::Value>) -> ProposedCall {
+    let call = ToolCall {
+        id: "call-1".to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.into().to_string(),
+    };
+    ProposedCall {
+        call,
+        effect_class: EffectClass::Read,
+        plugin: None,
+    }
+}
+
+/// A call that was made without arguments, and its answer.
+#[must_use]
+pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
+    let call = proposed_call(name, serde_json::json!({})).call;
+    let outcome = ToolResult {
+        call_id: call.id.clone(),
+        name: name.to_owned(),
+        content: content.into(),
+        is_error: false,
+    };
+    FinishedCall {
+        call,
+        outcome,
+        duration_ms: 1,
+    }
+}
+
+pub(crate) fn push_log(level: Level, text: String) {
+    with(|host| host.log.push((level, text)));
+}
+
+pub(crate) mod config {
+    use super::with;
+
+    pub(crate) fn all() -> String {
+        with(|host| serde_json::Value::Object(host.config.clone()).to_string())
+    }
+
+    pub(crate) fn get(key: &str) -> Option<String> {
+        with(|host| host.config.get(key).map(ToString::to_string))
+    }
+}
+
+pub(crate) mod state {
+    use super::with;
+    use crate::types::Error;
+
+    pub(crate) fn get(key: &str) -> Option<String> {
+        with(|host| host.state.get(key).cloned())
+    }
+
+    pub(crate) fn set(key: &str, value: &str) -> Result<(), Error> {
+        with(|host| host.state.insert(key.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    pub(crate) fn remove(key: &str) -> Result<(), Error> {
+        with(|host| host.state.remove(key));
+        Ok(())
+    }
+
+    pub(crate) fn keys(prefix: &str) -> Vec<String> {
+        with(|host| {
+            host.state
+                .keys()
+                .filter(|key| key.starts_with(prefix))
+                .cloned()
+                .collect()
+        })
+    }
+}
+
+pub(crate) mod store {
+    use super::with;
+    use crate::types::Error;
+
+    pub(crate) fn get(key: &str) -> Result<Option<String>, Error> {
+        Ok(with(|host| host.store.get(key).cloned()))
+    }
+
+    pub(crate) fn set(key: &str, value: &str) -> Result<(), Error> {
+        with(|host| host.store.insert(key.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    pub(crate) fn remove(key: &str) -> Result<(), Error> {
+        with(|host| host.store.remove(key));
+        Ok(())
+    }
+
+    pub(crate) fn keys(prefix: &str) -> Result<Vec<String>, Error> {
+        Ok(with(|host| {
+            host.store
+                .keys()
+                .filter(|key| key.starts_with(prefix))
+                .cloned()
+                .collect()
+        }))
+    }
+}
