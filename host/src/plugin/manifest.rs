@@ -132,10 +132,10 @@ pub struct PointDeclaration {
     /// What it is for.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema of what implementers are shown.
+    /// JSON Schema of what implementers are shown, an object; anything when absent.
     #[serde(default)]
     pub payload: Option<Value>,
-    /// JSON Schema of what they answer.
+    /// JSON Schema of what they answer, an object; anything when absent.
     #[serde(default)]
     pub result: Option<Value>,
 }

@@ -16,6 +16,7 @@ use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
 use crate::point::dispatch::Kind;
 use crate::point::handle::AgentHandle;
+use crate::point::payload::CheckArguments;
 use crate::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
@@ -116,12 +117,14 @@ impl Loaded {
 }
 
 fn defined(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {
-    let compile = |which: &str, declared: &Option<Value>| match declared {
-        None => Ok(schema::any()),
-        Some(declared) => schema::compile_any(declared).map_err(|e| Error::UnknownPoint {
+    let compile = |which: &str, declared: &Option<Value>| -> Result<Arc<CheckArguments>, Error> {
+        let Some(declared) = declared else {
+            return Ok(Arc::new(|_: &Value| Ok(())));
+        };
+        schema::compile(declared).map_err(|e| Error::UnknownPoint {
             point: name.to_owned(),
-            why: format!("its `{which}` is not a JSON Schema: {e}"),
-        }),
+            why: format!("its `{which}` is refused: {e}"),
+        })
     };
     Ok(DefinedPoint {
         kind: point.kind,
