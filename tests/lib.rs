@@ -1,1 +1,9 @@
-//! tests
+//! What the end-to-end tests share: guests compiled once, plugin folders made of them, and a session in memory.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+
+pub mod guests;
+pub mod session;

@@ -7,3 +7,4 @@
 
 mod contract;
 mod dispatch;
+mod points;

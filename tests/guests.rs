@@ -1,0 +1,182 @@
+//! Guests: the crates under `guests/` and the first-party plugins, compiled once for a test run, and folders of plugins
+//! made of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use rind::config::PluginSettings;
+use rind::plugin::discover::{Source, Trust};
+use rind::plugin::load::{LoadOptions, PluginSet};
+use tempfile::TempDir;
+
+/// The folder of the workspace.
+#[must_use]
+pub fn workspace() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Folders of all guests and first-party plugins.
+fn sources() -> Vec<PathBuf> {
+    let folders = ["plugins", "tests/guests"].map(|folder| workspace().join(folder));
+    let entries = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|folder| folder.join("plugin.toml").is_file())
+        .collect()
+}
+
+/// Compiles every guest and every first-party plugin; the first caller does it, the others wait.
+fn built() -> &'static BTreeMap<String, PathBuf> {
+    static BUILT: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    BUILT.get_or_init(|| build(&sources()))
+}
+
+fn build(folders: &[PathBuf]) -> BTreeMap<String, PathBuf> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(workspace()).args([
+        "build",
+        "--quiet",
+        "--target",
+        "wasm32-wasip2",
+        "--profile",
+        "plugin",
+    ]);
+    for setting in [
+        "inherits='release'",
+        "opt-level='s'",
+        "lto=true",
+        "codegen-units=1",
+        "strip=true",
+        "panic='abort'",
+    ] {
+        cargo.args(["--config", &format!("profile.plugin.{setting}")]);
+    }
+    let mut names = BTreeMap::new();
+    for folder in folders {
+        let manifest: toml::Table =
+            toml::from_str(&std::fs::read_to_string(folder.join("Cargo.toml")).unwrap()).unwrap();
+        cargo.args(["-p", manifest["package"]["name"].as_str().unwrap()]);
+        names.insert(
+            folder.file_name().unwrap().to_str().unwrap().to_owned(),
+            folder.clone(),
+        );
+    }
+    assert!(cargo.status().unwrap().success());
+    for folder in folders {
+        let manifest: toml::Table =
+            toml::from_str(&std::fs::read_to_string(folder.join("plugin.toml")).unwrap()).unwrap();
+        let component = manifest["component"].as_str().unwrap();
+        std::fs::copy(
+            workspace()
+                .join("target/wasm32-wasip2/plugin")
+                .join(component),
+            folder.join(component),
+        )
+        .unwrap();
+    }
+    names
+}
+
+/// The folder of a guest or first-party plugin, its component in place. `name` is that of the folder.
+#[must_use]
+pub fn guest(name: &str) -> &'static Path {
+    built()
+        .get(name)
+        .unwrap_or_else(|| panic!("there is no guest `{name}`"))
+}
+
+/// A host with nothing in it: folders of its own, and the plugins put there.
+pub struct Host {
+    folder: TempDir,
+    /// What plugins are loaded with.
+    pub options: LoadOptions,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = LoadOptions {
+            sources: Vec::new(),
+            cache: cache().to_owned(),
+            cache_key: cache().with_extension("key"),
+            data: folder.path().join("data"),
+            settings: BTreeMap::new(),
+        };
+        Self { folder, options }
+    }
+}
+
+/// One compile cache for the whole test run: what is tested is not how long Cranelift takes.
+fn cache() -> &'static Path {
+    static CACHE: OnceLock<TempDir> = OnceLock::new();
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        CACHE
+            .get_or_init(|| tempfile::tempdir().unwrap())
+            .path()
+            .join("compiled")
+    })
+}
+
+impl Host {
+    /// Puts a plugin into `trust`'s folder: the component of `guest` under a manifest made from the guest's own by
+    /// `manifest`. Returns the plugin's folder.
+    pub fn plugin(
+        &mut self,
+        trust: Trust,
+        guest: &str,
+        manifest: impl FnOnce(String) -> String,
+    ) -> PathBuf {
+        let from = self::guest(guest);
+        let text = manifest(std::fs::read_to_string(from.join("plugin.toml")).unwrap());
+        let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+        let name = table
+            .get("name")
+            .and_then(toml::Value::as_str)
+            .unwrap_or(guest)
+            .to_owned();
+        let root = self.folder.path().join(trust.to_string());
+        let to = root.join(&name);
+        std::fs::create_dir_all(&to).unwrap();
+        std::fs::write(to.join("plugin.toml"), text).unwrap();
+        let component = table
+            .get("component")
+            .and_then(toml::Value::as_str)
+            .unwrap_or("none.wasm");
+        if from.join(component).is_file() {
+            std::fs::copy(from.join(component), to.join(component)).unwrap();
+        }
+        let source = Source { trust, path: root };
+        if !self.options.sources.contains(&source) {
+            self.options.sources.push(source);
+        }
+        to
+    }
+
+    /// Puts a guest into the managed folder as it is.
+    pub fn guest(&mut self, guest: &str) -> PathBuf {
+        self.plugin(Trust::Managed, guest, |manifest| manifest)
+    }
+
+    /// Sets one value of a plugin's settings.
+    pub fn set(&mut self, plugin: &str, key: &str, value: impl Into<toml::Value>) {
+        let settings: &mut PluginSettings =
+            self.options.settings.entry(plugin.to_owned()).or_default();
+        settings.config.insert(key.to_owned(), value.into());
+    }
+
+    /// Loads everything.
+    pub async fn load(&self) -> PluginSet {
+        PluginSet::load(&self.options).await.unwrap()
+    }
+
+    /// A folder that lives as long as the host.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}

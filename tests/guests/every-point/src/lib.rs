@@ -1,0 +1,284 @@
+//! A hook on every point, each doing all that its outcome allows, so that every conversion is crossed both ways.
+
+#[rind_sdk::plugin]
+mod every_point {
+    use rind_sdk::prelude::*;
+
+    /// Remembers in the session what a hook was shown.
+    fn saw(point: &str, what: impl std::fmt::Debug) -> Result<(), Error> {
+        state::set(point, &format!("{what:?}"))
+    }
+
+    #[hook]
+    fn session_start(session: SessionInfo) -> Result<Observed, Error> {
+        saw(
+            "session-start",
+            (
+                session.id,
+                session.resumed,
+                session.messages,
+                session.provider,
+                session.model,
+            ),
+        )?;
+        Ok(Observed::default()
+            .log(Level::Debug, "a line")
+            .metric("seen.count", 1.5)
+            .store("seen", "yes")
+            .notify(Level::Warn, "a notice\u{1b}[31m"))
+    }
+
+    #[hook]
+    fn session_end(session: SessionInfo) -> Result<(), Error> {
+        saw("session-end", session.id)
+    }
+
+    #[hook]
+    fn turn_start(ctx: &CallContext, input: TurnInput) -> Result<InputOutcome, Error> {
+        saw(
+            "turn-start",
+            (
+                ctx.turn,
+                ctx.step,
+                &ctx.agent,
+                ctx.depth,
+                ctx.tokens_used,
+                ctx.cost_usd,
+                ctx.tool_calls,
+            ),
+        )?;
+        Ok(InputOutcome::replace(input.text + " turn-start")
+            .inject("kept")
+            .inject_once("once"))
+    }
+
+    #[hook]
+    fn pre_assess(input: TurnInput) -> InputOutcome {
+        InputOutcome::block(format!("{:?} {}", input.source, input.text))
+    }
+
+    #[hook]
+    fn post_assess(assessment: Assessment) -> AssessmentOutcome {
+        let mut reasons = assessment.reasons;
+        reasons.push(format!("was {:?}", assessment.decision));
+        AssessmentOutcome::replace(Assessment {
+            input: "ignored".to_owned(),
+            decision: Decision::Plan,
+            confidence: assessment.confidence / 2.0,
+            reasons,
+        })
+    }
+
+    #[hook]
+    fn system_prompt(context: PromptContext) -> PromptOutcome {
+        let text = format!(
+            "{} {:?} {:?}",
+            context.model, context.tools, context.decision
+        );
+        PromptOutcome::part(PromptPart::new(Tier::Volatile, "every-point", text))
+    }
+
+    #[hook]
+    fn before_system_prompt(parts: &[PromptPart]) -> PartsOutcome {
+        let put = parts
+            .iter()
+            .map(|part| PromptPart::new(part.tier, part.key.clone(), part.text.to_uppercase()));
+        PartsOutcome {
+            put: put.skip(1).collect(),
+            remove: vec![parts[0].key.clone()],
+            ..PartsOutcome::default()
+        }
+    }
+
+    #[hook]
+    fn after_system_prompt(text: String) -> TextOutcome {
+        TextOutcome::replace(text + " after")
+    }
+
+    #[hook]
+    fn context(messages: &[Message]) -> Result<ContextOutcome, Error> {
+        saw(
+            "context",
+            messages
+                .iter()
+                .map(|message| (message.role, message.content.len()))
+                .collect::<Vec<_>>(),
+        )?;
+        let mut outcome = ContextOutcome::default().append_message("at the end");
+        for message in messages {
+            for part in &message.content {
+                outcome = match part {
+                    Content::Text(text) => {
+                        outcome.replace_message(message.id.clone(), text.to_uppercase())
+                    }
+                    Content::ToolResult(_) => outcome.drop_message(message.id.clone()),
+                    Content::ToolCall(_) | Content::Thinking(_) => outcome,
+                };
+            }
+        }
+        Ok(outcome)
+    }
+
+    #[hook]
+    fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
+        saw(
+            "pre-reason",
+            (
+                request.provider,
+                request.usage.input_tokens,
+                request.messages.len(),
+            ),
+        )?;
+        Ok(RequestOutcome {
+            model: Some(request.model + "-mini"),
+            temperature: Some(request.temperature.unwrap_or(1.0) / 2.0),
+            max_tokens: Some(request.max_tokens.unwrap_or(10) + 1),
+            tools: Some(request.tools.into_iter().take(1).collect()),
+            ..RequestOutcome::default()
+        }
+        .inject("kept")
+        .inject_once("once"))
+    }
+
+    #[hook]
+    fn before_provider_request(request: WireRequest) -> WireOutcome {
+        WireOutcome::replace(request.body.replace("\"a\"", "\"b\""))
+    }
+
+    #[hook]
+    fn after_provider_response(response: WireResponse) -> Result<(), Error> {
+        saw(
+            "after-provider-response",
+            (
+                response.provider,
+                response.status,
+                response.latency_ms,
+                response.body,
+            ),
+        )
+    }
+
+    #[hook]
+    fn post_reason(message: Message) -> ReplyOutcome {
+        ReplyOutcome::replace(format!("{:?}", message.role)).inject("go on")
+    }
+
+    #[hook]
+    fn message_end(message: Message) -> Result<(), Error> {
+        saw("message-end", message.id)
+    }
+
+    #[hook]
+    fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
+        saw("pre-tool", (call.effect_class, call.plugin))?;
+        let outcome = match call.call.name.as_str() {
+            "ask" => CallOutcome::ask("sure?"),
+            "block" => CallOutcome::block("never"),
+            "change" => CallOutcome::change(call.call.arguments.replace("\"a\"", "\"b\"")),
+            _ => CallOutcome::pass(),
+        };
+        Ok(outcome.with_note("noted"))
+    }
+
+    #[hook]
+    fn post_tool(call: FinishedCall) -> ResultOutcome {
+        let text = format!(
+            "{} took {} ms: {}",
+            call.call.name, call.duration_ms, call.outcome.content
+        );
+        let mut outcome = ResultOutcome::replace(text).inject("look");
+        outcome.is_error = Some(!call.outcome.is_error);
+        outcome
+    }
+
+    #[hook]
+    fn steering_received(input: TurnInput) -> SteeringOutcome {
+        match input.text.as_str() {
+            "drop" => SteeringOutcome::drop("not now"),
+            text => SteeringOutcome::replace(text.to_uppercase()).inject("steered"),
+        }
+    }
+
+    #[hook]
+    fn pre_reflect(reflection: Reflection) -> ReflectionOutcome {
+        let mut outcome =
+            ReflectionOutcome::replace(format!("{} for {}", reflection.draft, reflection.input));
+        outcome.criteria = reflection
+            .tools
+            .iter()
+            .map(|tool| format!("{} {}", tool.name, tool.is_error))
+            .collect();
+        outcome
+    }
+
+    #[hook]
+    fn post_reflect(verdict: ReflectVerdict) -> VerdictOutcome {
+        match verdict.continue_because {
+            None => VerdictOutcome::again(format!("not {}", verdict.draft)),
+            Some(_) => VerdictOutcome {
+                verdict: VerdictChange::Done,
+                ..VerdictOutcome::default()
+            },
+        }
+    }
+
+    #[hook]
+    fn pre_output(text: &str) -> OutputOutcome {
+        match text {
+            "secret" => OutputOutcome::block("it is a secret"),
+            text => OutputOutcome::replace(text.to_uppercase()),
+        }
+    }
+
+    #[hook]
+    fn post_output(text: &str) -> Result<(), Error> {
+        saw("post-output", text)
+    }
+
+    #[hook]
+    fn turn_end(turn: TurnSummary) -> Result<(), Error> {
+        saw(
+            "turn-end",
+            (turn.stop, turn.steps, turn.usage.output_tokens, turn.output),
+        )
+    }
+
+    #[hook]
+    fn before_compact(slice: Slice) -> SliceOutcome {
+        SliceOutcome::summary(format!(
+            "{} messages, {}",
+            slice.messages.len(),
+            slice.reason
+        ))
+    }
+
+    #[hook]
+    fn after_compact(slice: Slice) -> Result<(), Error> {
+        saw("after-compact", slice.summary)
+    }
+
+    #[hook]
+    fn before_archive(slice: Slice) -> SliceOutcome {
+        SliceOutcome::cancel(slice.reason)
+    }
+
+    #[hook]
+    fn after_archive(slice: Slice) -> Result<(), Error> {
+        saw("after-archive", slice.summary)
+    }
+
+    #[hook]
+    fn subagent_start(subagent: SubagentInfo) -> Result<(), Error> {
+        saw("subagent-start", subagent.task)
+    }
+
+    #[hook]
+    fn subagent_end(subagent: SubagentInfo) -> Result<(), Error> {
+        saw("subagent-end", (subagent.answer, subagent.is_error))
+    }
+
+    #[hook]
+    fn error(failure: Failure) -> Result<(), Error> {
+        saw("error", (failure.where_, failure.message, failure.plugin))
+    }
+}

@@ -1,0 +1,185 @@
+//! A session in memory that plugins reach through their handle, and that remembers what they did.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use futures_util::future::BoxFuture;
+use rind::message::Message;
+use rind::plugin::load::PluginSet;
+use rind::plugin::open::OpenPlugins;
+use rind::point::caller::{CallContext, Caller};
+use rind::point::defined::DefinedPoints;
+use rind::point::dispatch::Dispatcher;
+use rind::point::handle::{AgentHandle, HandleError, PointAnswer};
+use rind::point::outcome::{Effect, Level};
+use rind::point::trace::{Sink, TraceRecord};
+use rind::tool::{SharedTool, ToolCtx, ToolOutput};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// What plugins did in a session.
+#[derive(Default)]
+pub struct Memory {
+    /// Lines of log with the plugin's name.
+    pub log: Mutex<Vec<(String, Level, String)>>,
+    /// Effects with the plugin's name.
+    pub effects: Mutex<Vec<(String, Effect)>>,
+    /// State by plugin and key.
+    pub state: Mutex<BTreeMap<(String, String), String>>,
+    /// Trace records.
+    pub traces: Mutex<Vec<TraceRecord>>,
+    /// Messages that plugins may read.
+    pub messages: Mutex<Vec<Message>>,
+    /// What plugins appended: plugin, name, value.
+    pub appended: Mutex<Vec<(String, String, Value)>>,
+    points: OnceLock<(Arc<Dispatcher>, DefinedPoints)>,
+}
+
+impl AgentHandle for Memory {
+    fn log(&self, plugin: &str, level: Level, text: &str) {
+        self.log
+            .lock()
+            .unwrap()
+            .push((plugin.to_owned(), level, text.to_owned()));
+    }
+
+    fn effect(&self, plugin: &str, effect: Effect) {
+        self.effects
+            .lock()
+            .unwrap()
+            .push((plugin.to_owned(), effect));
+    }
+
+    fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
+        self.state
+            .lock()
+            .unwrap()
+            .get(&(plugin.to_owned(), key.to_owned()))
+            .cloned()
+    }
+
+    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+        let mut state = self.state.lock().unwrap();
+        let key = (plugin.to_owned(), key.to_owned());
+        match value {
+            Some(value) => state.insert(key, value.to_owned()),
+            None => state.remove(&key),
+        };
+        let total: usize = state.values().map(String::len).sum();
+        if total > 64 << 20 {
+            Err(HandleError::Limit("the state is full".to_owned()))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        state
+            .keys()
+            .filter(|(p, key)| p == plugin && key.starts_with(prefix))
+            .map(|(_, key)| key.clone())
+            .collect()
+    }
+
+    fn messages(&self, last: usize) -> Vec<Message> {
+        let messages = self.messages.lock().unwrap();
+        messages[messages.len().saturating_sub(last)..].to_vec()
+    }
+
+    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
+        self.appended
+            .lock()
+            .unwrap()
+            .push((plugin.to_owned(), name.to_owned(), value));
+        Ok(())
+    }
+
+    fn call_point<'a>(
+        &'a self,
+        plugin: &'a str,
+        name: &'a str,
+        payload: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        Box::pin(async move {
+            let (dispatcher, points) = self.points.get().unwrap();
+            points
+                .call(dispatcher, plugin, name, payload, &caller)
+                .await
+        })
+    }
+}
+
+impl Sink for Memory {
+    fn trace(&self, record: TraceRecord) {
+        self.traces.lock().unwrap().push(record);
+    }
+
+    fn effect(&self, plugin: &Arc<str>, effect: Effect) {
+        AgentHandle::effect(self, plugin, effect);
+    }
+}
+
+/// Plugins in a session.
+pub struct Session {
+    /// What they did.
+    pub memory: Arc<Memory>,
+    /// Calls their hooks.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Their tools.
+    pub tools: Vec<SharedTool>,
+    /// Who calls: session `s`, turn 1, step 2, agent `main`.
+    pub caller: Caller,
+}
+
+impl Session {
+    /// Opens a session with everything that was loaded.
+    #[must_use]
+    pub fn open(plugins: &PluginSet) -> Self {
+        let memory = Arc::new(Memory::default());
+        let handle: Arc<dyn AgentHandle> = memory.clone();
+        let OpenPlugins {
+            registry,
+            tools,
+            points,
+        } = plugins.open(&handle).unwrap();
+        let dispatcher = Arc::new(Dispatcher::new(Arc::new(registry), memory.clone()));
+        assert!(memory.points.set((dispatcher.clone(), points)).is_ok());
+        let context = CallContext {
+            session: "s".into(),
+            turn: 1,
+            step: 2,
+            agent: "main".into(),
+            ..CallContext::default()
+        };
+        Self {
+            memory,
+            dispatcher,
+            tools,
+            caller: Caller::new(context),
+        }
+    }
+
+    /// Runs a plugin's tool without checks, policy or deadline.
+    pub async fn tool(&self, name: &str, arguments: Value) -> ToolOutput {
+        let tool = self
+            .tools
+            .iter()
+            .find(|tool| tool.spec().name == name)
+            .unwrap_or_else(|| panic!("no tool `{name}`"));
+        let ctx = ToolCtx {
+            caller: self.caller.clone(),
+            cancel: CancellationToken::new(),
+        };
+        tool.run(arguments, &ctx).await
+    }
+
+    /// What a plugin keeps in the session under a key.
+    #[must_use]
+    pub fn state(&self, plugin: &str, key: &str) -> String {
+        self.memory
+            .state_get(plugin, key)
+            .unwrap_or_else(|| format!("{plugin} keeps no `{key}`"))
+    }
+}
