@@ -161,12 +161,21 @@ impl Session {
         }
     }
 
-    /// Runs a plugin's tool without checks, policy or deadline.
+    /// Runs a plugin's tool without checks, policy or deadline. `name` is the tool's, or `plugin:tool`.
     pub async fn tool(&self, name: &str, arguments: Value) -> ToolOutput {
+        let is_it = |tool: &&SharedTool| {
+            let spec = tool.spec();
+            spec.name == name
+                || format!(
+                    "{}:{}",
+                    spec.plugin.as_deref().unwrap_or_default(),
+                    spec.name
+                ) == name
+        };
         let tool = self
             .tools
             .iter()
-            .find(|tool| tool.spec().name == name)
+            .find(is_it)
             .unwrap_or_else(|| panic!("no tool `{name}`"));
         let ctx = ToolCtx {
             caller: self.caller.clone(),

@@ -7,4 +7,6 @@
 
 mod contract;
 mod dispatch;
+mod load;
 mod points;
+mod sandbox;

@@ -1,0 +1,454 @@
+//! From folders to plugins: what is refused, with which words, and that the rest runs.
+
+use rind::plugin::discover::{Source, Trust};
+use rind::plugin::inspect::inspect;
+use rind::plugin::load::{PluginSet, Why};
+use rind_tests::guests::Host;
+use rind_tests::session::Session;
+use serde_json::json;
+
+fn names(plugins: &PluginSet) -> Vec<&str> {
+    plugins
+        .plugins
+        .iter()
+        .map(|plugin| plugin.manifest.name.as_str())
+        .collect()
+}
+
+/// Why the plugin was left out.
+fn why(plugins: &PluginSet, name: &str) -> String {
+    let left = plugins.left_out.iter().find(|left| left.name == name);
+    let left = left.unwrap_or_else(|| panic!("`{name}` was not left out: {plugins:?}"));
+    match &left.why {
+        Why::Failed(error) => error.to_string(),
+        Why::Shadowed { by } => format!(
+            "shadowed by {}",
+            by.parent().unwrap().file_name().unwrap().display()
+        ),
+        Why::Disabled => "disabled".to_owned(),
+    }
+}
+
+/// Loads one guest under a changed manifest, and `hello` beside it, which must run whatever happens.
+async fn refused(guest: &str, manifest: impl FnOnce(String) -> String) -> String {
+    let mut host = Host::default();
+    host.guest("hello");
+    let folder = host.plugin(Trust::Managed, guest, manifest);
+    let plugins = host.load().await;
+    assert_eq!(names(&plugins), ["hello"]);
+    let text = why(&plugins, &plugins.left_out[0].name);
+    text.replace(&folder.display().to_string(), "FOLDER")
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_refused_at_its_line_and_the_others_run() {
+    let text = refused("every-point", |manifest| {
+        manifest.replace("[hooks.tool_call]", "[hook.tool_call]")
+    })
+    .await;
+    assert!(
+        text.starts_with(
+            "FOLDER/plugin.toml is not a plugin manifest: TOML parse error at line 10, column 2"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("unknown field `hook`"), "{text}");
+}
+
+#[tokio::test]
+async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
+    let cases = [
+        (
+            "side_effects = [\"session\"]",
+            "side_effects = [\"none\", \"session\"]",
+            "`none` stands alone",
+        ),
+        (
+            "side_effects = [\"session\"]",
+            "side_effects = [\"session\"]\n[network]\nhosts = []",
+            "[network] needs `side_effects = [\"network\"]`",
+        ),
+        (
+            "[hooks.post-output]\nasync = true",
+            "[hooks.pre-output]\nasync = true",
+            "line 7, [hooks.pre-output]: only hooks of observe points can be `async`",
+        ),
+        (
+            "[hooks.post-output]\nasync = true",
+            "[hooks.post-output]\non_failure = \"block\"",
+            "has nothing to block",
+        ),
+        (
+            "[hooks.post-output]",
+            "[hooks.post-outptu]",
+            "there is no such point; the points are session-start,",
+        ),
+        (
+            "name = \"every-point\"",
+            "name = \"Every Point\"",
+            "is not made of 1 to 64 of a-z, 0-9 and `-`",
+        ),
+        (
+            "component = \"guest_every_point.wasm\"",
+            "component = \"../x.wasm\"",
+            "is not the name of a file beside the manifest",
+        ),
+        (
+            "priority = 7",
+            "timeout = \"0s\"",
+            "a time of 0 would stop every call",
+        ),
+        (
+            "priority = 7",
+            "timeout = \"soon\"",
+            "`soon` is not a time like \"5s\" or \"500ms\"",
+        ),
+        (
+            "priority = 7",
+            "[limits]\nmemory = \"lots\"",
+            "`lots` is not a size like \"64MiB\"",
+        ),
+        (
+            "priority = 7",
+            "[implements]\nreview = {}",
+            "`review` is not written `owner.NAME`",
+        ),
+    ];
+    for (old, new, expected) in cases {
+        let text = refused("every-point", |manifest| {
+            assert!(manifest.contains(old), "{old}");
+            manifest.replace(old, new)
+        })
+        .await;
+        assert!(text.contains(expected), "{new}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn imports_that_are_not_covered_are_refused_by_name() {
+    let text = refused("reach-http", |manifest| manifest).await;
+    assert_eq!(
+        text,
+        "it imports `rind:plugin/http@0.1.0`, which needs `side_effects = [\"network\"]` in plugin.toml"
+    );
+    let text = refused("reach-http", |manifest| {
+        manifest + "side_effects = [\"network\"]\n"
+    })
+    .await;
+    assert_eq!(
+        text,
+        "it imports `rind:plugin/http@0.1.0`, which this version of the host does not grant to any plugin"
+    );
+    let text = refused("reach-sockets", |manifest| manifest).await;
+    assert!(
+        text.starts_with("it imports `wasi:sockets/") && text.contains("use `rind:plugin/http`"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn exports_that_change_the_conversation_need_the_session_side_effect() {
+    let text = refused("every-point", |manifest| {
+        manifest.replace("side_effects = [\"session\"]", "side_effects = []")
+    })
+    .await;
+    assert!(
+        text.contains("a mutate point, which needs `side_effects = [\"session\"]` in plugin.toml"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn options_for_what_is_not_exported_are_refused() {
+    let text = refused("hostile", |manifest| manifest + "[hooks.pre-output]\n").await;
+    assert_eq!(
+        text,
+        "FOLDER/plugin.toml declares `[hooks.pre-output]`, but the component does not export `pre-output`"
+    );
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_component_are_refused() {
+    let cases: [(&str, Vec<u8>, &str); 4] = [
+        (
+            "nothing",
+            Vec::new(),
+            "is not a component that can be loaded",
+        ),
+        (
+            "text",
+            b"(component)".to_vec(),
+            "is not a component that can be loaded",
+        ),
+        (
+            "a core module",
+            wat::parse_str("(module)").unwrap(),
+            "is not a component that can be loaded",
+        ),
+        (
+            "half a component",
+            wat::parse_str("(component (core module))").unwrap()[..12].to_vec(),
+            "is not a component that can be loaded",
+        ),
+    ];
+    for (what, bytes, expected) in cases {
+        let mut host = Host::default();
+        let folder = host.guest("hello");
+        std::fs::write(folder.join("hello.wasm"), bytes).unwrap();
+        let text = why(&host.load().await, "hello");
+        assert!(text.contains(expected), "{what}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_component_that_is_not_there_says_how_to_build_it() {
+    let mut host = Host::default();
+    let folder = host.guest("hello");
+    std::fs::remove_file(folder.join("hello.wasm")).unwrap();
+    let text = why(&host.load().await, "hello");
+    assert!(
+        text.ends_with(&format!(
+            "build it with `rind plugin build {}`",
+            folder.display()
+        )),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_local_folder_without_a_plugin_is_reported() {
+    let mut host = Host::default();
+    let folder = host.folder().join("empty");
+    std::fs::create_dir(&folder).unwrap();
+    host.options.sources.push(Source {
+        trust: Trust::Local,
+        path: folder,
+    });
+    assert!(why(&host.load().await, "empty").starts_with("cannot read "));
+}
+
+#[tokio::test]
+async fn a_name_found_twice_goes_to_the_more_trusted_even_when_that_one_is_broken() {
+    let mut host = Host::default();
+    host.plugin(Trust::Project, "hello", |manifest| manifest);
+    host.plugin(Trust::User, "hello", |manifest| manifest);
+    let plugins = host.load().await;
+    assert_eq!(
+        (names(&plugins), plugins.plugins[0].trust),
+        (vec!["hello"], Trust::User)
+    );
+    assert_eq!(why(&plugins, "hello"), "shadowed by user");
+    let broken = host.plugin(Trust::Managed, "hello", |manifest| manifest);
+    std::fs::write(broken.join("hello.wasm"), "broken").unwrap();
+    let plugins = host.load().await;
+    assert!(
+        plugins.plugins.is_empty(),
+        "breaking a plugin makes no room for another of its name"
+    );
+    assert_eq!(plugins.left_out.len(), 3);
+}
+
+#[tokio::test]
+async fn dependencies_are_loaded_first_and_missing_old_or_circular_ones_are_named() {
+    let named = |name: &'static str, depends: &'static str| {
+        move |manifest: String| {
+            format!(
+                "{}\n[dependencies]\n{depends}\n",
+                manifest.replace("name = \"hello\"", &format!("name = \"{name}\""))
+            )
+        }
+    };
+    let mut host = Host::default();
+    host.plugin(Trust::Managed, "hello", named("a", "b = \"^0.1\""));
+    host.plugin(Trust::Managed, "hello", named("b", ""));
+    host.plugin(Trust::Managed, "hello", named("missing", "nowhere = \"1\""));
+    host.plugin(Trust::Managed, "hello", named("old", "b = \"^2\""));
+    host.plugin(Trust::Managed, "hello", named("x", "y = \"*\""));
+    host.plugin(Trust::Managed, "hello", named("y", "x = \"*\""));
+    let plugins = host.load().await;
+    assert_eq!(names(&plugins), ["b", "a"]);
+    assert_eq!(
+        why(&plugins, "missing"),
+        "it depends on plugin `nowhere` ^1, which is not loaded"
+    );
+    assert_eq!(
+        why(&plugins, "old"),
+        "it depends on plugin `b` ^2, and version 0.1.0 is loaded"
+    );
+    assert_eq!(
+        why(&plugins, "x"),
+        "its dependencies go in a circle: `x`, `y`"
+    );
+}
+
+#[tokio::test]
+async fn settings_are_checked_against_the_schema_and_an_unknown_one_is_refused() {
+    let mut host = Host::default();
+    host.guest("hostile");
+    host.set("hostile", "how", 7);
+    let text = why(&host.load().await, "hostile");
+    assert!(
+        text.contains("at `/how`") && text.contains("[plugins.hostile.config]"),
+        "{text}"
+    );
+    host.set("hostile", "how", "");
+    host.set("hostile", "hwo", "trap");
+    let text = why(&host.load().await, "hostile");
+    assert!(text.contains("hwo"), "{text}");
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_switched_off_is_listed_as_such() {
+    let mut host = Host::default();
+    host.guest("hello");
+    host.options
+        .settings
+        .entry("hello".to_owned())
+        .or_default()
+        .enabled = false;
+    assert_eq!(why(&host.load().await, "hello"), "disabled");
+}
+
+#[tokio::test]
+async fn the_second_load_comes_from_the_cache_and_a_forged_entry_is_compiled_again() {
+    let mut host = Host::default();
+    host.options.cache = host.folder().join("compiled");
+    host.options.cache_key = host.folder().join("key/cache");
+    host.guest("hello");
+    assert!(!host.load().await.plugins[0].was_cached);
+    assert!(host.load().await.plugins[0].was_cached);
+    let entry = std::fs::read_dir(&host.options.cache)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mut bytes = std::fs::read(&entry).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&entry, bytes).unwrap();
+    let plugins = host.load().await;
+    assert!(!plugins.plugins[0].was_cached && plugins.left_out.is_empty());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&host.options.cache)
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700, "native code is nobody else's business");
+    }
+}
+
+#[tokio::test]
+async fn a_report_is_made_from_the_bytes() {
+    let mut host = Host::default();
+    host.guest("every-point");
+    host.guest("hello");
+    let plugins = host.load().await;
+    let report = inspect(&plugins.plugins[0]);
+    assert_eq!(report.hooks.len(), rind::point::catalog::CATALOG.len());
+    let pre_tool = report
+        .hooks
+        .iter()
+        .find(|hook| hook.point == "pre-tool")
+        .unwrap();
+    assert_eq!(
+        (pre_tool.priority, pre_tool.deadline_ms),
+        (7, 5000),
+        "options under an alias count"
+    );
+    let post_output = report
+        .hooks
+        .iter()
+        .find(|hook| hook.point == "post-output")
+        .unwrap();
+    assert_eq!(
+        (post_output.is_async, post_output.deadline_ms),
+        (true, 15_000)
+    );
+    let report = inspect(&plugins.plugins[1]);
+    assert_eq!(report.digest.len(), "sha256:".len() + 64);
+    assert_eq!(report.tools[0].name, "greet");
+    assert_eq!(report.hooks[0].point, "turn-end");
+    let ours: Vec<&str> = report
+        .imports
+        .iter()
+        .map(|i| i.interface.as_str())
+        .filter(|i| i.starts_with("rind:plugin/") && !i.contains("/types@"))
+        .collect();
+    let expected = ["payloads", "outcomes", "log"].map(|name| format!("rind:plugin/{name}@0.1.0"));
+    assert_eq!(ours, expected, "what it calls, and nothing else");
+}
+
+/// The guest `points` under two names: one owns the points, the others implement them.
+async fn points_session(implementers: &[&'static str]) -> Session {
+    let mut host = Host::default();
+    host.guest("points");
+    for name in implementers {
+        host.plugin(Trust::Managed, "points", |_| {
+            format!(
+                "name = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"x\"\ncomponent = \"guest_points.wasm\"\n\
+                 [implements.\"owner.review\"]\n[implements.\"owner.opinions\"]\n"
+            )
+        });
+    }
+    let plugins = host.load().await;
+    assert!(plugins.left_out.is_empty(), "{:?}", plugins.left_out);
+    Session::open(&plugins)
+}
+
+#[tokio::test]
+async fn points_of_plugins_chain_or_collect_and_check_their_schemas() {
+    let session = points_session(&["one", "two"]).await;
+    let ask = async |point: &str, payload| {
+        session
+            .tool("owner:ask", json!({"point": point, "payload": payload}))
+            .await
+            .content
+    };
+    assert_eq!(
+        ask("review", json!({"text": "good"})).await,
+        r#"{"text":"good!!"} None"#
+    );
+    assert_eq!(
+        ask("opinions", json!({})).await,
+        r#"[{"text":"fine"},{"text":"fine"}] None"#
+    );
+    assert_eq!(
+        ask("review", json!({"text": "wrong"})).await,
+        r#"{"text":"wrong"} None"#,
+        "an answer that does not fit is that hook's failure"
+    );
+    let text = ask("review", json!({"txet": "good"})).await;
+    assert!(
+        text.contains("the payload of `owner.review` does not fit its schema"),
+        "{text}"
+    );
+    let text = ask("nothing", json!({})).await;
+    assert!(
+        text.contains("plugin `owner` declares no point `nothing`"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn implementing_a_point_that_nobody_defines_is_refused_with_both_names() {
+    let implements = |point: &'static str| {
+        move |_| {
+            format!(
+                "name = \"lost\"\nversion = \"0.1.0\"\ndescription = \"x\"\ncomponent = \"guest_points.wasm\"\n[implements.\"{point}\"]\n"
+            )
+        }
+    };
+    let text = refused("points", implements("nobody.review")).await;
+    assert_eq!(
+        text,
+        "it implements `nobody.review`, but plugin `nobody` is not loaded"
+    );
+    let text = refused("points", implements("hello.review")).await;
+    assert_eq!(
+        text,
+        "it implements `hello.review`, but plugin `hello` declares no point `review`"
+    );
+}
