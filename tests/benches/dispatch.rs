@@ -1,0 +1,285 @@
+//! What a hook costs: through Rind's dispatch, as the bare call of the same component, as a native trait object, and as a
+//! process. `cargo bench -p rind-tests` runs all of it; each group compares within one run.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "a bench that cannot go on fails"
+)]
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use futures_util::future::BoxFuture;
+use rind::plugin::discover::Trust;
+use rind::plugin::engine::engine;
+use rind::point::caller::{CallContext, Caller};
+use rind::point::catalog::AfterSystemPrompt;
+use rind::point::dispatch::Dispatcher;
+use rind::point::failure::{Failure, OnFailure};
+use rind::point::outcome::TextOutcome;
+use rind::point::registry::{HookSpec, Registry};
+use rind::point::trace::NoSink;
+use rind::point::{Hook, Point};
+use rind_tests::guests::Host;
+use rind_tests::session::Session;
+use tokio::runtime::Runtime;
+
+mod bare {
+    //! The component called by wasmtime alone, with the engine's settings and limits that plugins get.
+    wasmtime::component::bindgen!({
+        path: "../wit",
+        inline: "package bench:echo; world echo { export rind:plugin/after-system-prompt@0.1.0; }",
+        imports: { default: async },
+        exports: { default: async },
+    });
+}
+
+const SIZES: [(&str, usize); 3] = [("100 B", 100), ("10 KB", 10_000), ("1 MB", 1_000_000)];
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+fn caller() -> Caller {
+    let context = CallContext {
+        session: "0190b5b7a3c07d1e8a4f3c2b1a098765".into(),
+        turn: 1,
+        step: 2,
+        agent: "main".into(),
+        ..CallContext::default()
+    };
+    Caller::new(context)
+}
+
+/// A session with `n` echoing plugins.
+fn session(runtime: &Runtime, n: usize) -> Session {
+    let mut host = Host::default();
+    for at in 0..n {
+        host.plugin(Trust::Managed, "echo", |manifest| {
+            manifest.replace("\"echo\"", &format!("\"echo-{at}\""))
+        });
+    }
+    runtime.block_on(async {
+        let plugins = host.load().await;
+        assert_eq!(plugins.plugins.len(), n, "{:?}", plugins.left_out);
+        Session::open(&plugins)
+    })
+}
+
+/// The time of `iters` dispatches of a text of `size` bytes. The payload is made outside of the clock: a turn has it anyway.
+fn time_dispatch(runtime: &Runtime, dispatcher: &Dispatcher, size: usize, iters: u64) -> Duration {
+    let caller = caller();
+    runtime.block_on(async {
+        let mut total = Duration::ZERO;
+        for _ in 0..iters {
+            let text = "x".repeat(size);
+            let started = Instant::now();
+            let done = dispatcher
+                .dispatch::<AfterSystemPrompt>(&caller, text)
+                .await;
+            total += started.elapsed();
+            assert_eq!(done.value.len(), size);
+        }
+        total
+    })
+}
+
+struct Native;
+
+impl Hook<AfterSystemPrompt> for Native {
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        payload: &'a String,
+    ) -> BoxFuture<'a, Result<TextOutcome, Failure>> {
+        Box::pin(std::future::ready(Ok(TextOutcome {
+            text: Some(payload.clone()),
+            effects: Vec::new(),
+        })))
+    }
+}
+
+fn native() -> Dispatcher {
+    let mut registry = Registry::default();
+    let spec = HookSpec {
+        plugin: "native".into(),
+        point: AfterSystemPrompt::NAME.to_owned(),
+        priority: 100,
+        deadline: Duration::from_secs(5),
+        on_failure: OnFailure::Skip,
+        is_async: false,
+        may_change: true,
+    };
+    registry.add::<AfterSystemPrompt>(spec, Arc::new(Native));
+    Dispatcher::new(Arc::new(registry), Arc::new(NoSink))
+}
+
+struct Bare {
+    store: wasmtime::Store<State>,
+    echo: bare::Echo,
+}
+
+#[derive(Default)]
+struct State {
+    wasi: wasmtime_wasi::WasiCtx,
+    table: wasmtime::component::ResourceTable,
+}
+
+impl wasmtime_wasi::WasiView for State {
+    fn ctx(&mut self) -> wasmtime_wasi::WasiCtxView<'_> {
+        wasmtime_wasi::WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+impl bare::rind::plugin::types::Host for State {}
+impl bare::rind::plugin::payloads::Host for State {}
+impl bare::rind::plugin::outcomes::Host for State {}
+
+fn bare_instance(runtime: &Runtime) -> Bare {
+    use wasmtime::component::{Component, HasSelf, Linker};
+    let engine = engine().unwrap();
+    let component = Component::from_file(
+        &engine,
+        rind_tests::guests::guest("echo").join("guest_echo.wasm"),
+    )
+    .unwrap();
+    let mut linker = Linker::<State>::new(&engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
+    bare::Echo::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state).unwrap();
+    let mut store = wasmtime::Store::new(&engine, State::default());
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_async_yield_and_update(1);
+    let echo = runtime
+        .block_on(bare::Echo::instantiate_async(
+            &mut store, &component, &linker,
+        ))
+        .unwrap();
+    Bare { store, echo }
+}
+
+fn time_bare(runtime: &Runtime, bare: &mut Bare, size: usize, iters: u64) -> Duration {
+    let context = bare::rind::plugin::types::CallContext {
+        session: "0190b5b7a3c07d1e8a4f3c2b1a098765".to_owned(),
+        turn: 1,
+        step: 2,
+        agent: "main".to_owned(),
+        depth: 0,
+        tokens_used: 0,
+        cost_usd: 0.0,
+        tool_calls: 0,
+    };
+    runtime.block_on(async {
+        let mut total = Duration::ZERO;
+        for _ in 0..iters {
+            let text = "x".repeat(size);
+            let started = Instant::now();
+            let guest = bare.echo.rind_plugin_after_system_prompt();
+            let outcome = guest
+                .call_run(&mut bare.store, &context, &text)
+                .await
+                .unwrap()
+                .unwrap();
+            total += started.elapsed();
+            assert_eq!(outcome.text.unwrap().len(), size);
+        }
+        total
+    })
+}
+
+fn time_process(size: usize, iters: u64) -> Duration {
+    use std::io::{Read, Write};
+    let text = "x".repeat(size);
+    let started = Instant::now();
+    for _ in 0..iters {
+        let mut child = Command::new("sh")
+            .args(["-c", "cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut answer = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                to.write_all(text.as_bytes()).unwrap();
+                drop(to);
+            });
+            from.read_to_end(&mut answer).unwrap();
+        });
+        child.wait().unwrap();
+        assert_eq!(answer.len(), size);
+    }
+    started.elapsed()
+}
+
+fn hook(c: &mut Criterion) {
+    let runtime = runtime();
+    let mut bare = bare_instance(&runtime);
+    let (one, three, ten) = (
+        session(&runtime, 1),
+        session(&runtime, 3),
+        session(&runtime, 10),
+    );
+    let native = native();
+    for (name, size) in SIZES {
+        let mut group = c.benchmark_group(format!("hook, {name}"));
+        group.bench_function("bare typed call", |b| {
+            b.iter_custom(|n| time_bare(&runtime, &mut bare, size, n))
+        });
+        for (hooks, session) in [(1, &one), (3, &three), (10, &ten)] {
+            let id = BenchmarkId::new("dispatch", format!("{hooks} hooks"));
+            group.bench_function(id, |b| {
+                b.iter_custom(|n| time_dispatch(&runtime, &session.dispatcher, size, n))
+            });
+        }
+        group.bench_function("native trait object through dispatch", |b| {
+            b.iter_custom(|n| time_dispatch(&runtime, &native, size, n))
+        });
+        group
+            .sample_size(10)
+            .bench_function("process `sh -c cat`", |b| {
+                b.iter_custom(|n| time_process(size, n))
+            });
+        group.finish();
+    }
+}
+
+fn load(c: &mut Criterion) {
+    let runtime = runtime();
+    let mut host = Host::default();
+    host.guest("echo");
+    let plugins = runtime.block_on(host.load());
+    let mut group = c.benchmark_group("plugin");
+    group.sample_size(20);
+    group.bench_function("load one from the cache, engine included", |b| {
+        b.iter(|| runtime.block_on(host.load()))
+    });
+    group.bench_function("new session, first hook call", |b| {
+        b.iter_custom(|n| {
+            let mut total = Duration::ZERO;
+            for _ in 0..n {
+                let started = Instant::now();
+                let session = Session::open(&plugins);
+                runtime.block_on(
+                    session
+                        .dispatcher
+                        .dispatch::<AfterSystemPrompt>(&session.caller, "x".to_owned()),
+                );
+                total += started.elapsed();
+            }
+            total
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, hook, load);
+criterion_main!(benches);
