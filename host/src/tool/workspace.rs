@@ -292,6 +292,10 @@ impl Workspace {
     fn make_folder(&self, target: &Path) -> io::Result<Dir> {
         match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
+                match self.dir.open_dir(parent) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    opened => return opened,
+                }
                 self.dir.create_dir_all(parent)?;
                 self.dir.open_dir(parent)
             }
