@@ -8,3 +8,5 @@ pub mod message;
 pub mod point;
 pub mod provider;
 pub mod tool;
+
+pub mod author;

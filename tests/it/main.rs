@@ -1,3 +1,4 @@
 //! End-to-end tests, one binary.
 
+mod author;
 mod tool;

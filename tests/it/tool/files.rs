@@ -237,6 +237,8 @@ async fn a_listing_is_sorted_and_capped_and_counts_the_rest() {
     let listed = fixture.ok("list_files", json!({"path": "many"})).await;
     assert!(listed.starts_with("many/0000\n"));
     assert!(listed.ends_with("many/0999\n[100 more; list a folder or use a glob to see them]\n"));
+    let around = fixture.ok("list_files", json!({"path": "many/.."})).await;
+    assert_eq!(around, "a.rs\nb@\nmany/\n");
     let by_glob = fixture
         .ok("list_files", json!({"glob": "many/10[0-9]0"}))
         .await;
