@@ -16,10 +16,14 @@ pub mod config;
 pub mod event;
 
 // What a turn is made of.
+pub mod tool;
+
 pub mod prompt;
 pub mod provider;
 pub mod session;
-pub mod tool;
 
 // What runs it.
+
+pub mod author;
 pub mod plugin;
+
