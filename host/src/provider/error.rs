@@ -14,7 +14,7 @@ pub const SERVER_TEXT_LIMIT: usize = 500;
 /// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is
 /// always shown in quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerText(String);
+pub struct ServerText(Box<str>);
 
 impl ServerText {
     /// Cleans and caps `text`.
@@ -26,7 +26,7 @@ impl ServerText {
             for c in word.chars().filter(|c| !is_invisible(*c)) {
                 if n_chars == SERVER_TEXT_LIMIT {
                     kept.push('…');
-                    return Self(kept);
+                    return Self(kept.into());
                 }
                 kept.push(c);
                 n_chars += 1;
@@ -36,8 +36,7 @@ impl ServerText {
                 n_chars += 1;
             }
         }
-        kept.truncate(kept.trim_end().len());
-        Self(kept)
+        Self(kept.trim_end().into())
     }
 
     /// The cleaned text without quotes.
@@ -367,6 +366,11 @@ mod tests {
         let capped = ServerText::new(&long);
         assert_eq!(capped.as_str().chars().count(), SERVER_TEXT_LIMIT + 1);
         assert!(capped.as_str().ends_with('…'));
+    }
+
+    #[test]
+    fn errors_are_small_enough_to_be_returned_by_value() {
+        assert!(size_of::<Error>() < 128, "{}", size_of::<Error>());
     }
 
     #[test]

@@ -3,6 +3,31 @@
 //! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body in
 //! `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change the
 //! body change the answer as they would with a real model. Start from [`Scripted`].
+//!
+//! A script is a TOML file (or the same as JSON, `{"reply": [...]}`):
+//!
+//! ```toml
+//! [[reply]]                              # without `when`: used in order, once each
+//! text = "You said: {input}"
+//!
+//! [[reply]]                              # goes before the others whenever it matches
+//! when = { contains = "weather", step = 1 }
+//! times = 0                              # as often as it matches; 1 when not given
+//! thinking = "I should look."
+//! text = "I will look."
+//! [[reply.tool_calls]]
+//! name = "get_weather"
+//! arguments = { city = "Oslo" }
+//!
+//! [[reply]]
+//! when = { after_tool = "get_weather" }
+//! text = "It is so: {tool_result}"
+//! delay_ms = 200
+//! usage = { input_tokens = 120, output_tokens = 8 }
+//!
+//! [[reply]]
+//! error = { status = 529, message = "overloaded" }
+//! ```
 
 mod conversation;
 mod pick;
@@ -104,10 +129,7 @@ impl Scripted {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let n = lock(&self.pick).next(&self.script, &conversation)?;
-        let Some(reply) = self.script.replies.get(n) else {
-            return Err(Error::Cancelled);
-        };
+        let (n, reply) = lock(&self.pick).next(&self.script, &conversation)?;
         pause(reply.delay_ms, cancel).await?;
         if let Some(error) = &reply.error {
             return Err(Error::ScriptedFailure {
