@@ -13,6 +13,7 @@ pub mod openai;
 mod retry;
 pub mod scripted;
 pub mod select;
+pub mod server_text;
 mod sse;
 mod wait;
 

@@ -14,7 +14,7 @@ use futures_util::{FutureExt, Stream, StreamExt, stream};
 use sse_stream::{Sse, SseStream};
 
 use super::RAW_LIMIT_BYTES;
-use super::error::SERVER_TEXT_LIMIT;
+use super::server_text::SERVER_TEXT_LIMIT;
 
 /// Largest single event. A whole tool call with a file in it fits many times over; a server that never ends an event
 /// must not fill the memory.

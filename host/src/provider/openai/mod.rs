@@ -5,6 +5,7 @@
 
 mod body;
 mod stream;
+mod wire;
 
 use futures_util::future::BoxFuture;
 use reqwest::header::{AUTHORIZATION, HeaderMap};

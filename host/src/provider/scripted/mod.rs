@@ -47,7 +47,7 @@ pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, 
 use self::conversation::Conversation;
 use self::pick::{Pick, fill};
 use super::assemble::Assembler;
-use super::error::ServerText;
+use super::server_text::ServerText;
 use super::{Error, Finish, Provider, Request, Response, StreamEvent};
 use crate::message::Usage;
 

@@ -4,7 +4,8 @@
 
 use super::conversation::Conversation;
 use super::script::{Reply, Script, When};
-use crate::provider::error::{Error, ServerText};
+use crate::provider::error::Error;
+use crate::provider::server_text::ServerText;
 
 /// Most characters of a tool result that a reply quotes.
 const QUOTE_LIMIT: usize = 800;
