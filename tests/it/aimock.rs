@@ -15,8 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
-use rind::provider::http::HttpConfig;
-use rind::provider::{Error, Finish, Provider, Request, Response, StreamEvent};
+use rind::provider::{Error, Finish, HttpConfig, Provider, Request, Response, StreamEvent};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

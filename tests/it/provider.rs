@@ -1,5 +1,5 @@
-//! The provider layer against a local server that replays recorded traffic: what is sent, what is heard, what is answered,
-//! and every way in which it may go wrong.
+//! The provider layer against a local server that replays recorded traffic: what is sent, what is heard, what is
+//! answered, and every way in which it may go wrong.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec, Usage};
-use rind::provider::http::HttpConfig;
 use rind::provider::{
-    Error, Finish, Provider, ProviderConfig, Request, Response, StreamEvent, SystemBlock, select,
+    Error, Finish, HttpConfig, Provider, ProviderConfig, Request, Response, StreamEvent,
+    SystemBlock, select,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -1,7 +1,7 @@
 //! Why a model gave no answer: one typed error for every provider.
 //!
-//! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only ever
-//! held as [`ServerText`], which caps and labels it. Start from [`Error`].
+//! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only
+//! ever held as [`ServerText`], which caps and labels it. Start from [`Error`].
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -149,7 +149,11 @@ pub enum Error {
     },
 
     /// The server was silent for too long.
-    #[error("{provider} kept silent: waited {after_ms} ms {}; try again, or raise {}", .phase.waited_for(), .phase.setting())]
+    #[error(
+        "{provider} kept silent: waited {after_ms} ms {}; try again, or raise {}",
+        .phase.waited_for(),
+        .phase.setting()
+    )]
     Timeout {
         /// Name of the provider.
         provider: String,
@@ -161,7 +165,8 @@ pub enum Error {
 
     /// The answer is not in the format of this provider.
     #[error(
-        "{provider} sent an answer that cannot be read: {what}, near {excerpt}; check that {url_env} names an API of this kind"
+        "{provider} sent an answer that cannot be read: {what}, near {excerpt}; check that {url_env} names an API of \
+         this kind"
     )]
     BadStream {
         /// Name of the provider.

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-/// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too little
-/// to flood a terminal or a transcript.
+/// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too
+/// little to flood a terminal or a transcript.
 pub const SERVER_TEXT_LIMIT: usize = 500;
 
 /// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is

@@ -67,7 +67,8 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended too.
+    /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended
+    /// too.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],

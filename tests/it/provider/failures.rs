@@ -202,6 +202,26 @@ async fn no_server_at_the_address_says_what_to_start() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_speak_tls_is_named() {
+    let server = Server::start(vec![Reply::mute()]).await;
+    let url = server.url.replace("http:", "https:");
+    let http = HttpConfig {
+        max_attempts: 1,
+        ..quick()
+    };
+    let (error, events) = send(&*provider("openai", &url, http), json!({}))
+        .await
+        .error();
+    let start = format!("no server of openai answers at {url}/v1 (");
+    assert!(error.starts_with(&start), "{error}");
+    assert!(
+        error.ends_with("): start that server, or correct provider.base_url"),
+        "{error}"
+    );
+    assert_eq!(events, []);
+}
+
+#[tokio::test]
 async fn a_silent_server_is_given_up_before_and_within_the_answer() {
     let http = HttpConfig {
         first_byte_timeout_ms: 150,

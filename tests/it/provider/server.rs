@@ -8,6 +8,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+/// First byte of a TLS connection.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 /// How a reply ends after its last piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -119,7 +122,9 @@ impl Server {
         let task = tokio::spawn(async move {
             let mut n_served = 0;
             while let Ok((mut stream, _)) = listener.accept().await {
-                let request = receive(&mut stream).await;
+                let Some(request) = receive(&mut stream).await else {
+                    continue;
+                };
                 log.lock().unwrap().push(request);
                 let reply = replies[n_served.min(replies.len() - 1)].clone();
                 n_served += 1;
@@ -145,7 +150,8 @@ impl Server {
     }
 }
 
-async fn receive(stream: &mut TcpStream) -> Received {
+/// The next request; `None` for a client that speaks TLS, which is told off as real servers do.
+async fn receive(stream: &mut TcpStream) -> Option<Received> {
     let mut bytes = Vec::new();
     let head_end = loop {
         assert_ne!(
@@ -153,6 +159,11 @@ async fn receive(stream: &mut TcpStream) -> Received {
             0,
             "a request without end"
         );
+        if bytes[0] == TLS_HANDSHAKE {
+            let refusal = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+            stream.write_all(refusal).await.unwrap();
+            return None;
+        }
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
         }
@@ -177,11 +188,11 @@ async fn receive(stream: &mut TcpStream) -> Received {
             "a body without end"
         );
     }
-    Received {
+    Some(Received {
         line,
         headers,
         body: serde_json::from_slice(&body).unwrap(),
-    }
+    })
 }
 
 async fn answer(stream: &mut TcpStream, reply: Reply, hung_up: &Notify) -> std::io::Result<()> {

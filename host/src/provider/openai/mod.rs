@@ -1,7 +1,7 @@
 //! Chat completions as OpenAI made them and many servers speak them: Ollama, vLLM, llama.cpp, OpenRouter and others.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the network
-//! (`http`) nor where its key came from (`select`). Start from [`OpenAi`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
+//! network (`http`) nor where its key came from (`select`). Start from [`OpenAi`].
 
 mod body;
 mod stream;

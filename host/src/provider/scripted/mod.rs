@@ -1,8 +1,8 @@
 //! A provider that answers from a script: the default on a bare machine, and the model of every test.
 //!
-//! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body in
-//! `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change the
-//! body change the answer as they would with a real model. Start from [`Scripted`].
+//! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body
+//! in `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change
+//! the body change the answer as they would with a real model. Start from [`Scripted`].
 //!
 //! A script is a TOML file (or the same as JSON, `{"reply": [...]}`):
 //!
@@ -93,7 +93,8 @@ impl Scripted {
         Script::from_toml("(built in)", DEFAULT_SCRIPT).map(Self::new)
     }
 
-    /// The same, but keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the conversation.
+    /// The same, but keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the
+    /// conversation.
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.bodies = Some(Mutex::default());
@@ -124,7 +125,10 @@ impl Scripted {
             serde_json::from_value(body).map_err(|error| Error::Script {
                 script: self.script.name.clone(),
                 line: None,
-                what: format!("the request is not one of the scripted provider ({error}): correct the hook that changed it"),
+                what: format!(
+                    "the request is not one of the scripted provider ({error}): correct the hook that \
+                     changed it"
+                ),
             })?;
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
