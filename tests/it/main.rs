@@ -1,10 +1,13 @@
 //! End-to-end tests, one binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod aimock;
 mod author;
 mod contract;
 mod dispatch;
 mod load;
 mod points;
+mod provider;
+mod provider;
 mod sandbox;
 mod tool;
