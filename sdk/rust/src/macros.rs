@@ -24,8 +24,19 @@ pub fn no_arguments() -> String {
     r#"{"type":"object","properties":{},"additionalProperties":false}"#.to_owned()
 }
 
+/// A type that a tool can take as its arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool's arguments",
+    label = "mark the type `#[args]`",
+    note = "or derive `schemars::JsonSchema` and `serde::Deserialize`, re-exported by `rind_sdk`"
+)]
+pub trait Arguments: JsonSchema + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: JsonSchema + DeserializeOwned> Arguments for T {}
+
 /// The schema of a type, without references, its title left out: the model has the tool's name already.
-pub fn schema<T: JsonSchema>() -> String {
+pub fn schema<T: Arguments>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -36,7 +47,7 @@ pub fn schema<T: JsonSchema>() -> String {
 }
 
 /// The arguments of a call, or what is wrong with them in words that the model can act on.
-pub fn arguments<T: DeserializeOwned>(tool: &str, text: &str) -> Result<T, Error> {
+pub fn arguments<T: Arguments>(tool: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::InvalidInput(format!("arguments of {tool}: {error}")))
 }

@@ -349,7 +349,8 @@ fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStrea
         let reference = matches!(ty, Type::Reference(_)).then(|| quote!(&));
         at(ty.span(), quote!(#reference #inner))
     });
-    quote!(#name(#context #argument))
+    // So is what it returns.
+    quote_spanned!(here(function.output_span())=> #name(#context #argument))
 }
 
 /// What a reference points to; any other type is itself.

@@ -1,0 +1,64 @@
+//! Notices a model that edits one file again and again, or makes one call again and again, and tells it so.
+
+mod count;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod loop_detection {
+    use crate::count::{Seen, Settings, advice};
+    use crate::subject;
+    use rind_sdk::prelude::*;
+
+    #[hook]
+    fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
+        let settings: Settings = config::all()?;
+        let call = &proposed.call;
+        let fingerprint = subject::fingerprint(&call.name, &call.arguments);
+        let repeats = count(&format!("row/{}", ctx.agent), |seen| {
+            seen.again(fingerprint, Some(ctx.turn))
+        })?;
+        let repeated = format!("`{}` with the same arguments", call.name);
+        let mut advised = advice(
+            &repeated,
+            "called in a row",
+            repeats,
+            settings.repeats,
+            &settings,
+        );
+
+        if let Some(path) = subject::edited_file(call, &settings.tools) {
+            let edited = subject::hash(path.as_bytes());
+            let turn = settings.each_turn().then_some(ctx.turn);
+            let edits = count(&format!("edits/{edited:016x}"), |seen| {
+                seen.again(edited, turn)
+            })?;
+            let about_edits = advice(
+                &format!("`{path}`"),
+                "edited",
+                edits,
+                settings.edits,
+                &settings,
+            );
+            advised = about_edits.or(advised);
+        }
+
+        let Some(advice) = advised else {
+            return Ok(CallOutcome::pass());
+        };
+        let outcome = if advice.refuse {
+            CallOutcome::block(&advice.text)
+        } else {
+            CallOutcome::pass().with_note(&advice.text)
+        };
+        Ok(outcome.notify(Level::Warn, advice.notice))
+    }
+
+    /// Counts once more under a key and says how often that is.
+    fn count(key: &str, again: impl Fn(Seen) -> Seen) -> Result<u32, Error> {
+        let seen = again(state::get_json(key)?.unwrap_or_default());
+        state::set_json(key, &seen)?;
+        Ok(seen.times)
+    }
+}

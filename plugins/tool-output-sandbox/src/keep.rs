@@ -1,0 +1,46 @@
+//! Keeping results in the session's state under short handles; the oldest go first when there is no room.
+
+use rind_sdk::prelude::{Error, state};
+
+const PREFIX: &str = "out/";
+
+/// Keeps a text and says its handle, or why it could not be kept.
+pub(crate) fn add(text: &str) -> Result<String, Error> {
+    let next: u64 = state::get_json("next")?.unwrap_or(1);
+    state::set_json("next", &(next + 1))?;
+    let mut kept = state::keys(PREFIX).into_iter();
+    loop {
+        // Keys are sorted, and so the first is the oldest.
+        match (state::set(&key(next), text), kept.next()) {
+            (Ok(()), _) => return Ok(format!("out-{next}")),
+            (Err(Error::Limit(_)), Some(oldest)) => state::remove(&oldest)?,
+            (Err(error), _) => return Err(error),
+        }
+    }
+}
+
+/// The text of a handle.
+pub(crate) fn get(handle: &str) -> Result<String, Error> {
+    let number = handle
+        .strip_prefix("out-")
+        .and_then(|number| number.parse().ok());
+    if let Some(text) = number.and_then(|number| state::get(&key(number))) {
+        return Ok(text);
+    }
+    let known: Vec<String> = state::keys(PREFIX)
+        .iter()
+        .map(|key| format!("out-{}", key[PREFIX.len()..].trim_start_matches('0')))
+        .collect();
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Err(Error::NotFound(format!(
+        "no output {handle:?} is kept; there are: {known}"
+    )))
+}
+
+fn key(number: u64) -> String {
+    format!("{PREFIX}{number:010}")
+}

@@ -1,0 +1,66 @@
+//! Keeps large tool results aside: the model gets a part and a handle, and reads on with `read_output`.
+
+mod keep;
+mod read;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod tool_output_sandbox {
+    use crate::keep;
+    use crate::read::{self, Request};
+    use crate::rows::{self, Settings};
+    use rind_sdk::prelude::*;
+
+    #[args]
+    struct ReadOutput {
+        /// Handle of the output, such as `out-1`.
+        handle: String,
+        /// First row to read, from 1. Default 1.
+        offset: Option<usize>,
+        /// Most rows to read, or to find. Default 200.
+        limit: Option<usize>,
+        /// Show only rows from `offset` on that contain this text, with their numbers. Upper and lower case are the same.
+        search: Option<String>,
+    }
+
+    #[hook]
+    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
+        let settings: Settings = config::all()?;
+        let content = &finished.outcome.content;
+        if finished.call.name == "read_output" || content.len() <= settings.threshold {
+            return Ok(ResultOutcome::default());
+        }
+        let kept = keep::add(content);
+        let notice = format!(
+            "{} bytes of {} kept aside",
+            content.len(),
+            finished.call.name
+        );
+        Ok(
+            ResultOutcome::replace(rows::preview(content, &kept, &settings))
+                .log(Level::Info, notice),
+        )
+    }
+
+    /// Reads a tool result that was too large for the conversation and was kept aside under a handle.
+    ///
+    /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part of a very long line.
+    #[tool(effect = "read")]
+    fn read_output(args: ReadOutput) -> Result<String, Error> {
+        let settings: Settings = config::all()?;
+        let text = keep::get(&args.handle)?;
+        let request = Request {
+            offset: args.offset.unwrap_or(1),
+            limit: args.limit.unwrap_or(200),
+            search: args.search.as_deref().filter(|search| !search.is_empty()),
+        };
+        Ok(read::read(
+            &text,
+            &args.handle,
+            &request,
+            settings.threshold,
+        ))
+    }
+}

@@ -1,0 +1,71 @@
+//! What `read_output` answers.
+
+use crate::rows::{Row, rows};
+
+/// Most rows of one answer.
+const MOST: usize = 2000;
+
+/// What is asked for.
+pub(crate) struct Request<'a> {
+    /// First row, from 1.
+    pub(crate) offset: usize,
+    /// Most rows.
+    pub(crate) limit: usize,
+    /// Only rows that contain this.
+    pub(crate) search: Option<&'a str>,
+}
+
+/// The rows that were asked for, as many as fit in `bytes`, with what there is and how to go on.
+pub(crate) fn read(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
+    let total = rows(text).count();
+    let offset = request.offset.max(1);
+    let limit = request.limit.clamp(1, MOST);
+    let needle = request.search.map(str::to_ascii_lowercase);
+    let numbered = rows(text)
+        .enumerate()
+        .map(|(index, row)| (index + 1, row))
+        .skip(offset - 1);
+    let mut wanted =
+        numbered.filter(|(_, row)| needle.as_ref().is_none_or(|needle| contains(row, needle)));
+
+    let mut body = String::new();
+    let mut last = None;
+    let mut n_rows = 0;
+    let mut next = None;
+    for (number, row) in wanted.by_ref() {
+        let line = if needle.is_some() {
+            format!("{number}: {}\n", row.text)
+        } else {
+            format!("{}\n", row.text)
+        };
+        if n_rows == limit || (n_rows > 0 && body.len() + line.len() > bytes * 3 / 4) {
+            next = Some(number);
+            break;
+        }
+        body.push_str(&line);
+        n_rows += 1;
+        last = Some(number);
+    }
+    let more = match next {
+        Some(next) => format!("; go on with \"offset\": {next}"),
+        None => String::new(),
+    };
+    let head = match (request.search, last) {
+        (Some(search), Some(_)) => format!(
+            "[{handle}: {n_rows} of {total} rows, from row {offset} on, contain {search:?}{more}]"
+        ),
+        (Some(search), None) => format!(
+            "[{handle}: no row from {offset} on contains {search:?}; there are {total} rows]"
+        ),
+        (None, Some(last)) => format!("[{handle}: rows {offset} to {last} of {total}{more}]"),
+        (None, None) => format!("[{handle}: there are only {total} rows]"),
+    };
+    format!("{head}\n{body}").trim_end_matches('\n').to_owned()
+}
+
+/// Whether the text starts in this row; it may go on in the next row of the same line.
+fn contains(row: &Row<'_>, needle: &str) -> bool {
+    let end = (row.text.len() + needle.len()).saturating_sub(1);
+    let window = &row.rest[..row.rest.ceil_char_boundary(end)];
+    window.to_ascii_lowercase().contains(needle)
+}

@@ -1,0 +1,97 @@
+//! Rows of a text, and what the model is shown of it at first.
+
+use rind_sdk::prelude::{Error, data};
+use std::fmt::Write;
+
+/// Most bytes of a row: longer lines go on in the next row.
+pub(crate) const ROW: usize = 1000;
+
+/// The operator's settings.
+#[data]
+pub(crate) struct Settings {
+    /// Results with more bytes are kept aside.
+    pub(crate) threshold: usize,
+    /// Most rows of the beginning.
+    pub(crate) head: usize,
+    /// Most rows of the end.
+    pub(crate) tail: usize,
+}
+
+/// A row and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row<'a> {
+    /// Its text.
+    pub(crate) text: &'a str,
+    /// Its text and what follows it on the same line.
+    pub(crate) rest: &'a str,
+}
+
+/// The rows of a text. Cuts are between characters.
+pub(crate) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+    text.lines().flat_map(|line| {
+        let mut rest = Some(line);
+        std::iter::from_fn(move || {
+            let line = rest.take()?;
+            let (row, more) = line.split_at(line.floor_char_boundary(ROW));
+            rest = (!more.is_empty()).then_some(more);
+            Some(Row {
+                text: row,
+                rest: line,
+            })
+        })
+    })
+}
+
+/// What the model sees in place of a large result: the beginning, the end, and how to get at what lies between.
+pub(crate) fn preview(text: &str, kept: &Result<String, Error>, settings: &Settings) -> String {
+    let all: Vec<Row<'_>> = rows(text).collect();
+    // A row has a line break too. The share keeps the whole well below the threshold whatever the rows are like.
+    let head = fitting(all.iter(), settings.head, settings.threshold / 4);
+    let tail = fitting(
+        all[head..].iter().rev(),
+        settings.tail,
+        settings.threshold / 8,
+    );
+    let left_out = all.len() - head - tail;
+
+    let mut shown = format!(
+        "[This output has {} bytes in {} rows. ",
+        text.len(),
+        all.len()
+    );
+    let _ = match kept {
+        Ok(handle) => write!(
+            shown,
+            "It is kept as {handle:?}. The first {head} and the last {tail} rows follow; read on with read_output \
+             {{\"handle\": {handle:?}, \"offset\": {}}}, or search it with {{\"handle\": {handle:?}, \"search\": \"…\"}}.]",
+            head + 1
+        ),
+        Err(error) => write!(
+            shown,
+            "It could not be kept ({}), so only the first {head} and the last {tail} rows follow; if you need more, make \
+             the call again so that it answers with less.]",
+            error.message()
+        ),
+    };
+    let mut push = |row: &str| {
+        shown.push('\n');
+        shown.push_str(row);
+    };
+    all[..head].iter().for_each(|row| push(row.text));
+    push(&format!("[… {left_out} rows left out …]"));
+    all[all.len() - tail..]
+        .iter()
+        .for_each(|row| push(row.text));
+    shown
+}
+
+/// How many rows there are until there are `most`, or more than `bytes` of them. One fits always.
+fn fitting<'a>(rows: impl Iterator<Item = &'a Row<'a>>, most: usize, bytes: usize) -> usize {
+    let mut used = 0;
+    let fit = rows.take(most).take_while(|row| {
+        let first = used == 0;
+        used += row.text.len() + 1;
+        first || used <= bytes
+    });
+    fit.count()
+}

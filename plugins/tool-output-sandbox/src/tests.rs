@@ -1,0 +1,153 @@
+//! The hook and the tool on the host in memory.
+
+use crate::rows::{ROW, rows};
+use crate::tool_output_sandbox::{__rind_call_tool, __rind_hook_post_tool};
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::{Value, json};
+use rind_sdk::testing;
+
+fn start() {
+    testing::reset();
+    testing::set_config(json!({"threshold": 16384, "head": 40, "tail": 20}));
+}
+
+fn finish(tool: &str, content: &str) -> ResultOutcome {
+    __rind_hook_post_tool(&testing::context(), testing::finished_call(tool, content)).unwrap()
+}
+
+fn read(arguments: Value) -> Result<String, Error> {
+    __rind_call_tool(&testing::context(), "read_output", &arguments.to_string())
+}
+
+fn lines(count: usize) -> String {
+    (1..=count)
+        .map(|number| format!("line {number} of the build\n"))
+        .collect()
+}
+
+#[test]
+fn small_results_and_those_of_read_output_are_left_alone() {
+    start();
+    assert_eq!(finish("bash", &"x".repeat(16384)), ResultOutcome::default());
+    assert_eq!(
+        finish("read_output", &lines(5000)),
+        ResultOutcome::default()
+    );
+}
+
+#[test]
+fn a_large_result_becomes_its_beginning_its_end_and_a_handle() {
+    start();
+    let whole = lines(5000);
+    let outcome = finish("bash", &whole);
+    assert_eq!(outcome.is_error, None);
+    let shown = outcome.content.unwrap();
+    assert!(
+        shown.contains(&format!("{} bytes in 5000 rows", whole.len())),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("\"out-1\"") && shown.contains("\"offset\": 41"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("\nline 1 of")
+            && shown.contains("\nline 40 of")
+            && !shown.contains("\nline 41 of")
+    );
+    assert!(shown.contains("[… 4940 rows left out …]\nline 4981 of"));
+    assert!(shown.ends_with("line 5000 of the build"));
+    assert!(shown.len() < 16384);
+}
+
+#[test]
+fn the_whole_result_can_be_read_row_by_row() {
+    start();
+    let whole = format!("{}{}\n{}", lines(900), "é".repeat(3000), lines(900));
+    finish("bash", &whole);
+    let (mut offset, mut collected, mut answers) = (1, Vec::new(), 0);
+    loop {
+        let answer = read(json!({"handle": "out-1", "offset": offset, "limit": 2000})).unwrap();
+        assert!(
+            answer.len() <= 16384,
+            "an answer has {} bytes",
+            answer.len()
+        );
+        let (head, body) = answer.split_once('\n').unwrap();
+        collected.extend(body.lines().map(str::to_owned));
+        answers += 1;
+        let Some((_, next)) = head.split_once("\"offset\": ") else {
+            break;
+        };
+        offset = next.trim_end_matches(']').parse().unwrap();
+    }
+    let expected: Vec<&str> = rows(&whole).map(|row| row.text).collect();
+    assert_eq!(collected, expected);
+    assert!(answers > 1);
+}
+
+#[test]
+fn offset_and_limit_choose_rows() {
+    start();
+    finish("bash", &lines(2000));
+    let answer = read(json!({"handle": "out-1", "offset": 1999, "limit": 5})).unwrap();
+    assert_eq!(
+        answer,
+        "[out-1: rows 1999 to 2000 of 2000]\nline 1999 of the build\nline 2000 of the build"
+    );
+    let answer = read(json!({"handle": "out-1", "offset": 1, "limit": 1})).unwrap();
+    assert_eq!(
+        answer,
+        "[out-1: rows 1 to 1 of 2000; go on with \"offset\": 2]\nline 1 of the build"
+    );
+    assert_eq!(
+        read(json!({"handle": "out-1", "offset": 9999})).unwrap(),
+        "[out-1: there are only 2000 rows]"
+    );
+}
+
+#[test]
+fn search_shows_numbered_rows_whatever_the_case() {
+    start();
+    let whole = lines(1500).replace("line 700 of", "ERROR 700 of");
+    finish("bash", &whole);
+    let answer = read(json!({"handle": "out-1", "search": "error"})).unwrap();
+    assert_eq!(
+        answer,
+        "[out-1: 1 of 1500 rows, from row 1 on, contain \"error\"]\n700: ERROR 700 of the build"
+    );
+    let none = read(json!({"handle": "out-1", "search": "error", "offset": 701})).unwrap();
+    assert_eq!(
+        none,
+        "[out-1: no row from 701 on contains \"error\"; there are 1500 rows]"
+    );
+}
+
+#[test]
+fn long_lines_are_cut_between_characters_and_found_across_cuts() {
+    start();
+    let whole = format!("{}needle{}", "ü".repeat(ROW / 2 - 1), "x".repeat(30_000));
+    let shown = finish("fetch", &whole).content.unwrap();
+    assert!(shown.len() < 16384, "{}", shown.len());
+    let answer = read(json!({"handle": "out-1", "search": "NEEDLE"})).unwrap();
+    assert!(answer.contains("\n1: üü"), "{answer}");
+    assert_eq!(rows("").count(), 0);
+    assert_eq!(
+        rows("a\n\nb").map(|row| row.text).collect::<Vec<_>>(),
+        ["a", "", "b"]
+    );
+}
+
+#[test]
+fn every_result_has_its_own_handle_and_unknown_ones_list_them() {
+    start();
+    finish("bash", &lines(1000));
+    finish("bash", &"y".repeat(20_000));
+    assert!(read(json!({"handle": "out-2"})).unwrap().contains("yyy"));
+    let error = read(json!({"handle": "out-3"})).unwrap_err();
+    assert!(
+        error.message().ends_with("there are: out-1, out-2"),
+        "{error}"
+    );
+    assert!(read(json!({"handle": "7"})).is_err());
+}
