@@ -3,6 +3,17 @@
 //! Start from [`Tool`]. This module decides whether a call may run and runs it; when a call is made, and what the model is
 //! told of it, is the agent's.
 
+pub mod approval;
+pub mod builtin;
+pub mod policy;
+pub mod preview;
+pub mod process;
+pub mod registry;
+pub mod run;
+pub mod schema;
+mod walk;
+pub mod workspace;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;

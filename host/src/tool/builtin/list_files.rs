@@ -1,0 +1,137 @@
+//! `list_files`: what is in the workspace.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
+use super::super::workspace::{Workspace, WorkspaceError};
+use super::super::{Tool, ToolCtx, ToolOutput};
+use super::{arguments, spec_of};
+use crate::message::{EffectClass, ToolSpec};
+
+/// Most entries of one answer.
+const CAP_ENTRIES: usize = 1_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Folder to list, relative to the workspace. Default: the workspace itself.
+    #[serde(default)]
+    path: Option<String>,
+    /// How many levels of folders to list. Default: 1, or all of them when a glob is given.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 64))]
+    depth: Option<u32>,
+    /// List only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches the name in any folder.
+    #[serde(default)]
+    glob: Option<String>,
+}
+
+/// The tool.
+pub struct ListFiles {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+}
+
+impl ListFiles {
+    /// Lists in this workspace.
+    #[must_use]
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "list_files",
+                "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
+                 .gitignore leaves out is left out.",
+                EffectClass::Read,
+            ),
+            workspace,
+        }
+    }
+}
+
+impl Tool for ListFiles {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let asked: Arguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(output) => return output,
+            };
+            self.workspace
+                .blocking(&ctx.cancel, move |workspace, cancel| {
+                    list(workspace, cancel, &asked)
+                })
+                .await
+                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+        }
+        .boxed()
+    }
+}
+
+fn list(
+    workspace: &Workspace,
+    cancel: &CancellationToken,
+    asked: &Arguments,
+) -> Result<ToolOutput, WorkspaceError> {
+    let glob = match asked.glob.as_deref().map(file_glob).transpose() {
+        Ok(glob) => glob,
+        Err(why) => return Ok(ToolOutput::error(why)),
+    };
+    let start = workspace.folder(asked.path.as_deref().unwrap_or("."))?;
+    let depth = asked
+        .depth
+        .unwrap_or(if glob.is_some() { DEPTH_CAP } else { 1 });
+    let mut text = String::new();
+    let mut n_entries = 0;
+    let end = walk(workspace, &start, depth, cancel, &mut |path, kind| {
+        let is_asked = match &glob {
+            Some(glob) => kind != EntryKind::Folder && is_match(glob, path, &start),
+            None => true,
+        };
+        if is_asked {
+            n_entries += 1;
+            if n_entries <= CAP_ENTRIES {
+                text.push_str(&path.to_string_lossy());
+                text.push_str(match kind {
+                    EntryKind::Folder => "/\n",
+                    EntryKind::Link => "@\n",
+                    EntryKind::File | EntryKind::Other => "\n",
+                });
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    if n_entries > CAP_ENTRIES {
+        let n_more = n_entries - CAP_ENTRIES;
+        text.push_str(&format!(
+            "[{n_more} more; list a folder or use a glob to see them]\n"
+        ));
+    }
+    if end == WalkEnd::TooMany {
+        text.push_str(
+            "[the workspace has more files than are looked at; list a folder within it]\n",
+        );
+    }
+    if text.is_empty() {
+        text.push_str("[nothing there]");
+    }
+    Ok(ToolOutput::ok(text))
+}
+
+/// A glob counts from the workspace and from the folder that is listed: models write both.
+fn is_match(glob: &globset::GlobMatcher, path: &Path, start: &Path) -> bool {
+    glob.is_match(path)
+        || path
+            .strip_prefix(start)
+            .is_ok_and(|below| glob.is_match(below))
+}

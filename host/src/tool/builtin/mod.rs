@@ -1,0 +1,76 @@
+//! The tools that come with Rind: files and commands within one workspace.
+//!
+//! Each file is one tool. They rely on the workspace for what they may touch and on the policy for whether they may run; they
+//! must not ask anybody anything themselves. Start from [`all`].
+
+mod bash;
+mod edit_file;
+mod list_files;
+mod read_file;
+mod search;
+mod write_file;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::workspace::Workspace;
+use super::{SharedTool, ToolOutput};
+use crate::message::{EffectClass, ToolSpec};
+
+pub use bash::{Bash, DEADLINE_CAP_SECONDS as BASH_DEADLINE_CAP_SECONDS};
+pub use edit_file::EditFile;
+pub use list_files::ListFiles;
+pub use read_file::ReadFile;
+pub use search::Search;
+pub use write_file::WriteFile;
+
+/// All built-in tools over one workspace.
+#[must_use]
+pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
+    vec![
+        Arc::new(Bash::new(workspace.clone())),
+        Arc::new(EditFile::new(workspace.clone())),
+        Arc::new(ListFiles::new(workspace.clone())),
+        Arc::new(ReadFile::new(workspace.clone())),
+        Arc::new(Search::new(workspace.clone())),
+        Arc::new(WriteFile::new(workspace.clone())),
+    ]
+}
+
+/// The description of a built-in tool whose arguments are `A`.
+fn spec_of<A: JsonSchema>(name: &str, description: &str, effect_class: EffectClass) -> ToolSpec {
+    let mut parameters = schemars::schema_for!(A).to_value();
+    if let Some(schema) = parameters.as_object_mut() {
+        // Every request carries the schema; these two tell the model nothing.
+        schema.remove("$schema");
+        schema.remove("title");
+    }
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters,
+        effect_class,
+        plugin: None,
+    }
+}
+
+/// Reads arguments that fit the schema. What still does not fit is told to the model.
+fn arguments<A: DeserializeOwned>(value: Value) -> Result<A, ToolOutput> {
+    serde_json::from_value(value)
+        .map_err(|error| ToolOutput::error(format!("the arguments do not fit: {error}")))
+}
+
+/// `word` or its plural, with the number before it.
+fn count(n: usize, word: &str) -> String {
+    let plural = if n == 1 {
+        ""
+    } else if word.ends_with("ch") {
+        "es"
+    } else {
+        "s"
+    };
+    format!("{n} {word}{plural}")
+}

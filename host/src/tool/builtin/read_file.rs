@@ -1,0 +1,162 @@
+//! `read_file`: one text file or a part of it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::super::workspace::{Workspace, WorkspaceError};
+use super::super::{Tool, ToolCtx, ToolOutput};
+use super::{arguments, spec_of};
+use crate::message::{EffectClass, ToolSpec};
+
+/// Most bytes of one answer: what a model can still use well.
+const CAP_BYTES: usize = 256 * 1024;
+
+/// Most lines of one answer.
+const CAP_LINES: u64 = 2_000;
+
+/// How much of a file is looked at to tell whether it is text.
+const SNIFF_BYTES: usize = 8 * 1024;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Path of the file, relative to the workspace.
+    path: String,
+    /// Number of the first line to read, from 1. Default: 1.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// How many lines to read. Default and most: 2000.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+}
+
+/// The tool.
+pub struct ReadFile {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+}
+
+impl ReadFile {
+    /// Reads in this workspace.
+    #[must_use]
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "read_file",
+                "Reads a text file of the workspace. Long files are cut; a note at the end then says with which offset to \
+                 go on.",
+                EffectClass::Read,
+            ),
+            workspace,
+        }
+    }
+}
+
+impl Tool for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let asked: Arguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(output) => return output,
+            };
+            self.workspace
+                .blocking(&ctx.cancel, move |workspace, cancel| {
+                    read(workspace, cancel, &asked)
+                })
+                .await
+                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+        }
+        .boxed()
+    }
+}
+
+fn read(
+    workspace: &Workspace,
+    cancel: &CancellationToken,
+    asked: &Arguments,
+) -> Result<ToolOutput, WorkspaceError> {
+    let (file, bytes) = workspace.open_file(&asked.path)?;
+    let failed = |source| WorkspaceError::Io {
+        path: asked.path.clone(),
+        source,
+    };
+    let mut reader = BufReader::with_capacity(SNIFF_BYTES, file);
+    if reader.fill_buf().map_err(failed)?.contains(&0) {
+        return Ok(ToolOutput::error(format!(
+            "`{}` is a binary file of {bytes} bytes; this tool reads text",
+            asked.path
+        )));
+    }
+    let first = asked.offset.unwrap_or(1).max(1);
+    let limit = asked.limit.unwrap_or(CAP_LINES).min(CAP_LINES);
+    let mut text = Vec::new();
+    let mut number = 1;
+    while number < first {
+        if cancel.is_cancelled() {
+            return Err(WorkspaceError::Cancelled);
+        }
+        if reader.skip_until(b'\n').map_err(failed)? == 0 {
+            let n_lines = number - 1;
+            return Ok(ToolOutput::error(format!(
+                "`{}` has only {n_lines} lines; offset {first} is behind its end",
+                asked.path
+            )));
+        }
+        number += 1;
+    }
+    while number < first + limit {
+        let before = text.len();
+        // One byte more than fits, so that a line that just fits is told from one that is too long.
+        let room = (CAP_BYTES - before) as u64 + 1;
+        let count = reader
+            .by_ref()
+            .take(room)
+            .read_until(b'\n', &mut text)
+            .map_err(failed)?;
+        if count == 0 {
+            break;
+        }
+        if text.len() > CAP_BYTES {
+            return Ok(cut_by_bytes(text, before, first, number));
+        }
+        number += 1;
+    }
+    let is_end = reader.fill_buf().map_err(failed)?.is_empty();
+    let mut content = String::from_utf8_lossy(&text).into_owned();
+    if content.is_empty() && first == 1 && is_end {
+        content.push_str("[the file is empty]");
+    } else if !is_end {
+        content.push_str(&note(first, number - 1, number));
+    }
+    Ok(ToolOutput::ok(content))
+}
+
+/// The answer when the next line does not fit any more.
+fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
+    if before > 0 {
+        text.truncate(before);
+        return ToolOutput::ok(String::from_utf8_lossy(&text) + &*note(first, number - 1, number));
+    }
+    text.truncate(CAP_BYTES);
+    let next = number + 1;
+    ToolOutput::ok(format!(
+        "{}\n[line {number} is longer than {CAP_BYTES} bytes and was cut; go on with offset {next}]",
+        String::from_utf8_lossy(&text)
+    ))
+}
+
+fn note(first: u64, last: u64, next: u64) -> String {
+    format!("[lines {first}–{last}; the file goes on: read it with offset {next}]")
+}

@@ -1,0 +1,307 @@
+//! `search`: lines of the workspace's files that match a regular expression.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
+use super::super::workspace::{Workspace, WorkspaceError};
+use super::super::{Tool, ToolCtx, ToolOutput};
+use super::{arguments, count, spec_of};
+use crate::message::{EffectClass, ToolSpec};
+
+/// Most bytes of one answer. Large on purpose: how much of it a model is shown is for hooks and the agent to say.
+const CAP_BYTES: usize = 1024 * 1024;
+
+/// Most matching lines when the call does not say.
+const DEFAULT_MATCHES: usize = 10_000;
+
+/// Longest line that is shown whole.
+const LINE_CAP_BYTES: usize = 2_000;
+
+/// Most memory for one line of a file; a file with a longer one is passed over.
+const HEAP_CAP_BYTES: usize = 16 * 1024 * 1024;
+
+/// Largest compiled pattern.
+const PATTERN_CAP_BYTES: usize = 8 * 1024 * 1024;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Regular expression (Rust syntax) that a line must match; `(?i)` in front ignores case.
+    pattern: String,
+    /// File or folder to search, relative to the workspace. Default: the whole workspace.
+    #[serde(default)]
+    path: Option<String>,
+    /// Search only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches the name in any folder.
+    #[serde(default)]
+    glob: Option<String>,
+    /// How many lines to show before and after each match. Default: 0.
+    #[serde(default)]
+    #[schemars(range(max = 50))]
+    context: Option<u32>,
+    /// Stop after this many matching lines. Default: 10000.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    max_matches: Option<u32>,
+}
+
+/// The tool.
+pub struct Search {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+}
+
+impl Search {
+    /// Searches in this workspace.
+    #[must_use]
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "search",
+                "Searches the text files of the workspace for lines that match a regular expression. Answers with \
+                 `path:line:text`, context lines with `path-line-text`. What .gitignore leaves out is not searched.",
+                EffectClass::Read,
+            ),
+            workspace,
+        }
+    }
+}
+
+impl Tool for Search {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let asked: Arguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(output) => return output,
+            };
+            self.workspace
+                .blocking(&ctx.cancel, move |workspace, cancel| {
+                    search(workspace, cancel, &asked)
+                })
+                .await
+                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+        }
+        .boxed()
+    }
+}
+
+fn search(
+    workspace: &Workspace,
+    cancel: &CancellationToken,
+    asked: &Arguments,
+) -> Result<ToolOutput, WorkspaceError> {
+    let matcher = RegexMatcherBuilder::new()
+        .line_terminator(Some(b'\n'))
+        .size_limit(PATTERN_CAP_BYTES)
+        .dfa_size_limit(PATTERN_CAP_BYTES)
+        .build(&asked.pattern);
+    let (matcher, glob) = match (matcher, asked.glob.as_deref().map(file_glob).transpose()) {
+        (Ok(matcher), Ok(glob)) => (matcher, glob),
+        (Err(why), _) => {
+            return Ok(ToolOutput::error(format!(
+                "`{}` is not a pattern that can be searched for: {why}",
+                asked.pattern
+            )));
+        }
+        (_, Err(why)) => return Ok(ToolOutput::error(why)),
+    };
+    let context = asked.context.unwrap_or(0) as usize;
+    let mut search = Files {
+        workspace,
+        cancel,
+        matcher,
+        searcher: SearcherBuilder::new()
+            .line_number(true)
+            .before_context(context)
+            .after_context(context)
+            .heap_limit(Some(HEAP_CAP_BYTES))
+            .binary_detection(BinaryDetection::quit(0))
+            .build(),
+        found: Found {
+            text: String::new(),
+            n_matches: 0,
+            n_files: 0,
+            max_matches: asked
+                .max_matches
+                .map_or(DEFAULT_MATCHES, |max| max as usize),
+            is_cut: false,
+        },
+    };
+    let path = asked.path.as_deref().unwrap_or(".");
+    let end = match workspace.folder(path) {
+        Ok(start) => walk(workspace, &start, DEPTH_CAP, cancel, &mut |path, kind| {
+            let is_asked = kind == EntryKind::File
+                && glob.as_ref().is_none_or(|glob| {
+                    glob.is_match(path)
+                        || path
+                            .strip_prefix(&start)
+                            .is_ok_and(|below| glob.is_match(below))
+                });
+            if is_asked {
+                search.file(path);
+            }
+            if search.found.is_cut {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?,
+        Err(WorkspaceError::NotAFolder { .. }) => {
+            workspace.open_file(path)?;
+            search.file(&workspace.relative(path)?);
+            WalkEnd::Complete
+        }
+        Err(error) => return Err(error),
+    };
+    if cancel.is_cancelled() {
+        return Err(WorkspaceError::Cancelled);
+    }
+    Ok(ToolOutput::ok(search.found.answer(end)))
+}
+
+struct Files<'a> {
+    workspace: &'a Workspace,
+    cancel: &'a CancellationToken,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    found: Found,
+}
+
+impl Files<'_> {
+    /// Searches one file. One that cannot be read, or is a link that leads out, is passed over.
+    fn file(&mut self, path: &Path) {
+        let name = path.to_string_lossy();
+        let Ok((file, _)) = self.workspace.open_file(&name) else {
+            return;
+        };
+        let before = self.found.n_matches;
+        let sink = FileSink {
+            path: &name,
+            cancel: self.cancel,
+            found: &mut self.found,
+            has_break: false,
+        };
+        // A reader, not the file itself: the searcher would map it into memory, and files that shrink then kill us.
+        let _ = self.searcher.search_reader(&self.matcher, file, sink);
+        if self.found.n_matches > before {
+            self.found.n_files += 1;
+        }
+    }
+}
+
+struct Found {
+    text: String,
+    n_matches: usize,
+    n_files: usize,
+    max_matches: usize,
+    is_cut: bool,
+}
+
+impl Found {
+    /// Adds one line of a file; says whether there is room for more.
+    fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let shown = &line[..line.len().min(LINE_CAP_BYTES)];
+        let number = number.unwrap_or(0);
+        let mut text = format!(
+            "{path}{sign}{number}{sign}{}",
+            String::from_utf8_lossy(shown)
+        );
+        if shown.len() < line.len() {
+            text.push_str(&format!(" [… {} bytes more]", line.len() - shown.len()));
+        }
+        if self.text.len() + text.len() >= CAP_BYTES {
+            self.is_cut = true;
+            return false;
+        }
+        self.text.push_str(&text);
+        self.text.push('\n');
+        true
+    }
+
+    fn answer(mut self, end: WalkEnd) -> String {
+        if self.n_matches == 0 {
+            self.text.push_str("[no match]");
+        }
+        if self.is_cut {
+            self.text.push_str(&format!(
+                "[cut after {} in {}; there may be more: narrow the search by path, glob or pattern]",
+                count(self.n_matches, "match"),
+                count(self.n_files, "file"),
+            ));
+        }
+        if end == WalkEnd::TooMany {
+            self.text.push_str(
+                "[the workspace has more files than are looked at; search a folder within it]",
+            );
+        }
+        self.text
+    }
+}
+
+struct FileSink<'a> {
+    path: &'a str,
+    cancel: &'a CancellationToken,
+    found: &'a mut Found,
+    has_break: bool,
+}
+
+impl Sink for FileSink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if self.found.n_matches >= self.found.max_matches {
+            self.found.is_cut = true;
+            return Ok(false);
+        }
+        self.separate();
+        self.found.n_matches += 1;
+        let is_room = self
+            .found
+            .push(self.path, ':', found.line_number(), found.bytes());
+        Ok(is_room && !self.cancel.is_cancelled())
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        // Once the last match is written, the lines before the next one would belong to nothing.
+        let is_full = self.found.n_matches >= self.found.max_matches;
+        if is_full && *context.kind() == SinkContextKind::Before {
+            self.found.is_cut = true;
+            return Ok(false);
+        }
+        self.separate();
+        Ok(self
+            .found
+            .push(self.path, '-', context.line_number(), context.bytes()))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        self.has_break = true;
+        Ok(true)
+    }
+}
+
+impl FileSink<'_> {
+    fn separate(&mut self) {
+        if std::mem::take(&mut self.has_break) && !self.found.text.is_empty() {
+            self.found.text.push_str("--\n");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `write_file`: makes a file or puts new content in its place.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::workspace::Workspace;
+use super::super::{Tool, ToolCtx, ToolOutput};
+use super::{arguments, spec_of};
+use crate::message::{EffectClass, ToolSpec};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Path of the file, relative to the workspace. Missing folders are made.
+    path: String,
+    /// The whole new content.
+    content: String,
+}
+
+/// The tool.
+pub struct WriteFile {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+}
+
+impl WriteFile {
+    /// Writes in this workspace.
+    #[must_use]
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "write_file",
+                "Writes a whole text file of the workspace, in one step; what was in it before is gone. To change a part of \
+                 a file use edit_file.",
+                EffectClass::Write,
+            ),
+            workspace,
+        }
+    }
+}
+
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let asked: Arguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(output) => return output,
+            };
+            let written = self
+                .workspace
+                .blocking(&ctx.cancel, move |workspace, _| {
+                    let is_new = workspace.write(&asked.path, asked.content.as_bytes())?;
+                    let verb = if is_new { "created" } else { "overwrote" };
+                    Ok(format!(
+                        "{verb} `{}` ({} bytes)",
+                        asked.path,
+                        asked.content.len()
+                    ))
+                })
+                .await;
+            written.map_or_else(|error| ToolOutput::error(error.to_string()), ToolOutput::ok)
+        }
+        .boxed()
+    }
+}

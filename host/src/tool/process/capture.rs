@@ -1,0 +1,134 @@
+//! Output of a process, bounded: the head and the tail of what is too long, and its lines as they come.
+
+use std::collections::VecDeque;
+
+/// Longest line that is passed on in one piece.
+const LINE_CAP_BYTES: usize = 1024 * 1024;
+
+/// Output with a cap: of what is longer, the first and the last half of the cap are kept.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    cap: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl Captured {
+    pub(super) fn new(cap: usize) -> Self {
+        Self {
+            cap,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            left_out: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let head_cap = self.cap / 2;
+        let to_head = bytes.len().min(head_cap.saturating_sub(self.head.len()));
+        self.head.extend_from_slice(&bytes[..to_head]);
+        self.tail.extend(&bytes[to_head..]);
+        let excess = self.tail.len().saturating_sub(self.cap - head_cap);
+        self.tail.drain(..excess);
+        self.left_out += excess as u64;
+    }
+
+    /// Number of bytes that were left out between head and tail; 0 when everything was kept.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.tail.is_empty()
+    }
+
+    /// The output as text, with a line that says how much was left out where it was. Bytes that are not UTF-8 become
+    /// U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.left_out == 0 {
+            // Joined before decoding: a character may lie across the border.
+            return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
+        }
+        format!(
+            "{}\n[… {} bytes left out …]\n{}",
+            String::from_utf8_lossy(&self.head),
+            self.left_out,
+            String::from_utf8_lossy(&tail)
+        )
+    }
+}
+
+/// Splits what comes in chunks into lines.
+#[derive(Default)]
+pub(super) struct Lines {
+    partial: Vec<u8>,
+}
+
+impl Lines {
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
+        while let Some(at) = bytes.iter().position(|&byte| byte == b'\n') {
+            self.partial.extend_from_slice(&bytes[..at]);
+            bytes = &bytes[at + 1..];
+            self.emit(&mut line);
+        }
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > LINE_CAP_BYTES {
+            self.emit(&mut line);
+        }
+    }
+
+    pub(super) fn finish(&mut self, mut line: impl FnMut(&str)) {
+        if !self.partial.is_empty() {
+            self.emit(&mut line);
+        }
+    }
+
+    fn emit(&mut self, line: &mut impl FnMut(&str)) {
+        let text = String::from_utf8_lossy(&self.partial);
+        line(text.strip_suffix('\r').unwrap_or(&text));
+        self.partial.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_within_the_cap_is_kept_whole_across_the_border() {
+        let mut captured = Captured::new(8);
+        for byte in "aßüzz".as_bytes() {
+            captured.push(&[*byte]);
+        }
+        assert_eq!(
+            (captured.text().as_str(), captured.left_out()),
+            ("aßüzz", 0)
+        );
+    }
+
+    #[test]
+    fn longer_output_keeps_head_and_tail_and_counts_the_rest() {
+        let mut captured = Captured::new(8);
+        captured.push(b"0123456789");
+        captured.push(b"abcdef");
+        assert_eq!(captured.text(), "0123\n[… 8 bytes left out …]\ncdef");
+        assert_eq!(captured.left_out(), 8);
+    }
+
+    #[test]
+    fn lines_are_joined_across_chunks_and_the_last_one_is_not_lost() {
+        let mut seen = Vec::new();
+        let mut lines = Lines::default();
+        for chunk in ["on", "e\r\ntw", "o\n\nthree"] {
+            lines.push(chunk.as_bytes(), |line| seen.push(line.to_owned()));
+        }
+        lines.finish(|line| seen.push(line.to_owned()));
+        assert_eq!(seen, ["one", "two", "", "three"]);
+    }
+}

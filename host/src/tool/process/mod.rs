@@ -1,0 +1,232 @@
+//! The one place that starts processes: one program with its deadline, its output caps and its whole process tree.
+//!
+//! Whatever happens (normal end, deadline, cancellation, the future dropped), no process that the program started is left
+//! behind. It must not know what is run, nor why. Start from [`Process`].
+
+mod capture;
+mod environment;
+mod group;
+
+use std::ffi::OsString;
+use std::io::PipeReader;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio_util::sync::CancellationToken;
+
+pub use capture::Captured;
+use capture::Lines;
+pub use environment::{base_environment, environment_with};
+use group::Running;
+
+/// How long a program that has ended may leave its output open before what it left in the background is stopped.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// How long output is still read after the process tree is gone; only a process that hid itself can hold it open.
+const LAST_READ: Duration = Duration::from_millis(500);
+
+/// Which of a process's outputs something came from. Merged outputs count as `Stdout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Whether the two outputs are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// Both go through one pipe, so that they stay in the order they were written.
+    Merged,
+    /// Each has its own pipe.
+    Separate,
+}
+
+/// Called with each line of output as it is read, without the line break; lines over 1 MiB come in pieces. Must not block.
+pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
+
+/// One program to run. Its standard input is empty and it gets a process group of its own.
+#[derive(Clone)]
+pub struct Process {
+    /// Name or path of the program.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Folder it runs in.
+    pub cwd: PathBuf,
+    /// Its whole environment: nothing else is passed on. Usually [`base_environment`].
+    pub env: Vec<(OsString, OsString)>,
+    /// How long it may run.
+    pub deadline: Duration,
+    /// Whether its two outputs are kept apart.
+    pub streams: Streams,
+    /// How many bytes of each output are kept; of longer output the head and the tail.
+    pub capture_bytes: usize,
+    /// Told of each line as it comes, for progress.
+    pub on_line: Option<OnLine>,
+}
+
+/// How a process came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It ended by itself with this exit code.
+    Exited(i32),
+    /// A signal that was not ours ended it.
+    Signaled(i32),
+    /// It ran into its deadline and was stopped.
+    Deadline,
+    /// It was cancelled and stopped.
+    Cancelled,
+}
+
+/// A process that has ended, with its whole tree.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub ending: Ending,
+    /// Standard output, and standard error too when they are merged.
+    pub stdout: Captured,
+    /// Standard error; empty when merged.
+    pub stderr: Captured,
+    /// From start to the end of the whole tree.
+    pub elapsed: Duration,
+    /// Whether processes that it left in the background had to be stopped.
+    pub stopped_background: bool,
+}
+
+/// A process that could not be run.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run `{program}` in `{cwd}`: {source}")]
+pub struct SpawnError {
+    /// The program.
+    pub program: String,
+    /// The folder it was to run in.
+    pub cwd: PathBuf,
+    /// What the system says.
+    #[source]
+    pub source: std::io::Error,
+}
+
+impl Process {
+    /// Runs the program to the end of its whole process tree. On its deadline or on `cancel` the tree gets SIGTERM and, two
+    /// seconds later, SIGKILL; the same when this future is dropped.
+    ///
+    /// # Errors
+    /// The program could not be started or waited for. A program that fails is an [`Ending`], not an error.
+    pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
+        let failed = |source| SpawnError {
+            program: self.program.to_string_lossy().into_owned(),
+            cwd: self.cwd.clone(),
+            source,
+        };
+        let started = Instant::now();
+        let (mut running, out, err) = self.spawn().map_err(failed)?;
+        let mut stdout = Captured::new(self.capture_bytes);
+        let mut stderr = Captured::new(self.capture_bytes);
+        let on_line = self.on_line.as_ref();
+        let (ending, ended_alone, stopped);
+        {
+            let mut reading = pin!(async {
+                tokio::join!(
+                    read_all(out, Stream::Stdout, &mut stdout, on_line),
+                    read_all(err, Stream::Stderr, &mut stderr, on_line),
+                )
+            });
+            let mut all_read = false;
+            let mut deadline = pin!(tokio::time::sleep(self.deadline));
+            ending = loop {
+                tokio::select! {
+                    status = running.wait() => break ending_of(status.map_err(failed)?),
+                    _ = &mut reading, if !all_read => all_read = true,
+                    () = cancel.cancelled() => break Ending::Cancelled,
+                    () = &mut deadline => break Ending::Deadline,
+                }
+            };
+            ended_alone = matches!(ending, Ending::Exited(_) | Ending::Signaled(_));
+            if ended_alone && !all_read {
+                all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
+            }
+            // Reading goes on while the tree is stopped: a process that waits on a full pipe could not end.
+            let mut stopping = pin!(running.stop());
+            stopped = loop {
+                tokio::select! {
+                    stopped = &mut stopping => break stopped,
+                    _ = &mut reading, if !all_read => all_read = true,
+                }
+            };
+            if !all_read {
+                let _ = tokio::time::timeout(LAST_READ, &mut reading).await;
+            }
+        }
+        Ok(Finished {
+            stopped_background: stopped && ended_alone,
+            ending,
+            stdout,
+            stderr,
+            elapsed: started.elapsed(),
+        })
+    }
+
+    fn spawn(&self) -> std::io::Result<(Running, PipeReader, Option<PipeReader>)> {
+        let (out_reader, out_writer) = std::io::pipe()?;
+        let (err_reader, err_writer) = match self.streams {
+            Streams::Merged => (None, out_writer.try_clone()?),
+            Streams::Separate => {
+                let (reader, writer) = std::io::pipe()?;
+                (Some(reader), writer)
+            }
+        };
+        // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.
+        let mut command = tokio::process::Command::new(&self.program);
+        command
+            .args(&self.args)
+            .current_dir(&self.cwd)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(out_writer)
+            .stderr(err_writer);
+        Ok((Running::spawn(command)?, out_reader, err_reader))
+    }
+}
+
+fn ending_of(status: std::process::ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signaled(signal),
+        (None, None) => Ending::Exited(-1),
+    }
+}
+
+/// Reads to the end of the pipe. A broken pipe ends the reading: what was read so far still counts.
+async fn read_all(
+    reader: impl Into<Option<PipeReader>>,
+    stream: Stream,
+    captured: &mut Captured,
+    on_line: Option<&OnLine>,
+) {
+    let Some(Ok(mut receiver)) = reader
+        .into()
+        .map(|reader| Receiver::from_owned_fd(reader.into()))
+    else {
+        return;
+    };
+    let mut lines = Lines::default();
+    let mut buffer = vec![0_u8; 16 * 1024];
+    while let Ok(count @ 1..) = receiver.read(&mut buffer).await {
+        captured.push(&buffer[..count]);
+        if let Some(on_line) = on_line {
+            lines.push(&buffer[..count], |line| on_line(stream, line));
+        }
+    }
+    if let Some(on_line) = on_line {
+        lines.finish(|line| on_line(stream, line));
+    }
+}

@@ -1,0 +1,223 @@
+//! Which tools there are: the built-in ones and those of plugins, each with the check of its arguments.
+//!
+//! It must not know which of them a turn may use. Start from [`ToolRegistry`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::SharedTool;
+use super::schema::{self, SchemaError};
+use crate::message::ToolSpec;
+use crate::point::payload::CheckArguments;
+
+/// Longest name of a tool; providers refuse longer ones.
+pub const NAME_CAP_BYTES: usize = 64;
+
+/// Longest description of a tool: every request carries it.
+pub const DESCRIPTION_CAP_BYTES: usize = 4096;
+
+/// Most tools of one plugin.
+pub const TOOLS_PER_PLUGIN_CAP: usize = 128;
+
+/// Where a tool is from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// It comes with Rind.
+    BuiltIn,
+    /// The plugin of this name.
+    Plugin(String),
+}
+
+impl Origin {
+    fn of(spec: &ToolSpec) -> Self {
+        spec.plugin.clone().map_or(Self::BuiltIn, Self::Plugin)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("the built-in tools"),
+            Self::Plugin(name) => write!(f, "plugin `{name}`"),
+        }
+    }
+}
+
+/// Why a tool is not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The name is not `[a-zA-Z0-9_-]{1,64}`.
+    #[error(
+        "{origin}: `{name}` is not a name for a tool (1 to {NAME_CAP_BYTES} of a-z, A-Z, 0-9, _ and -)"
+    )]
+    BadName {
+        /// Where the tool is from.
+        origin: Origin,
+        /// Its name, control characters escaped.
+        name: String,
+    },
+    /// Another tool has the name.
+    #[error("tool `{name}` of {origin} is refused: the name is already taken by {taken_by}")]
+    NameTaken {
+        /// Where the refused tool is from.
+        origin: Origin,
+        /// The name.
+        name: String,
+        /// Where the tool that has the name is from.
+        taken_by: Origin,
+    },
+    /// The description is too long.
+    #[error(
+        "tool `{name}` of {origin} is refused: its description has {bytes} bytes, more than {DESCRIPTION_CAP_BYTES}"
+    )]
+    DescriptionTooLong {
+        /// Where the tool is from.
+        origin: Origin,
+        /// Its name.
+        name: String,
+        /// Size of the description.
+        bytes: usize,
+    },
+    /// The plugin has too many tools.
+    #[error(
+        "tool `{name}` of {origin} is refused: one plugin may have at most {TOOLS_PER_PLUGIN_CAP} tools"
+    )]
+    TooMany {
+        /// Where the tool is from.
+        origin: Origin,
+        /// Its name.
+        name: String,
+    },
+    /// The schema is not taken.
+    #[error("tool `{name}` of {origin} is refused: {source}")]
+    Schema {
+        /// Where the tool is from.
+        origin: Origin,
+        /// Its name.
+        name: String,
+        /// What is wrong with the schema.
+        #[source]
+        source: SchemaError,
+    },
+}
+
+/// One registered tool.
+#[derive(Clone)]
+pub struct ToolEntry {
+    /// The tool.
+    pub tool: SharedTool,
+    /// What it said of itself when it was registered; what it says later is not asked.
+    pub spec: Arc<ToolSpec>,
+    /// Checks arguments against its schema.
+    pub check: Arc<CheckArguments>,
+}
+
+impl fmt::Debug for ToolEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolEntry")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All tools by name.
+#[derive(Clone, Debug, Default)]
+pub struct ToolRegistry {
+    entries: BTreeMap<String, ToolEntry>,
+}
+
+impl ToolRegistry {
+    /// Adds a tool; where it is from is what its spec says (`plugin`), which for a plugin's tool the host fills in.
+    ///
+    /// # Errors
+    /// See [`RegistryError`]; the registry is then as it was.
+    pub fn add(&mut self, tool: SharedTool) -> Result<(), RegistryError> {
+        let spec = Arc::new(tool.spec().clone());
+        let origin = Origin::of(&spec);
+        let name = spec.name.clone();
+        if !is_tool_name(&name) {
+            let mut name = name.escape_debug().to_string();
+            name.truncate(name.floor_char_boundary(NAME_CAP_BYTES));
+            return Err(RegistryError::BadName { origin, name });
+        }
+        if let Some(taken) = self.entries.get(&name) {
+            return Err(RegistryError::NameTaken {
+                origin,
+                name,
+                taken_by: Origin::of(&taken.spec),
+            });
+        }
+        let bytes = spec.description.len();
+        if bytes > DESCRIPTION_CAP_BYTES {
+            return Err(RegistryError::DescriptionTooLong {
+                origin,
+                name,
+                bytes,
+            });
+        }
+        if spec.plugin.is_some() && self.n_tools_of(&origin) >= TOOLS_PER_PLUGIN_CAP {
+            return Err(RegistryError::TooMany { origin, name });
+        }
+        let check = schema::compile(&spec.parameters).map_err(|source| RegistryError::Schema {
+            origin,
+            name: name.clone(),
+            source,
+        })?;
+        self.entries.insert(name, ToolEntry { tool, spec, check });
+        Ok(())
+    }
+
+    /// Takes out all tools of a plugin and says how many there were.
+    pub fn remove_plugin(&mut self, plugin: &str) -> usize {
+        let before = self.entries.len();
+        self.entries
+            .retain(|_, entry| entry.spec.plugin.as_deref() != Some(plugin));
+        before - self.entries.len()
+    }
+
+    /// The tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&ToolEntry> {
+        self.entries.get(name)
+    }
+
+    /// All tools: built-in first, then by plugin name, then by tool name. The order is stable, so that provider prompt caches
+    /// hold.
+    #[must_use]
+    pub fn entries(&self) -> Vec<&ToolEntry> {
+        let mut entries: Vec<&ToolEntry> = self.entries.values().collect();
+        // Stable, and the map is in order of tool names; `None`, the built-in tools, sorts first.
+        entries.sort_by(|a, b| a.spec.plugin.cmp(&b.spec.plugin));
+        entries
+    }
+
+    /// What all tools say of themselves, in the order of [`Self::entries`].
+    #[must_use]
+    pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.entries()
+            .into_iter()
+            .map(|entry| entry.spec.clone())
+            .collect()
+    }
+
+    fn n_tools_of(&self, origin: &Origin) -> usize {
+        self.entries
+            .values()
+            .filter(|entry| Origin::of(&entry.spec) == *origin)
+            .count()
+    }
+}
+
+/// Whether providers take this as the name of a tool: `[a-zA-Z0-9_-]{1,64}`.
+#[must_use]
+pub fn is_tool_name(name: &str) -> bool {
+    (1..=NAME_CAP_BYTES).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests;

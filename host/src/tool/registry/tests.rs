@@ -1,0 +1,126 @@
+//! Tests of the tool registry.
+
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::message::EffectClass;
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+struct Named(ToolSpec);
+
+impl Tool for Named {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async { ToolOutput::ok("") }.boxed()
+    }
+}
+
+fn spec(plugin: Option<&str>, name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: "d".to_owned(),
+        parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+        effect_class: EffectClass::Read,
+        plugin: plugin.map(str::to_owned),
+    }
+}
+
+fn add(registry: &mut ToolRegistry, plugin: Option<&str>, name: &str) -> Result<(), RegistryError> {
+    registry.add(Arc::new(Named(spec(plugin, name))))
+}
+
+#[test]
+fn a_taken_name_is_refused_with_both_origins() {
+    let mut registry = ToolRegistry::default();
+    assert_eq!(add(&mut registry, None, "bash"), Ok(()));
+    assert_eq!(add(&mut registry, Some("one"), "go"), Ok(()));
+    let built_in = add(&mut registry, Some("one"), "bash").map_err(|error| error.to_string());
+    let message =
+        "tool `bash` of plugin `one` is refused: the name is already taken by the built-in tools";
+    assert_eq!(built_in, Err(message.to_owned()));
+    let other = add(&mut registry, Some("two"), "go").map_err(|error| error.to_string());
+    assert!(
+        other.is_err_and(|text| text.contains("plugin `two`") && text.contains("plugin `one`"))
+    );
+    assert_eq!(registry.specs().len(), 2);
+}
+
+#[test]
+fn names_are_what_every_provider_takes() {
+    for good in ["a", "read_file", "x-Y-9", &"n".repeat(64)] {
+        assert!(is_tool_name(good), "{good}");
+    }
+    for bad in [
+        "",
+        "a b",
+        "plugin:tool",
+        "é",
+        "a\u{1b}[2J",
+        "a.b",
+        &"n".repeat(65),
+    ] {
+        assert!(!is_tool_name(bad), "{bad}");
+        let refused = add(&mut ToolRegistry::default(), Some("p"), bad);
+        assert!(
+            matches!(refused, Err(RegistryError::BadName { name, .. }) if !name.contains('\u{1b}'))
+        );
+    }
+}
+
+#[test]
+fn description_schema_and_number_are_bounded() {
+    let mut registry = ToolRegistry::default();
+    let mut long = spec(Some("p"), "long");
+    long.description = "x".repeat(DESCRIPTION_CAP_BYTES + 1);
+    let refused = registry.add(Arc::new(Named(long)));
+    assert!(matches!(
+        refused,
+        Err(RegistryError::DescriptionTooLong { bytes: 4097, .. })
+    ));
+    let mut odd = spec(Some("p"), "odd");
+    odd.parameters = json!({"type": "array"});
+    let refused = registry.add(Arc::new(Named(odd)));
+    assert!(matches!(refused, Err(RegistryError::Schema { .. })));
+    for n in 0..TOOLS_PER_PLUGIN_CAP {
+        assert_eq!(add(&mut registry, Some("p"), &format!("t{n}")), Ok(()));
+    }
+    let refused = add(&mut registry, Some("p"), "more");
+    assert!(matches!(refused, Err(RegistryError::TooMany { .. })));
+    assert_eq!(add(&mut registry, Some("q"), "more"), Ok(()));
+}
+
+#[test]
+fn the_order_is_built_in_then_plugin_then_tool() {
+    let mut registry = ToolRegistry::default();
+    for (plugin, name) in [
+        (Some("b"), "a"),
+        (Some("a"), "z"),
+        (None, "x"),
+        (Some("a"), "c"),
+        (None, "b"),
+    ] {
+        assert_eq!(add(&mut registry, plugin, name), Ok(()));
+    }
+    let order: Vec<String> = registry
+        .specs()
+        .iter()
+        .map(|spec| spec.name.clone())
+        .collect();
+    assert_eq!(order, ["b", "x", "c", "z", "a"]);
+    assert_eq!(registry.remove_plugin("a"), 2);
+    assert_eq!(registry.specs().len(), 3);
+}
+
+#[test]
+fn an_entry_checks_its_own_arguments() {
+    let mut registry = ToolRegistry::default();
+    assert_eq!(add(&mut registry, None, "count"), Ok(()));
+    let check = registry.get("count").map(|entry| entry.check.clone());
+    let check = check.expect("the tool is there");
+    assert_eq!(check(&json!({"n": 1})), Ok(()));
+    assert!(check(&json!({"n": "one"})).is_err());
+}

@@ -1,0 +1,97 @@
+//! Runs one tool call to its end, whatever the tool does: hang, panic, answer too much.
+//!
+//! It must not know whether the call may run; that was decided before. Start from [`run_call`].
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use super::{Tool, ToolCtx, ToolOutput};
+
+/// Deadline of a call when the configuration says nothing. Longer than the longest that `bash` takes for a command, which is
+/// then told as that command's own.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
+
+/// Most bytes of an answer when the configuration says nothing.
+pub const DEFAULT_OUTPUT_CAP_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long a tool has to stop by itself, and to say what it did so far, before it is dropped. Longer than processes have
+/// between SIGTERM and SIGKILL.
+const STOP_GRACE: Duration = Duration::from_secs(4);
+
+/// Runs the tool and says how long it took. When `deadline` has passed or the call's token is set, the tool is told to stop
+/// and then dropped; the answer says so. Never panics and never takes much longer than the deadline.
+pub async fn run_call(
+    tool: &dyn Tool,
+    arguments: Value,
+    ctx: &ToolCtx,
+    deadline: Duration,
+    output_cap_bytes: usize,
+) -> (ToolOutput, Duration) {
+    let started = Instant::now();
+    let output = run_bounded(tool, arguments, ctx, deadline).await;
+    (capped(output, output_cap_bytes), started.elapsed())
+}
+
+async fn run_bounded(
+    tool: &dyn Tool,
+    arguments: Value,
+    ctx: &ToolCtx,
+    deadline: Duration,
+) -> ToolOutput {
+    if ctx.cancel.is_cancelled() {
+        return ToolOutput::error("cancelled before it ran");
+    }
+    // The tool's own token, so that a deadline stops this call only.
+    let inner = ToolCtx {
+        caller: ctx.caller.clone(),
+        cancel: ctx.cancel.child_token(),
+    };
+    let _stop_on_drop = inner.cancel.clone().drop_guard();
+    let name = tool.spec().name.clone();
+    // In a block of its own, so that a panic while the future is made is caught as well.
+    let call = AssertUnwindSafe(async { tool.run(arguments, &inner).await })
+        .catch_unwind()
+        .map(|outcome| outcome.unwrap_or_else(|panic| panicked(&name, panic.as_ref())));
+    let mut call = std::pin::pin!(call);
+    let why = tokio::select! {
+        biased;
+        output = &mut call => return output,
+        () = ctx.cancel.cancelled() => "the call was cancelled while it ran".to_owned(),
+        () = tokio::time::sleep(deadline) => {
+            format!("the call was stopped: it ran longer than {:.1} s", deadline.as_secs_f64())
+        }
+    };
+    inner.cancel.cancel();
+    match tokio::time::timeout(STOP_GRACE, &mut call).await {
+        Ok(output) if !output.content.is_empty() => {
+            ToolOutput::error(format!("{why}\n\n{}", output.content))
+        }
+        _ => ToolOutput::error(why),
+    }
+}
+
+fn panicked(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    tracing::error!(tool = name, message, "tool panicked");
+    ToolOutput::error(format!("tool `{name}` failed inside: {message}"))
+}
+
+fn capped(mut output: ToolOutput, cap: usize) -> ToolOutput {
+    let bytes = output.content.len();
+    if bytes > cap {
+        let end = output.content.floor_char_boundary(cap);
+        output.content.truncate(end);
+        output
+            .content
+            .push_str(&format!("\n[cut: {} more bytes]", bytes - end));
+    }
+    output
+}

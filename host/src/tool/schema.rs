@@ -1,0 +1,283 @@
+//! Compiles a tool's JSON Schema into the check of its arguments.
+//!
+//! Schemas come from plugins and servers, so they are bounded before and while they run: size, depth, references, regular
+//! expressions. It must not know tools. Start from [`compile`].
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value};
+
+use crate::point::payload::CheckArguments;
+
+/// Largest schema, written as compact JSON.
+pub const SCHEMA_CAP_BYTES: usize = 64 * 1024;
+
+/// Deepest nesting of a schema.
+pub const SCHEMA_DEPTH_CAP: usize = 64;
+
+/// How many errors one check tells.
+const TOLD_ERRORS: usize = 3;
+
+/// Longest text of one told error; the text may quote an argument of any size.
+const TOLD_BYTES: usize = 300;
+
+/// Steps of backtracking that one regular expression may take on one text.
+const BACKTRACK_CAP: usize = 10_000;
+
+/// Largest compiled regular expression.
+const PATTERN_CAP_BYTES: usize = 1024 * 1024;
+
+/// How many subschemas may apply to one value, counted through references. More is a schema that was built to be slow.
+const APPLIED_CAP: u64 = 10_000;
+
+/// How many subschemas in all may be tried on one call's arguments, counted from above.
+const TRIED_CAP: u64 = 10_000_000;
+
+/// How many references and combinations may lie inside each other before one value is checked.
+const CHAIN_CAP: usize = 128;
+
+/// Why a schema is refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// It does not describe an object.
+    #[error("the schema must be an object with `\"type\": \"object\"`")]
+    NotAnObject,
+    /// It is too large.
+    #[error("the schema has {bytes} bytes, more than {SCHEMA_CAP_BYTES}")]
+    TooLarge {
+        /// Its size as compact JSON.
+        bytes: usize,
+    },
+    /// It is nested too deeply.
+    #[error("the schema is nested deeper than {SCHEMA_DEPTH_CAP} levels")]
+    TooDeep,
+    /// It refers to something outside itself, or in a way that cannot be followed.
+    #[error("the schema refers to `{reference}`; only references within it (`#…`) are taken")]
+    OutsideReference {
+        /// The reference.
+        reference: String,
+    },
+    /// Its references go in a circle or multiply.
+    #[error("the schema's references apply to the same value again and again")]
+    Explosive,
+    /// It is not a valid schema.
+    #[error("the schema is not valid: {0}")]
+    Invalid(String),
+}
+
+/// Compiles a schema into a check. The check's error is one sentence that names the JSON path and what was expected, for at
+/// most the first three faults.
+///
+/// # Errors
+/// See [`SchemaError`].
+pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, SchemaError> {
+    let load = check_bounds(schema)?;
+    let validator = jsonschema::options()
+        .with_pattern_options(
+            PatternOptions::fancy_regex()
+                .backtrack_limit(BACKTRACK_CAP)
+                .size_limit(PATTERN_CAP_BYTES)
+                .dfa_size_limit(PATTERN_CAP_BYTES),
+        )
+        .build(schema)
+        .map_err(|error| SchemaError::Invalid(told(&error)))?;
+    Ok(Arc::new(move |arguments: &Value| {
+        check(&validator, load, arguments)
+    }))
+}
+
+fn check(validator: &Validator, load: u64, arguments: &Value) -> Result<(), String> {
+    match arguments {
+        Value::Object(_) => {}
+        Value::String(_) => {
+            return Err("the arguments are not valid JSON; write one JSON object".to_owned());
+        }
+        _ => return Err("the arguments must be one JSON object".to_owned()),
+    }
+    if !fits_load(arguments, load) {
+        return Err("the arguments are nested too deeply for this tool".to_owned());
+    }
+    let mut errors = validator.iter_errors(arguments);
+    let told: Vec<String> = errors
+        .by_ref()
+        .take(TOLD_ERRORS)
+        .map(|error| told(&error))
+        .collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    let more = match errors.count() {
+        0 => String::new(),
+        n => format!("; and {n} more"),
+    };
+    Err(format!(
+        "the arguments do not fit: {}{more}",
+        told.join("; ")
+    ))
+}
+
+fn told(error: &ValidationError<'_>) -> String {
+    let path = error.instance_path().as_str();
+    let path = if path.is_empty() { "/" } else { path };
+    let mut text = format!("at `{path}`: {error}");
+    if text.len() > TOLD_BYTES {
+        let end = text.floor_char_boundary(TOLD_BYTES);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Whether checking these arguments is bounded: each level of nesting multiplies the work by at most `load`.
+fn fits_load(arguments: &Value, load: u64) -> bool {
+    let mut level = vec![arguments];
+    let mut tried = 1_u64;
+    while !level.is_empty() {
+        level = level
+            .into_iter()
+            .flat_map(|value| match value {
+                Value::Object(map) => map.values().collect(),
+                Value::Array(items) => items.iter().collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        tried = tried.saturating_mul(load);
+        if tried > TRIED_CAP {
+            return false;
+        }
+    }
+    true
+}
+
+/// Checks what can be checked before compiling, and says how many subschemas apply to one value at most; 1 when the schema's
+/// own size bounds the work.
+fn check_bounds(schema: &Value) -> Result<u64, SchemaError> {
+    let root = schema.as_object().ok_or(SchemaError::NotAnObject)?;
+    if root.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(SchemaError::NotAnObject);
+    }
+    // Depth first: it is what the serializer and everything after it rely on.
+    let mut references = HashSet::new();
+    let mut open = vec![(schema, 1)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > SCHEMA_DEPTH_CAP {
+            return Err(SchemaError::TooDeep);
+        }
+        match value {
+            Value::Object(map) => {
+                references.extend(references_of(map));
+                open.extend(map.values().map(|inner| (inner, depth + 1)));
+            }
+            Value::Array(items) => open.extend(items.iter().map(|inner| (inner, depth + 1))),
+            _ => {}
+        }
+    }
+    let bytes = schema.to_string().len();
+    if bytes > SCHEMA_CAP_BYTES {
+        return Err(SchemaError::TooLarge { bytes });
+    }
+    if let Some(reference) = references
+        .iter()
+        .find(|reference| !reference.starts_with('#'))
+    {
+        return Err(SchemaError::OutsideReference {
+            reference: (*reference).to_owned(),
+        });
+    }
+    if references.is_empty() {
+        return Ok(1);
+    }
+    let mut load = Load {
+        root: schema,
+        known: HashMap::new(),
+    };
+    load.largest(schema)
+}
+
+fn references_of(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    ["$ref", "$dynamicRef", "$recursiveRef"]
+        .into_iter()
+        .filter_map(|key| map.get(key)?.as_str())
+}
+
+/// Counts how many subschemas apply to one value through references: a reference that reaches itself without going into the
+/// value would never end, and references that fan out would take for ever.
+struct Load<'a> {
+    root: &'a Value,
+    /// Load of the references seen so far; `None` while one is being counted.
+    known: HashMap<&'a str, Option<u64>>,
+}
+
+impl<'a> Load<'a> {
+    /// The largest load of any part of the schema.
+    fn largest(&mut self, schema: &'a Value) -> Result<u64, SchemaError> {
+        let mut largest = 1;
+        let mut open = vec![schema];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Object(map) => {
+                    largest = largest.max(self.of(value, 0)?);
+                    open.extend(map.values());
+                }
+                Value::Array(items) => open.extend(items),
+                _ => {}
+            }
+        }
+        Ok(largest)
+    }
+
+    /// Load of one schema on the value it is applied to. Only keywords that stay on that value count.
+    fn of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, SchemaError> {
+        let Value::Object(map) = schema else {
+            return Ok(1);
+        };
+        if depth > CHAIN_CAP {
+            return Err(SchemaError::Explosive);
+        }
+        // A plain reference is not a second check of the value.
+        let mut load = u64::from(references_of(map).next().is_none() || map.len() > 1);
+        for reference in references_of(map) {
+            load = load.saturating_add(self.of_reference(reference, depth + 1)?);
+        }
+        for (key, inner) in map {
+            let inner: Vec<&Value> = match (key.as_str(), inner) {
+                ("not" | "if" | "then" | "else", inner) => vec![inner],
+                ("allOf" | "anyOf" | "oneOf", Value::Array(items)) => items.iter().collect(),
+                ("dependentSchemas" | "dependencies", Value::Object(map)) => map.values().collect(),
+                _ => continue,
+            };
+            for schema in inner {
+                load = load.saturating_add(self.of(schema, depth + 1)?);
+            }
+        }
+        if load > APPLIED_CAP {
+            return Err(SchemaError::Explosive);
+        }
+        Ok(load)
+    }
+
+    fn of_reference(&mut self, reference: &'a str, depth: usize) -> Result<u64, SchemaError> {
+        match self.known.get(reference) {
+            Some(Some(load)) => return Ok(*load),
+            Some(None) => return Err(SchemaError::Explosive),
+            None => {}
+        }
+        self.known.insert(reference, None);
+        // Anchors and escaped pointers are rare in tools, and one that is not followed here is not bounded either.
+        let target = self
+            .root
+            .pointer(reference.trim_start_matches('#'))
+            .ok_or_else(|| SchemaError::OutsideReference {
+                reference: reference.to_owned(),
+            })?;
+        let load = self.of(target, depth + 1)?;
+        self.known.insert(reference, Some(load));
+        Ok(load)
+    }
+}
+
+#[cfg(test)]
+mod tests;

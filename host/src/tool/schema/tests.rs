@@ -1,0 +1,164 @@
+//! Tests of the argument check.
+
+use serde_json::json;
+
+use super::*;
+
+fn object(properties: Value) -> Value {
+    json!({"type": "object", "properties": properties, "required": ["path"], "additionalProperties": false})
+}
+
+fn fault(arguments: Value) -> String {
+    let schema =
+        object(json!({"path": {"type": "string"}, "n": {"type": "integer", "minimum": 1}}));
+    let check = compile(&schema).expect("a good schema");
+    check(&arguments).expect_err("bad arguments")
+}
+
+#[test]
+fn faults_name_the_path_and_what_was_expected() {
+    assert_eq!(
+        fault(json!({"path": 1})),
+        "the arguments do not fit: at `/path`: 1 is not of type \"string\""
+    );
+    assert!(fault(json!({})).contains("\"path\" is a required property"));
+    assert!(fault(json!({"path": "", "m": 1})).contains("'m' was unexpected"));
+    assert!(
+        fault(json!({"path": "", "n": 0})).contains("at `/n`: 0 is less than the minimum of 1")
+    );
+}
+
+#[test]
+fn what_is_not_an_object_is_told_as_such() {
+    assert!(fault(json!("{\"path\": ")).contains("not valid JSON"));
+    assert!(fault(json!([1])).contains("one JSON object"));
+}
+
+#[test]
+fn only_three_faults_are_told_and_none_is_long() {
+    let properties: Map<String, Value> = (0..9)
+        .map(|n| (format!("p{n}"), json!({"type": "string"})))
+        .collect();
+    let check =
+        compile(&json!({"type": "object", "properties": properties})).expect("a good schema");
+    let long = vec![1; 100_000];
+    let arguments: Map<String, Value> = (0..9).map(|n| (format!("p{n}"), json!(long))).collect();
+    let fault = check(&Value::Object(arguments)).expect_err("bad arguments");
+    assert_eq!(fault.matches("at `").count(), 3);
+    assert!(fault.ends_with("; and 6 more"));
+    assert!(fault.len() < 1_100, "{}", fault.len());
+}
+
+#[test]
+fn schemas_that_are_not_of_an_object_are_refused() {
+    for schema in [
+        json!(true),
+        json!({}),
+        json!({"type": "string"}),
+        json!({"type": ["object", "null"]}),
+    ] {
+        assert_eq!(compile(&schema).err(), Some(SchemaError::NotAnObject));
+    }
+}
+
+#[test]
+fn references_to_elsewhere_are_refused() {
+    for reference in [
+        "http://127.0.0.1/x",
+        "file:///etc/passwd",
+        "other.json",
+        "#/nowhere",
+        "#anchor",
+    ] {
+        let refused = compile(&object(json!({"path": {"$ref": reference}}))).err();
+        let reference = reference.to_owned();
+        assert_eq!(refused, Some(SchemaError::OutsideReference { reference }));
+    }
+}
+
+#[test]
+fn references_that_go_into_the_value_are_taken() {
+    let tree = json!({
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$ref": "#"}}, "name": {"$ref": "#/$defs/name"}},
+        "$defs": {"name": {"type": "string"}}
+    });
+    let check = compile(&tree).expect("a good schema");
+    assert_eq!(
+        check(&json!({"children": [{"children": []}], "name": "x"})),
+        Ok(())
+    );
+    assert!(check(&json!({"children": [{"children": 1}]})).is_err());
+}
+
+#[test]
+fn references_that_circle_or_multiply_are_refused() {
+    let circle = json!({"type": "object", "allOf": [{"$ref": "#"}]});
+    assert_eq!(compile(&circle).err(), Some(SchemaError::Explosive));
+    let mut defs = Map::new();
+    for n in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+        defs.insert(format!("d{n}"), json!({"allOf": [next, next]}));
+    }
+    defs.insert("d40".to_owned(), json!({"type": "object"}));
+    let bomb =
+        json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs});
+    assert_eq!(compile(&bomb).err(), Some(SchemaError::Explosive));
+}
+
+#[test]
+fn size_and_depth_are_bounded() {
+    let large = object(json!({"path": {"description": "x".repeat(SCHEMA_CAP_BYTES)}}));
+    assert!(matches!(
+        compile(&large).err(),
+        Some(SchemaError::TooLarge { .. })
+    ));
+    let mut deep = json!({"type": "string"});
+    for _ in 0..SCHEMA_DEPTH_CAP {
+        deep = json!({"not": deep});
+    }
+    assert_eq!(
+        compile(&object(json!({"path": deep}))).err(),
+        Some(SchemaError::TooDeep)
+    );
+}
+
+#[test]
+fn a_pattern_that_backtracks_without_end_is_stopped() {
+    let schema = object(json!({"path": {"type": "string", "pattern": "^(?=a)(a+)+\\1$"}}));
+    let check = compile(&schema).expect("a good schema");
+    let started = std::time::Instant::now();
+    assert!(check(&json!({"path": format!("{}!", "a".repeat(60))})).is_err());
+    assert!(started.elapsed() < std::time::Duration::from_secs(2));
+    let huge = object(json!({"path": {"pattern": "(\\w{1000}){1000}"}}));
+    assert!(matches!(
+        compile(&huge).err(),
+        Some(SchemaError::Invalid(_))
+    ));
+}
+
+#[test]
+fn arguments_too_deep_for_references_that_multiply_are_refused_at_once() {
+    let twice = json!([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]);
+    let schema = json!({
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/a"}},
+        "$defs": {"a": {"properties": {"x": {"anyOf": twice}}}}
+    });
+    let check = compile(&schema).expect("a good schema");
+    let nested = |depth| (0..depth).fold(json!({}), |inner, _| json!({"x": inner}));
+    assert_eq!(check(&nested(5)), Ok(()));
+    let refused = check(&nested(60));
+    assert!(refused.is_err_and(|why| why.contains("nested too deeply")));
+}
+
+#[test]
+fn a_long_chain_of_references_is_refused() {
+    let mut defs: Map<String, Value> = (0..2_000)
+        .map(|n| (n.to_string(), json!({"$ref": format!("#/$defs/{}", n + 1)})))
+        .collect();
+    defs.insert("2000".to_owned(), json!({}));
+    let chain =
+        json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": defs});
+    assert_eq!(compile(&chain).err(), Some(SchemaError::Explosive));
+}

@@ -1,0 +1,320 @@
+//! The folder that built-in tools may touch, and nothing outside of it.
+//!
+//! Every path goes through one open folder handle, which the system resolves without ever leaving it: `..`, absolute paths
+//! and links that lead out are refused, also when a link is swapped in between a check and its use. It must not know which
+//! tool asks. Start from [`Workspace`].
+
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use tokio_util::sync::CancellationToken;
+
+/// Why a file of the workspace could not be used. The texts are for the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkspaceError {
+    /// The path leads out of the workspace.
+    #[error(
+        "`{path}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
+    )]
+    Escape {
+        /// The path as it was given.
+        path: String,
+    },
+    /// There is nothing at the path.
+    #[error("`{path}` does not exist")]
+    Missing {
+        /// The path as it was given.
+        path: String,
+    },
+    /// The path is a folder, a device or a pipe.
+    #[error("`{path}` is not a file")]
+    NotAFile {
+        /// The path as it was given.
+        path: String,
+    },
+    /// The path is not a folder.
+    #[error("`{path}` is not a folder")]
+    NotAFolder {
+        /// The path as it was given.
+        path: String,
+    },
+    /// The file must not be written.
+    #[error("`{path}` is read-only")]
+    ReadOnly {
+        /// The path as it was given.
+        path: String,
+    },
+    /// The file is larger than the caller takes.
+    #[error("`{path}` has {bytes} bytes, more than the {cap} that this tool takes")]
+    TooLarge {
+        /// The path as it was given.
+        path: String,
+        /// Its size.
+        bytes: u64,
+        /// The most the caller takes.
+        cap: u64,
+    },
+    /// The system refused.
+    #[error("`{path}`: {source}")]
+    Io {
+        /// The path as it was given.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The call was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The host failed.
+    #[error("the host failed while it worked on files: {0}")]
+    Host(String),
+}
+
+impl WorkspaceError {
+    fn from_io(path: &str, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path },
+            io::ErrorKind::NotADirectory => Self::NotAFolder { path },
+            io::ErrorKind::IsADirectory => Self::NotAFile { path },
+            // The folder handle reports an escape without a system error number; a refused permission has one.
+            io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
+                Self::Escape { path }
+            }
+            _ => Self::Io { path, source },
+        }
+    }
+}
+
+/// The folder that built-in tools may touch.
+#[derive(Debug)]
+pub struct Workspace {
+    /// Without links.
+    root: PathBuf,
+    /// As it was given, absolute; may go through links.
+    given: PathBuf,
+    dir: Dir,
+}
+
+impl Workspace {
+    /// Opens an existing folder.
+    ///
+    /// # Errors
+    /// It does not exist or cannot be opened.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let given = std::path::absolute(root)?;
+        let root = root.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
+        Ok(Self { root, given, dir })
+    }
+
+    /// Absolute path of the folder, without links.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The handle that everything goes through.
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Runs blocking work on files off the async threads. When the returned future is dropped, or `cancel` is set, the work's
+    /// own token is set; work that may take long must watch it.
+    ///
+    /// # Errors
+    /// Those of the work, and [`WorkspaceError::Host`] when it panicked.
+    pub async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        cancel: &CancellationToken,
+        work: impl FnOnce(&Self, &CancellationToken) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let workspace = self.clone();
+        let cancel = cancel.child_token();
+        let _cancel_on_drop = cancel.clone().drop_guard();
+        tokio::task::spawn_blocking(move || work(&workspace, &cancel))
+            .await
+            .unwrap_or_else(|error| Err(WorkspaceError::Host(error.to_string())))
+    }
+
+    /// The path relative to the root. An absolute path is taken when it begins with the root; whether a path really stays
+    /// inside is found only when it is opened.
+    ///
+    /// # Errors
+    /// The path is absolute and begins with something else.
+    pub fn relative(&self, path: &str) -> Result<PathBuf, WorkspaceError> {
+        let asked = Path::new(path);
+        let relative = if asked.is_absolute() {
+            asked
+                .strip_prefix(&self.root)
+                .or_else(|_| asked.strip_prefix(&self.given))
+                .map_err(|_| WorkspaceError::Escape {
+                    path: path.to_owned(),
+                })?
+        } else {
+            asked
+        };
+        Ok(relative
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .collect())
+    }
+
+    /// Opens a regular file for reading and tells its size in bytes.
+    ///
+    /// # Errors
+    /// See [`WorkspaceError`].
+    pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
+        let relative = self.relative(path)?;
+        if relative.as_os_str().is_empty() {
+            return Err(WorkspaceError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        let mut options = OpenOptions::new();
+        // Opening a pipe that nobody writes to would wait for ever.
+        options.read(true).custom_flags(nonblocking());
+        let (file, metadata) = self
+            .dir
+            .open_with(&relative, &options)
+            .and_then(|file| file.metadata().map(|metadata| (file, metadata)))
+            .map_err(|source| WorkspaceError::from_io(path, source))?;
+        if !metadata.is_file() {
+            return Err(WorkspaceError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        Ok((file, metadata.len()))
+    }
+
+    /// The path of an existing folder relative to the root; the root itself is empty.
+    ///
+    /// # Errors
+    /// See [`WorkspaceError`].
+    pub fn folder(&self, path: &str) -> Result<PathBuf, WorkspaceError> {
+        let relative = self.relative(path)?;
+        if relative.as_os_str().is_empty() {
+            return Ok(relative);
+        }
+        let metadata = self
+            .dir
+            .metadata(&relative)
+            .map_err(|source| WorkspaceError::from_io(path, source))?;
+        if metadata.is_dir() {
+            // Without `..`, which the walk's patterns could not be matched against.
+            self.dir
+                .canonicalize(&relative)
+                .map_err(|source| WorkspaceError::from_io(path, source))
+        } else {
+            Err(WorkspaceError::NotAFolder {
+                path: path.to_owned(),
+            })
+        }
+    }
+
+    /// Reads a whole file of at most `cap` bytes.
+    ///
+    /// # Errors
+    /// See [`WorkspaceError`].
+    pub fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, WorkspaceError> {
+        let (file, bytes) = self.open_file(path)?;
+        let too_large = |bytes| WorkspaceError::TooLarge {
+            path: path.to_owned(),
+            bytes,
+            cap,
+        };
+        if bytes > cap {
+            return Err(too_large(bytes));
+        }
+        let mut content = Vec::new();
+        // The size may be wrong: files grow, and those of `/proc` say 0.
+        file.take(cap + 1)
+            .read_to_end(&mut content)
+            .map_err(|source| WorkspaceError::from_io(path, source))?;
+        if content.len() as u64 > cap {
+            return Err(too_large(content.len() as u64));
+        }
+        Ok(content)
+    }
+
+    /// Puts `content` in place of the file in one step and says whether the file is new. Missing folders are made, permissions
+    /// are kept, and a link within the workspace stays a link.
+    ///
+    /// # Errors
+    /// See [`WorkspaceError`]; the file is then as it was.
+    pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
+        let relative = self.relative(path)?;
+        let not_a_file = || WorkspaceError::NotAFile {
+            path: path.to_owned(),
+        };
+        let failed = |source| WorkspaceError::from_io(path, source);
+        let is_link = self
+            .dir
+            .symlink_metadata(&relative)
+            .is_ok_and(|metadata| metadata.is_symlink());
+        let target = if is_link {
+            self.dir.canonicalize(&relative).map_err(failed)?
+        } else {
+            relative
+        };
+        let name = target.file_name().ok_or_else(not_a_file)?;
+        let folder = self.make_folder(&target).map_err(failed)?;
+        let old = match folder.symlink_metadata(name) {
+            Ok(metadata) if !metadata.is_file() => return Err(not_a_file()),
+            Ok(metadata) if metadata.permissions().readonly() => {
+                return Err(WorkspaceError::ReadOnly {
+                    path: path.to_owned(),
+                });
+            }
+            Ok(metadata) => Some(metadata.permissions()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let is_new = old.is_none();
+        let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
+        // The rename takes the place of a link that was swapped in meanwhile; it does not follow it.
+        write_new(&folder, &temporary, content, old)
+            .and_then(|()| folder.rename(&temporary, &folder, name))
+            .inspect_err(|_| {
+                let _ = folder.remove_file(&temporary);
+            })
+            .map_err(failed)?;
+        Ok(is_new)
+    }
+
+    /// Opens the folder that `target` is in, and makes it if it is missing.
+    fn make_folder(&self, target: &Path) -> io::Result<Dir> {
+        match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => {
+                self.dir.create_dir_all(parent)?;
+                self.dir.open_dir(parent)
+            }
+            _ => self.dir.try_clone(),
+        }
+    }
+}
+
+fn write_new(
+    folder: &Dir,
+    name: &str,
+    content: &[u8],
+    permissions: Option<cap_std::fs::Permissions>,
+) -> io::Result<()> {
+    let mut file = folder.open_with(name, OpenOptions::new().write(true).create_new(true))?;
+    if let Some(permissions) = permissions {
+        // Before the first byte, so that a private file's content is never readable by others.
+        file.set_permissions(permissions)?;
+    }
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+fn nonblocking() -> i32 {
+    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0)
+}
