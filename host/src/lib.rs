@@ -16,3 +16,5 @@ pub mod session;
 
 pub mod prompt;
 pub mod tool;
+
+pub mod agent;

@@ -22,13 +22,43 @@ const LIST_ITEMS: usize = 3;
 
 /// Words that may announce something that cannot be undone.
 const HARMFUL: &[&str] = &[
-    "delete", "remove all", "drop table", "drop the", "wipe", "erase", "overwrite", "rm -rf", "force push", "--force",
-    "reset --hard", "production", "deploy", "publish", "send an email", "send the email", "pay", "purchase", "transfer",
-    "revoke", "irreversible", "everything",
+    "delete",
+    "remove all",
+    "drop table",
+    "drop the",
+    "wipe",
+    "erase",
+    "overwrite",
+    "rm -rf",
+    "force push",
+    "--force",
+    "reset --hard",
+    "production",
+    "deploy",
+    "publish",
+    "send an email",
+    "send the email",
+    "pay",
+    "purchase",
+    "transfer",
+    "revoke",
+    "irreversible",
+    "everything",
 ];
 
 /// Words that stand for a thing without naming it.
-const POINTING: &[&str] = &["it", "this", "that", "them", "stuff", "things", "thing", "better", "nice", "something"];
+const POINTING: &[&str] = &[
+    "it",
+    "this",
+    "that",
+    "them",
+    "stuff",
+    "things",
+    "thing",
+    "better",
+    "nice",
+    "something",
+];
 
 /// Words that speak for a way to take the turn on, and how much one of them counts.
 const CUES: &[(Decision, f64, &[&str])] = &[
@@ -36,24 +66,46 @@ const CUES: &[(Decision, f64, &[&str])] = &[
         Decision::Plan,
         0.4,
         &[
-            "refactor", "migrate", "migration", "redesign", "rewrite", "implement", "step by step", "architecture",
-            "roadmap", "plan",
+            "refactor",
+            "migrate",
+            "migration",
+            "redesign",
+            "rewrite",
+            "implement",
+            "step by step",
+            "architecture",
+            "roadmap",
+            "plan",
         ],
     ),
     (
         Decision::Delegate,
         0.4,
         &[
-            "research", "investigate", "survey", "find out", "look into", "audit", "compare all", "whole codebase",
-            "entire codebase", "every file",
+            "research",
+            "investigate",
+            "survey",
+            "find out",
+            "look into",
+            "audit",
+            "compare all",
+            "whole codebase",
+            "entire codebase",
+            "every file",
         ],
     ),
     (
         Decision::Parallelize,
         0.5,
         &[
-            "in parallel", "side by side", "at the same time", "for each", "each of", "all of the following",
-            "independently", "simultaneously",
+            "in parallel",
+            "side by side",
+            "at the same time",
+            "for each",
+            "each of",
+            "all of the following",
+            "independently",
+            "simultaneously",
         ],
     ),
 ];
@@ -62,7 +114,10 @@ const CUES: &[(Decision, f64, &[&str])] = &[
 pub(super) fn assess(input: &str) -> Assessment {
     let words: Vec<String> = input
         .split_whitespace()
-        .map(|word| word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '-').to_lowercase())
+        .map(|word| {
+            word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '-')
+                .to_lowercase()
+        })
         .filter(|word| !word.is_empty())
         .collect();
     let text = format!(" {} ", words.join(" "));
@@ -143,7 +198,10 @@ mod tests {
     #[test]
     fn plain_requests_are_direct() {
         check("What does src/main.rs do?", Decision::Direct);
-        check("Rename the function parse_line to parse_entry", Decision::Direct);
+        check(
+            "Rename the function parse_line to parse_entry",
+            Decision::Direct,
+        );
         check("", Decision::Direct);
         check("explain this?", Decision::Direct);
     }
@@ -162,14 +220,23 @@ mod tests {
 
     #[test]
     fn large_changes_are_planned() {
-        check("Refactor the session store and migrate old files", Decision::Plan);
-        check("Please do:\n1. add a test\n2. fix the bug\n3. update the docs", Decision::Plan);
+        check(
+            "Refactor the session store and migrate old files",
+            Decision::Plan,
+        );
+        check(
+            "Please do:\n1. add a test\n2. fix the bug\n3. update the docs",
+            Decision::Plan,
+        );
     }
 
     #[test]
     fn searching_is_delegated_and_independent_parts_run_side_by_side() {
         check("Investigate why the build is slow", Decision::Delegate);
-        check("Run the linter in parallel on each of the crates", Decision::Parallelize);
+        check(
+            "Run the linter in parallel on each of the crates",
+            Decision::Parallelize,
+        );
     }
 
     #[test]

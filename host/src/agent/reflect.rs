@@ -7,7 +7,10 @@ use crate::point::payload::{ReflectVerdict, Reflection};
 pub(super) fn reflect(reflection: &Reflection, n_asked: usize) -> ReflectVerdict {
     let new = reflection.criteria.get(n_asked..).unwrap_or_default();
     let continue_because = if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
-        Some("You used tools and then gave no answer. Say what you did and what came of it.".to_owned())
+        Some(
+            "You used tools and then gave no answer. Say what you did and what came of it."
+                .to_owned(),
+        )
     } else if !new.is_empty() {
         Some(format!(
             "Before this is done, check your answer against these criteria and correct what does not meet them:\n- {}",

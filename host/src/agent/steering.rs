@@ -48,12 +48,22 @@ impl SteerHandle {
         steering.drain(..).chain(follow_ups.drain(..)).collect()
     }
 
+    /// The next steering text. It stays queued until [`SteerHandle::pop_steering`], so that an interrupted turn loses none.
     pub(super) fn next_steering(&self) -> Option<TurnInput> {
-        self.lock().steering.pop_front()
+        self.lock().steering.front().cloned()
     }
 
+    pub(super) fn pop_steering(&self) {
+        self.lock().steering.pop_front();
+    }
+
+    /// The next follow-up. It stays queued until [`SteerHandle::pop_follow_up`].
     pub(super) fn next_follow_up(&self) -> Option<TurnInput> {
-        self.lock().follow_ups.pop_front()
+        self.lock().follow_ups.front().cloned()
+    }
+
+    pub(super) fn pop_follow_up(&self) {
+        self.lock().follow_ups.pop_front();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues> {
