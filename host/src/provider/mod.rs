@@ -4,9 +4,24 @@
 //! the answer. Our own message types inside, the provider's at the edge. It knows nothing of tools' code, plugins or the
 //! loop. Start from [`Provider`].
 
+pub mod anthropic;
+mod assemble;
+pub mod endpoint;
+pub mod error;
+pub mod http;
+pub mod openai;
+mod retry;
+pub mod scripted;
+pub mod select;
+mod sse;
+mod wait;
+
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+pub use error::Error;
+pub use select::{ProviderConfig, Selected, select};
 
 use crate::message::{Message, ToolSpec, Usage};
 
@@ -108,13 +123,4 @@ pub trait Provider: Send + Sync {
         on: &'a mut (dyn FnMut(StreamEvent) + Send),
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, Error>>;
-}
-
-/// Why a model gave no answer. The text says what to do about it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Cancelled by the caller.
-    #[error("cancelled")]
-    Cancelled,
 }

@@ -1,0 +1,299 @@
+//! Requests in the Messages format.
+//!
+//! Owns what the API demands of a conversation: alternating roles, tool results first in user messages, no empty text.
+//! Pure; it must not know how answers are read, except for the mark that [`REDACTED`] leaves. Start from [`write`].
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{Content, Message, Role};
+use crate::provider::assemble::sendable_arguments;
+use crate::provider::{Request, SystemBlock};
+
+/// The API needs a number; this one is allowed by every model it serves.
+const DEFAULT_MAX_TOKENS: u32 = 8192;
+
+/// Cache borders that the API takes in one request, less the one on the last message.
+const N_SYSTEM_BORDERS: usize = 3;
+
+/// Start of the signature of reasoning that the provider keeps secret; what follows is its encrypted text.
+pub(super) const REDACTED: &str = "redacted_thinking:";
+
+/// The body for `request`.
+pub(super) fn write(request: &Request) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(request.model));
+    body.insert(
+        "max_tokens".to_owned(),
+        json!(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)),
+    );
+    if let Some(temperature) = request.temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    body.insert("stream".to_owned(), json!(true));
+    let system = system(&request.system);
+    let is_cached = system
+        .iter()
+        .any(|block| block.get("cache_control").is_some());
+    if !system.is_empty() {
+        body.insert("system".to_owned(), Value::Array(system));
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+        });
+        body.insert("tools".to_owned(), tools.collect());
+    }
+    let mut messages = messages(&request.messages);
+    if is_cached {
+        mark_last(&mut messages);
+    }
+    let messages = messages
+        .into_iter()
+        .map(|(role, content)| json!({"role": role, "content": content}));
+    body.insert("messages".to_owned(), messages.collect());
+    Value::Object(body)
+}
+
+/// The system prompt. Of more cached borders than the API takes, the last ones stay: each covers all before it.
+fn system(blocks: &[SystemBlock]) -> Vec<Value> {
+    let blocks: Vec<&SystemBlock> = blocks
+        .iter()
+        .filter(|block| !block.text.trim().is_empty())
+        .collect();
+    let n_cached = blocks.iter().filter(|block| block.is_cached).count();
+    let mut n_dropped = n_cached.saturating_sub(N_SYSTEM_BORDERS);
+    let mut written = Vec::new();
+    for block in blocks {
+        let mut value = json!({"type": "text", "text": block.text});
+        if block.is_cached && n_dropped > 0 {
+            n_dropped -= 1;
+        } else if block.is_cached {
+            value["cache_control"] = json!({"type": "ephemeral"});
+        }
+        written.push(value);
+    }
+    written
+}
+
+/// The conversation as (role, content). Neighbors of one role are merged: tool results are the user's here, and the API
+/// wants all results of a step in one message.
+fn messages(messages: &[Message]) -> Vec<(&'static str, Vec<Value>)> {
+    let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let role = match message.role {
+            Role::Assistant => "assistant",
+            Role::User | Role::Tool => "user",
+        };
+        let content: Vec<Value> = message.content.iter().filter_map(block).collect();
+        match written.last_mut() {
+            _ if content.is_empty() => {}
+            Some((last, blocks)) if *last == role => blocks.extend(content),
+            _ => written.push((role, content)),
+        }
+    }
+    for (_, blocks) in written.iter_mut().filter(|(role, _)| *role == "user") {
+        // A stable sort: results first, everything else as it was.
+        blocks.sort_by_key(|block| block["type"] != "tool_result");
+    }
+    written
+}
+
+fn block(part: &Content) -> Option<Value> {
+    match part {
+        Content::Text { text } if text.trim().is_empty() => None,
+        Content::Text { text } => Some(json!({"type": "text", "text": text})),
+        Content::Thinking { text, signature } => {
+            // Reasoning without a proof came from elsewhere, and the API refuses it.
+            let signature = signature.as_deref()?;
+            Some(match signature.strip_prefix(REDACTED) {
+                Some(data) => json!({"type": "redacted_thinking", "data": data}),
+                None => json!({"type": "thinking", "thinking": text, "signature": signature}),
+            })
+        }
+        Content::ToolCall(call) => Some(json!({
+            "type": "tool_use",
+            "id": safe_id(&call.id),
+            "name": call.name,
+            "input": sendable_arguments(&call.arguments),
+        })),
+        Content::ToolResult(result) => {
+            let mut value = json!({
+                "type": "tool_result",
+                "tool_use_id": safe_id(&result.call_id),
+                "content": result.content,
+            });
+            if result.is_error {
+                value["is_error"] = json!(true);
+            }
+            Some(value)
+        }
+    }
+}
+
+/// Ids of other providers may hold characters that this API refuses.
+fn safe_id(id: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.chars()
+        .map(|c| if is_allowed(c) { c } else { '_' })
+        .collect()
+}
+
+/// Puts a cache border at the end of the conversation, so that the next step reads what this one sent from the cache.
+fn mark_last(messages: &mut [(&'static str, Vec<Value>)]) {
+    let last = messages
+        .last_mut()
+        .and_then(|(_, blocks)| blocks.last_mut());
+    if let Some(block) = last
+        && (block["type"] == "text" || block["type"] == "tool_result")
+    {
+        block["cache_control"] = json!({"type": "ephemeral"});
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{EffectClass, ToolCall, ToolResult, ToolSpec};
+
+    fn request(messages: Vec<Message>) -> Request {
+        Request {
+            model: "m".to_owned(),
+            system: Vec::new(),
+            messages,
+            tools: Vec::new(),
+            temperature: None,
+            max_tokens: None,
+        }
+    }
+
+    fn result(call_id: &str, is_error: bool) -> Content {
+        Content::ToolResult(ToolResult {
+            call_id: call_id.to_owned(),
+            name: "look".to_owned(),
+            content: "seen".to_owned(),
+            is_error,
+        })
+    }
+
+    #[test]
+    fn a_request_is_written_whole() {
+        let mut request = request(vec![
+            Message::text(Role::User, "hi"),
+            Message::new(
+                Role::Assistant,
+                vec![
+                    Content::Thinking {
+                        text: "hm".to_owned(),
+                        signature: Some("proof".to_owned()),
+                    },
+                    Content::Thinking {
+                        text: String::new(),
+                        signature: Some("redacted_thinking:xyz".to_owned()),
+                    },
+                    Content::Thinking {
+                        text: "unproven".to_owned(),
+                        signature: None,
+                    },
+                    Content::Text {
+                        text: "looking".to_owned(),
+                    },
+                    Content::ToolCall(ToolCall {
+                        id: "a.1".to_owned(),
+                        name: "look".to_owned(),
+                        arguments: json!("{bad"),
+                    }),
+                ],
+            ),
+            Message::text(Role::User, "hurry"),
+            Message::new(Role::Tool, vec![result("a.1", true)]),
+            Message::text(Role::User, " "),
+        ]);
+        request.system = vec![
+            SystemBlock {
+                text: "stable".to_owned(),
+                is_cached: true,
+            },
+            SystemBlock {
+                text: String::new(),
+                is_cached: true,
+            },
+            SystemBlock {
+                text: "volatile".to_owned(),
+                is_cached: false,
+            },
+        ];
+        request.tools = vec![ToolSpec {
+            name: "look".to_owned(),
+            description: "Looks.".to_owned(),
+            parameters: json!({"type": "object"}),
+            effect_class: EffectClass::Read,
+            plugin: None,
+        }];
+        request.temperature = Some(0.5);
+        assert_eq!(
+            write(&request),
+            json!({
+                "model": "m",
+                "max_tokens": 8192,
+                "temperature": 0.5,
+                "stream": true,
+                "system": [
+                    {"type": "text", "text": "stable", "cache_control": {"type": "ephemeral"}},
+                    {"type": "text", "text": "volatile"},
+                ],
+                "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
+                "messages": [
+                    {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+                    {"role": "assistant", "content": [
+                        {"type": "thinking", "thinking": "hm", "signature": "proof"},
+                        {"type": "redacted_thinking", "data": "xyz"},
+                        {"type": "text", "text": "looking"},
+                        {"type": "tool_use", "id": "a_1", "name": "look", "input": {"invalid_arguments": "{bad"}},
+                    ]},
+                    {"role": "user", "content": [
+                        {"type": "tool_result", "tool_use_id": "a_1", "content": "seen", "is_error": true},
+                        {"type": "text", "text": "hurry", "cache_control": {"type": "ephemeral"}},
+                    ]},
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn results_of_several_messages_become_one_user_message() {
+        let request = request(vec![
+            Message::text(Role::User, "hi"),
+            Message::new(Role::Tool, vec![result("a", false)]),
+            Message::new(Role::Tool, vec![result("b", false)]),
+        ]);
+        let body = write(&request);
+        assert_eq!(body["messages"].as_array().unwrap().len(), 1);
+        let kinds: Vec<&Value> = body["messages"][0]["content"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| &block["type"])
+            .collect();
+        assert_eq!(kinds, ["tool_result", "tool_result", "text"]);
+    }
+
+    #[test]
+    fn no_more_cache_borders_are_set_than_the_api_takes() {
+        for n_blocks in 0..7 {
+            let mut request = request(vec![Message::text(Role::User, "hi")]);
+            request.system = (0..n_blocks)
+                .map(|n| SystemBlock {
+                    text: format!("block {n}"),
+                    is_cached: true,
+                })
+                .collect();
+            let n_borders = write(&request).to_string().matches("cache_control").count();
+            let expected = if n_blocks == 0 {
+                0
+            } else {
+                n_blocks.min(3) + 1
+            };
+            assert_eq!(n_borders, expected, "{n_blocks} blocks");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The Anthropic Messages API.
+//!
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the network
+//! (`http`) nor where its key came from (`select`). Start from [`Anthropic`].
+
+mod body;
+mod stream;
+
+use futures_util::future::BoxFuture;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::endpoint::Endpoint;
+use super::http::{Http, HttpConfig};
+use super::{Error, Provider, Request, Response, StreamEvent};
+
+/// The public API.
+pub const DEFAULT_URL: &str = "https://api.anthropic.com";
+
+/// Version of the API that this module speaks.
+const API_VERSION: &str = "2023-06-01";
+
+/// A client of the Messages API.
+pub struct Anthropic {
+    http: Http,
+}
+
+impl Anthropic {
+    /// A client of the API at `endpoint`. A base URL with and one without `/v1` mean the same.
+    pub fn new(mut endpoint: Endpoint, config: HttpConfig) -> Result<Self, Error> {
+        let path = endpoint.url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
+        endpoint.url.set_path(&path);
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            HeaderName::from_static("anthropic-version"),
+            HeaderValue::from_static(API_VERSION),
+        );
+        if let Some(value) = endpoint.key_header("")? {
+            headers.insert(HeaderName::from_static("x-api-key"), value);
+        }
+        Ok(Self {
+            http: Http::new(endpoint, headers, config)?,
+        })
+    }
+}
+
+impl Provider for Anthropic {
+    fn name(&self) -> &str {
+        self.http.provider()
+    }
+
+    fn body(&self, request: &Request) -> Value {
+        body::write(request)
+    }
+
+    fn send<'a>(
+        &'a self,
+        body: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        Box::pin(async move {
+            self.http
+                .exchange("v1/messages", &body, stream::Reader::default, on, cancel)
+                .await
+        })
+    }
+}

@@ -1,0 +1,298 @@
+//! Putting an answer together from the pieces in which it streams, the same for every wire format.
+//!
+//! Owns how text, reasoning and tool calls become one assistant message, and the small contract between the HTTP side
+//! and a format's decoder. It must not know any format. Start from [`Assembler`].
+
+use serde_json::{Map, Value};
+use sse_stream::Sse;
+
+use super::{Finish, StreamEvent};
+use crate::clock;
+use crate::message::{Content, Message, Role, ToolCall, Usage};
+
+/// Reads one answer in one wire format.
+pub(crate) trait Decoder: Send {
+    /// Takes the next event; calls `emit` for what it brings.
+    fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
+
+    /// Whether the format says that nothing more comes, so that the connection need not be waited for.
+    fn is_done(&self) -> bool;
+
+    /// The answer, once the stream has ended; [`Fault::EndedEarly`] when it is not complete.
+    fn finish(self) -> Result<Answer, Fault>;
+}
+
+/// What a decoder makes of a stream.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) message: Message,
+    pub(crate) finish: Finish,
+    pub(crate) usage: Usage,
+}
+
+/// What may be wrong with a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not in the format.
+    Bad { what: String, excerpt: String },
+    /// It stopped before the answer was complete.
+    EndedEarly,
+    /// The server reported an error inside the stream; `status` is what it would have been over plain HTTP.
+    Said { status: u16, message: String },
+}
+
+impl Fault {
+    /// An event whose data is not what the format says.
+    pub(crate) fn bad(what: impl Into<String>, data: &str) -> Self {
+        Self::Bad {
+            what: what.into(),
+            excerpt: data.to_owned(),
+        }
+    }
+}
+
+/// One part of the message so far.
+enum Part {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: Option<String>,
+    },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
+}
+
+/// Names one tool call of an [`Assembler`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallSlot(usize);
+
+/// An assistant message that is being written.
+#[derive(Default)]
+pub(crate) struct Assembler {
+    parts: Vec<Part>,
+}
+
+impl Assembler {
+    /// More text.
+    pub(crate) fn text(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
+        if delta.is_empty() {
+            return;
+        }
+        match self.parts.last_mut() {
+            Some(Part::Text(text)) => text.push_str(delta),
+            _ => self.parts.push(Part::Text(delta.to_owned())),
+        }
+        emit(StreamEvent::Text(delta.to_owned()));
+    }
+
+    /// More reasoning.
+    pub(crate) fn thinking(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
+        if delta.is_empty() {
+            return;
+        }
+        match self.parts.last_mut() {
+            // A signature closes its block: what follows is another one.
+            Some(Part::Thinking {
+                text,
+                signature: None,
+            }) => text.push_str(delta),
+            _ => self.parts.push(Part::Thinking {
+                text: delta.to_owned(),
+                signature: None,
+            }),
+        }
+        emit(StreamEvent::Thinking(delta.to_owned()));
+    }
+
+    /// The proof of the reasoning just written; a block may consist of it alone.
+    pub(crate) fn sign_thinking(&mut self, proof: String) {
+        match self.parts.last_mut() {
+            Some(Part::Thinking { signature, .. }) if signature.is_none() => {
+                *signature = Some(proof);
+            }
+            _ => self.parts.push(Part::Thinking {
+                text: String::new(),
+                signature: Some(proof),
+            }),
+        }
+    }
+
+    /// The model begins a tool call. An empty id is made up at the end, for servers that give none.
+    pub(crate) fn begin_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) -> CallSlot {
+        self.parts.push(Part::Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: String::new(),
+        });
+        emit(StreamEvent::ToolCall {
+            name: name.to_owned(),
+        });
+        CallSlot(self.parts.len() - 1)
+    }
+
+    /// More of a call's arguments.
+    pub(crate) fn arguments(&mut self, slot: CallSlot, delta: &str) {
+        if let Some(Part::Call { arguments, .. }) = self.parts.get_mut(slot.0) {
+            arguments.push_str(delta);
+        }
+    }
+
+    /// Whether the arguments of a call are complete JSON already.
+    pub(crate) fn is_complete(&self, slot: CallSlot) -> bool {
+        match self.parts.get(slot.0) {
+            Some(Part::Call { arguments, .. }) => serde_json::from_str::<Value>(arguments).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// The message, and how it ended: `finish` as the server said it, corrected by whether there are calls.
+    pub(crate) fn finish(self, finish: Finish, usage: Usage) -> Answer {
+        let content: Vec<Content> = self.parts.into_iter().map(into_content).collect();
+        let message = Message::new(Role::Assistant, content);
+        let has_calls = message.tool_calls().next().is_some();
+        // Servers disagree on what to call an answer with tool calls; the calls themselves decide.
+        let finish = match finish {
+            Finish::Done | Finish::ToolCalls if has_calls => Finish::ToolCalls,
+            Finish::ToolCalls => Finish::Done,
+            other => other,
+        };
+        Answer {
+            message,
+            finish,
+            usage,
+        }
+    }
+}
+
+fn into_content(part: Part) -> Content {
+    match part {
+        Part::Text(text) => Content::Text { text },
+        Part::Thinking { text, signature } => Content::Thinking { text, signature },
+        Part::Call {
+            id,
+            name,
+            arguments,
+        } => Content::ToolCall(ToolCall {
+            id: if id.is_empty() { made_up_id() } else { id },
+            name,
+            arguments: parse_arguments(arguments),
+        }),
+    }
+}
+
+/// An id for a call that the server gave none.
+pub(crate) fn made_up_id() -> String {
+    format!("call_{}", clock::new_id())
+}
+
+/// Arguments as the model wrote them: none at all are an empty object, what is not JSON is kept as it is so that the
+/// schema check can say so to the model.
+pub(crate) fn parse_arguments(written: String) -> Value {
+    if written.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(&written).unwrap_or(Value::String(written))
+}
+
+/// Arguments as a provider takes them back: always an object, because a server answers 400 to anything else and the
+/// conversation could never go on.
+pub(crate) fn sendable_arguments(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        other => serde_json::json!({ "invalid_arguments": other }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_parsed_or_kept_as_written() {
+        for (written, expected) in [
+            ("", json!({})),
+            (" \n", json!({})),
+            (r#"{"a":1}"#, json!({"a": 1})),
+            (r#"{"a":"#, json!(r#"{"a":"#)),
+            ("[1]", json!([1])),
+        ] {
+            assert_eq!(parse_arguments(written.to_owned()), expected, "{written}");
+        }
+        assert_eq!(
+            sendable_arguments(&json!("{oops")),
+            json!({"invalid_arguments": "{oops"})
+        );
+        assert_eq!(sendable_arguments(&json!({"a": 1})), json!({"a": 1}));
+    }
+
+    #[test]
+    fn neighbors_of_one_kind_are_one_part() {
+        let mut events = Vec::new();
+        let mut emit = |event| events.push(event);
+        let mut assembler = Assembler::default();
+        assembler.thinking("hm", &mut emit);
+        assembler.thinking("m", &mut emit);
+        assembler.sign_thinking("proof".to_owned());
+        assembler.sign_thinking("alone".to_owned());
+        assembler.text("a", &mut emit);
+        assembler.text("", &mut emit);
+        assembler.text("b", &mut emit);
+        let slot = assembler.begin_call("id", "look", &mut emit);
+        assembler.arguments(slot, "{");
+        assert!(!assembler.is_complete(slot));
+        assembler.arguments(slot, "}");
+        assert!(assembler.is_complete(slot));
+        let answer = assembler.finish(Finish::Done, Usage::default());
+        assert_eq!(answer.finish, Finish::ToolCalls);
+        assert_eq!(
+            answer.message.content,
+            [
+                Content::Thinking {
+                    text: "hmm".to_owned(),
+                    signature: Some("proof".to_owned())
+                },
+                Content::Thinking {
+                    text: String::new(),
+                    signature: Some("alone".to_owned())
+                },
+                Content::Text {
+                    text: "ab".to_owned()
+                },
+                Content::ToolCall(ToolCall {
+                    id: "id".to_owned(),
+                    name: "look".to_owned(),
+                    arguments: json!({})
+                }),
+            ]
+        );
+        assert_eq!(events.len(), 5);
+    }
+
+    #[test]
+    fn the_calls_decide_how_an_answer_ended() {
+        for (said, has_call, expected) in [
+            (Finish::Done, false, Finish::Done),
+            (Finish::Done, true, Finish::ToolCalls),
+            (Finish::ToolCalls, false, Finish::Done),
+            (Finish::MaxTokens, true, Finish::MaxTokens),
+            (Finish::Refused, true, Finish::Refused),
+        ] {
+            let mut assembler = Assembler::default();
+            if has_call {
+                assembler.begin_call("", "look", &mut |_| ());
+            }
+            let answer = assembler.finish(said, Usage::default());
+            assert_eq!(answer.finish, expected, "{said:?} {has_call}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Where a model API is and what opens it: address, key, and the environment variables that set them.
+//!
+//! Owns keys and keeps them out of logs and errors. It must not read the environment (`select` is handed it) nor send
+//! anything. Start from [`Endpoint`].
+
+use std::fmt;
+
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+
+use super::error::{Error, ServerText};
+
+/// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Takes a key, without the white space that copying leaves around it; `None` when nothing is left.
+    #[must_use]
+    pub fn new(key: &str) -> Option<Self> {
+        let key = key.trim();
+        (!key.is_empty()).then(|| Self(key.to_owned()))
+    }
+
+    fn hide_in(&self, text: &str) -> String {
+        text.replace(&self.0, "[key]")
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+/// One model API. No `Debug`: a URL may carry a password.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Name of the provider.
+    pub provider: String,
+    /// Base URL as the user gives it.
+    pub url: Url,
+    /// Environment variable that sets the base URL, for messages.
+    pub url_env: String,
+    /// The key; some servers need none.
+    pub key: Option<ApiKey>,
+    /// Environment variable that holds the key, for messages.
+    pub key_env: String,
+    /// What to do when nobody answers, a half sentence for people.
+    pub advice: String,
+}
+
+impl Endpoint {
+    /// Checks a base URL; `setting` says where it is from.
+    pub fn parse_url(provider: &str, setting: &str, url: &str) -> Result<Url, Error> {
+        let bad = |what: String| Error::BadSetting {
+            provider: provider.to_owned(),
+            setting: setting.to_owned(),
+            what,
+        };
+        let parsed = Url::parse(url.trim()).map_err(|error| {
+            bad(format!(
+                "not a URL ({error}); write it as http://127.0.0.1:11434/v1"
+            ))
+        })?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(bad(format!("`{}` is not http or https", parsed.scheme())));
+        }
+        Ok(parsed)
+    }
+
+    /// A header value of `prefix` and the key that HTTP libraries will not log; `None` without a key.
+    pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
+        let Some(key) = &self.key else {
+            return Ok(None);
+        };
+        let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.0)).map_err(|_| {
+            Error::BadSetting {
+                provider: self.provider.clone(),
+                setting: self.key_env.clone(),
+                what: "the key holds characters that an HTTP header cannot".to_owned(),
+            }
+        })?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
+    /// The base URL as it may be shown: without user name, password, query and fragment.
+    #[must_use]
+    pub fn shown_url(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        let port = self.url.port().map(|port| format!(":{port}"));
+        let path = self.url.path().trim_end_matches('/');
+        format!(
+            "{}://{host}{}{path}",
+            self.url.scheme(),
+            port.unwrap_or_default()
+        )
+    }
+
+    /// The address of `path` under the base URL.
+    pub(crate) fn join(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        let base = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&format!("{base}/{path}"));
+        url
+    }
+
+    /// Whether the server is on this machine, so that no proxy can be meant for it.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let host = self.url.host_str().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost"
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Text of the server, fit for an error. Some servers repeat the key they refuse, so it is taken out first.
+    pub(crate) fn said(&self, text: &str) -> ServerText {
+        match &self.key {
+            Some(key) => ServerText::new(&key.hide_in(text)),
+            None => ServerText::new(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str) -> Endpoint {
+        Endpoint {
+            provider: "openai".to_owned(),
+            url: Endpoint::parse_url("openai", "OPENAI_BASE_URL", url).unwrap(),
+            url_env: "OPENAI_BASE_URL".to_owned(),
+            key: ApiKey::new(" sk-secret\n"),
+            key_env: "OPENAI_API_KEY".to_owned(),
+            advice: String::new(),
+        }
+    }
+
+    #[test]
+    fn keys_are_trimmed_and_never_shown() {
+        let endpoint = endpoint("http://user:pw@localhost:1/v1/?q=1#f");
+        assert_eq!(ApiKey::new(" \n"), None);
+        let shown = format!("{:?}", endpoint.key);
+        assert_eq!(shown, "Some(ApiKey(…))");
+        assert_eq!(
+            endpoint.said("no such key: sk-secret").to_string(),
+            "\"no such key: [key]\""
+        );
+        assert_eq!(endpoint.shown_url(), "http://localhost:1/v1");
+    }
+
+    #[test]
+    fn a_key_that_is_no_header_is_refused_without_showing_it() {
+        let mut endpoint = endpoint("http://h");
+        let header = endpoint.key_header("Bearer ").unwrap().unwrap();
+        assert_eq!(header.to_str().unwrap(), "Bearer sk-secret");
+        assert!(header.is_sensitive());
+        endpoint.key = ApiKey::new("two\nlines");
+        assert_eq!(
+            endpoint.key_header("").unwrap_err().to_string(),
+            "OPENAI_API_KEY of openai cannot be used: the key holds characters that an HTTP header cannot"
+        );
+        endpoint.key = None;
+        assert_eq!(endpoint.key_header("").unwrap(), None);
+    }
+
+    #[test]
+    fn paths_are_joined_under_the_base_url() {
+        for (base, joined) in [
+            ("http://h/v1", "http://h/v1/chat"),
+            ("http://h/v1/", "http://h/v1/chat"),
+            ("https://h", "https://h/chat"),
+            ("https://h/a/b?key=1", "https://h/a/b/chat?key=1"),
+        ] {
+            assert_eq!(endpoint(base).join("chat").as_str(), joined);
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_from_other_hosts() {
+        for (url, expected) in [
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://10.0.0.1", false),
+            ("https://api.openai.com/v1", false),
+        ] {
+            assert_eq!(endpoint(url).is_loopback(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_http_url_is_refused_by_name() {
+        for url in ["localhost:11434", "ftp://h", "nonsense"] {
+            let error = Endpoint::parse_url("ollama", "OPENAI_BASE_URL", url).unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.starts_with("OPENAI_BASE_URL of ollama cannot be used"),
+                "{text}"
+            );
+        }
+    }
+}

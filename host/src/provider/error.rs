@@ -1,0 +1,396 @@
+//! Why a model gave no answer: one typed error for every provider.
+//!
+//! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only ever
+//! held as [`ServerText`], which caps and labels it. Start from [`Error`].
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too little
+/// to flood a terminal or a transcript.
+pub const SERVER_TEXT_LIMIT: usize = 500;
+
+/// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is
+/// always shown in quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerText(String);
+
+impl ServerText {
+    /// Cleans and caps `text`.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut kept = String::new();
+        let mut n_chars = 0;
+        for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+            for c in word.chars().filter(|c| !is_invisible(*c)) {
+                if n_chars == SERVER_TEXT_LIMIT {
+                    kept.push('…');
+                    return Self(kept);
+                }
+                kept.push(c);
+                n_chars += 1;
+            }
+            if !word.is_empty() && n_chars < SERVER_TEXT_LIMIT {
+                kept.push(' ');
+                n_chars += 1;
+            }
+        }
+        kept.truncate(kept.trim_end().len());
+        Self(kept)
+    }
+
+    /// The cleaned text without quotes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Marks that reorder or hide text on a terminal (Unicode bidi controls, zero-width characters, tags).
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+impl fmt::Display for ServerText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("nothing");
+        }
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
+/// What a provider was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The connection.
+    Connect,
+    /// The first byte of the answer.
+    FirstByte,
+    /// The next byte of an answer that had begun.
+    NextByte,
+}
+
+impl Phase {
+    fn waited_for(self) -> &'static str {
+        match self {
+            Self::Connect => "for the connection",
+            Self::FirstByte => "for the first byte of the answer",
+            Self::NextByte => "for more of an answer that had begun",
+        }
+    }
+
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Connect => "provider.http.connect_timeout_ms",
+            Self::FirstByte => "provider.http.first_byte_timeout_ms",
+            Self::NextByte => "provider.http.idle_timeout_ms",
+        }
+    }
+}
+
+/// Why a model gave no answer. The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Cancelled by the caller.
+    #[error("cancelled")]
+    Cancelled,
+
+    /// No key where one is needed.
+    #[error("no API key for {provider}: set {key_env}, or choose another provider with --provider")]
+    MissingKey {
+        /// Name of the provider.
+        provider: String,
+        /// Environment variable that holds the key.
+        key_env: String,
+    },
+
+    /// The server refused the key (401 or 403).
+    #[error(
+        "{provider} refused the key in {key_env} with status {status}: check the key and what it may be used for; \
+         the server said {said}"
+    )]
+    RefusedKey {
+        /// Name of the provider.
+        provider: String,
+        /// Environment variable that holds the key.
+        key_env: String,
+        /// HTTP status.
+        status: u16,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// Nobody answers at the address.
+    #[error("no server of {provider} answers at {url} ({cause}): {advice}")]
+    Unreachable {
+        /// Name of the provider.
+        provider: String,
+        /// Base URL without credentials.
+        url: String,
+        /// The innermost cause, from the operating system or the TLS library.
+        cause: String,
+        /// What to start or to set.
+        advice: String,
+    },
+
+    /// The server knows no such model, or has no such API at this address (404).
+    #[error(
+        "{provider} knows no model `{model}` at {url} (status 404): choose another with --model, or correct {url_env}; \
+         the server said {said}"
+    )]
+    UnknownModel {
+        /// Name of the provider.
+        provider: String,
+        /// Model that was asked for.
+        model: String,
+        /// Base URL without credentials.
+        url: String,
+        /// Environment variable that sets the base URL.
+        url_env: String,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// The server found fault with the request (400 and the other 4xx).
+    #[error(
+        "{provider} rejected the request with status {status}, the server said {said}: correct the model's parameters, \
+         or the hook that changed the request"
+    )]
+    BadRequest {
+        /// Name of the provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// Rate limited or overloaded (429, 503, 529), still so after all attempts.
+    #[error(
+        "{provider} limits the rate or is overloaded (status {status}, attempt {attempts}): {}; the server said {said}",
+        wait_advice(.retry_after)
+    )]
+    Overloaded {
+        /// Name of the provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// Attempts made.
+        attempts: u32,
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// The server failed (408 and the other 5xx), still so after all attempts.
+    #[error(
+        "{provider} failed with status {status} (attempt {attempts}): try again later; the server said {said}"
+    )]
+    ServerFailed {
+        /// Name of the provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// Attempts made.
+        attempts: u32,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// The server was silent for too long.
+    #[error("{provider} kept silent: waited {after_ms} ms {}; try again, or raise {}", .phase.waited_for(), .phase.setting())]
+    Timeout {
+        /// Name of the provider.
+        provider: String,
+        /// What it was waited for.
+        phase: Phase,
+        /// How long.
+        after_ms: u64,
+    },
+
+    /// The answer is not in the format of this provider.
+    #[error(
+        "{provider} sent an answer that cannot be read: {what}, near {excerpt}; check that {url_env} names an API of this kind"
+    )]
+    BadStream {
+        /// Name of the provider.
+        provider: String,
+        /// What is wrong with it.
+        what: String,
+        /// The place in the answer.
+        excerpt: ServerText,
+        /// Environment variable that sets the base URL.
+        url_env: String,
+    },
+
+    /// The connection broke, or was closed, in the middle of the answer.
+    #[error("the answer of {provider} ended early ({cause}): try again")]
+    EndedEarly {
+        /// Name of the provider.
+        provider: String,
+        /// How it ended.
+        cause: String,
+    },
+
+    /// The provider's own content filter refused to answer.
+    #[error(
+        "{provider} refused to answer, the server said {said}: change the input, or choose another model with --model"
+    )]
+    Refused {
+        /// Name of the provider.
+        provider: String,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// No such provider.
+    #[error("unknown provider `{name}`: choose one of {known} with --provider")]
+    UnknownProvider {
+        /// Name that was asked for.
+        name: String,
+        /// Names that there are.
+        known: String,
+    },
+
+    /// The provider has no default model.
+    #[error(
+        "no model chosen for {provider}: name one with --model, for example `--model {example}`"
+    )]
+    NoModel {
+        /// Name of the provider.
+        provider: String,
+        /// A model that it may have.
+        example: &'static str,
+    },
+
+    /// A base URL or a key that cannot be used at all.
+    #[error("{setting} of {provider} cannot be used: {what}")]
+    BadSetting {
+        /// Name of the provider.
+        provider: String,
+        /// Where the value is from, such as an environment variable.
+        setting: String,
+        /// What is wrong with it; never the value of a key.
+        what: String,
+    },
+
+    /// The HTTP client cannot be made, for example because the system has no root certificates.
+    #[error("cannot set up the HTTP client: install the system's root certificates")]
+    Client(#[source] reqwest::Error),
+
+    /// A script cannot be read from disk.
+    #[error("cannot read the script {}: check the path", .path.display())]
+    ReadScript {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+
+    /// A script is not in the format of the scripted provider.
+    #[error("script {script}{}: {what}", at_line(.line))]
+    Script {
+        /// The file, or how the script was given.
+        script: String,
+        /// Line of the fault, from 1, when it is known.
+        line: Option<usize>,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+
+    /// A script told the provider to fail.
+    #[error("script {script}, reply {reply} fails as it is told to, with status {status}: {said}")]
+    ScriptedFailure {
+        /// The file, or how the script was given.
+        script: String,
+        /// Number of the reply in the script, from 1.
+        reply: usize,
+        /// The status it names.
+        status: u16,
+        /// The message it names.
+        said: ServerText,
+    },
+
+    /// No reply of a script is left for a request.
+    #[error(
+        "script {script} has no reply left for step {step} after the input \"{input}\" (used {used} so far): add a \
+         [[reply]], or raise `times` of one"
+    )]
+    ScriptEnded {
+        /// The file, or how the script was given.
+        script: String,
+        /// Replies given so far.
+        used: u32,
+        /// Number of the request since the last user message, from 1.
+        step: u32,
+        /// Start of the last user message.
+        input: String,
+    },
+}
+
+fn wait_advice(retry_after: &Option<Duration>) -> String {
+    match retry_after {
+        Some(wait) => format!("it asks to wait {} s", wait.as_secs_f64().ceil()),
+        None => "wait, or choose another model with --model".to_owned(),
+    }
+}
+
+fn at_line(line: &Option<usize>) -> String {
+    line.map(|line| format!(", line {line}"))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_text_is_capped_on_one_line_and_without_controls() {
+        let long = "x".repeat(600);
+        let table: &[(&str, &str)] = &[
+            ("plain", "\"plain\""),
+            ("", "nothing"),
+            (" \n ", "nothing"),
+            ("two\nlines\tand  spaces ", "\"two lines and spaces\""),
+            ("\u{1b}[31mred\u{7}", "\"[31mred\""),
+            ("a\u{202e}b\u{200b}c", "\"abc\""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(ServerText::new(text).to_string(), *expected, "{text:?}");
+        }
+        let capped = ServerText::new(&long);
+        assert_eq!(capped.as_str().chars().count(), SERVER_TEXT_LIMIT + 1);
+        assert!(capped.as_str().ends_with('…'));
+    }
+
+    #[test]
+    fn messages_say_what_to_do() {
+        let error = Error::Overloaded {
+            provider: "anthropic".to_owned(),
+            status: 429,
+            attempts: 1,
+            retry_after: Some(Duration::from_millis(90_500)),
+            said: ServerText::new("slow down"),
+        };
+        assert_eq!(
+            error.to_string(),
+            "anthropic limits the rate or is overloaded (status 429, attempt 1): it asks to wait 91 s; the server said \
+             \"slow down\""
+        );
+        let error = Error::Script {
+            script: "demo.toml".to_owned(),
+            line: Some(3),
+            what: "unknown field `txt`".to_owned(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "script demo.toml, line 3: unknown field `txt`"
+        );
+    }
+}

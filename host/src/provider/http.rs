@@ -1,0 +1,326 @@
+//! Sending a body to a model API and reading the streamed answer.
+//!
+//! The one place of the provider layer that makes an HTTP client, waits, retries and honors cancellation. It must not
+//! know any wire format: a [`Decoder`] reads the events. Start from [`Http::exchange`].
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::redirect::Policy;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sse_stream::Sse;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::assemble::{Decoder, Fault};
+use super::endpoint::Endpoint;
+use super::error::Error;
+use super::retry::{Attempt, Failure, status_failure, stream_failure};
+use super::sse::{ANSWER_LIMIT_BYTES, RawCopy, SseParser};
+use super::wait::Wait;
+use super::{Response, StreamEvent};
+
+/// Most of an error body that is read. Only its message is shown, and that is shorter still.
+const ERROR_BODY_LIMIT_BYTES: usize = 64 << 10;
+
+/// Longest delay between two attempts that the host chooses itself.
+const BACKOFF_LIMIT: Duration = Duration::from_secs(16);
+
+/// How long to wait for a model API, and how often to try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Longest wait for a connection; 10 s.
+    pub connect_timeout_ms: u64,
+    /// Longest wait from sending a request to the first byte of its answer; 120 s, because a local server may load the
+    /// model and read a long prompt before it says anything.
+    pub first_byte_timeout_ms: u64,
+    /// Longest silence within an answer; 90 s.
+    pub idle_timeout_ms: u64,
+    /// Most attempts for one request; 4.
+    pub max_attempts: u32,
+    /// Wait before the second attempt, doubled for each further one; 500 ms.
+    pub retry_delay_ms: u64,
+    /// Longest `Retry-After` that is waited for; 60 s. A server that asks for more is believed, and the call fails.
+    pub max_retry_after_ms: u64,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            connect_timeout_ms: 10_000,
+            first_byte_timeout_ms: 120_000,
+            idle_timeout_ms: 90_000,
+            max_attempts: 4,
+            retry_delay_ms: 500,
+            max_retry_after_ms: 60_000,
+        }
+    }
+}
+
+/// Makes rustls use ring. Must have run before any `reqwest::Client` is built: without a default the builder panics.
+pub(crate) fn install_tls() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // An error means that somebody else chose a default already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+/// A connection pool to one model API.
+pub(crate) struct Http {
+    client: reqwest::Client,
+    endpoint: Endpoint,
+    headers: HeaderMap,
+    config: HttpConfig,
+}
+
+impl Http {
+    /// A client that sends `headers` with every request.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        headers: HeaderMap,
+        config: HttpConfig,
+    ) -> Result<Self, Error> {
+        install_tls();
+        let mut client = reqwest::Client::builder()
+            .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
+            // A redirect could carry the key to another host.
+            .redirect(Policy::none())
+            // Attempts are counted here, and only here.
+            .retry(reqwest::retry::never());
+        if endpoint.is_loopback() {
+            client = client.no_proxy();
+        }
+        Ok(Self {
+            client: client.build().map_err(Error::Client)?,
+            endpoint,
+            headers,
+            config,
+        })
+    }
+
+    /// Name of the provider.
+    pub(crate) fn provider(&self) -> &str {
+        &self.endpoint.provider
+    }
+
+    /// Posts `body` to `path` under the base URL and reads the answer with a fresh decoder for each attempt.
+    pub(crate) async fn exchange<D: Decoder>(
+        &self,
+        path: &str,
+        body: &Value,
+        decoder: impl Fn() -> D + Sync,
+        on: &mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Response, Error> {
+        let model = body.get("model").and_then(Value::as_str).unwrap_or("?");
+        let bytes = body.to_string().into_bytes();
+        let listener = Listener::new(on);
+        let number = AtomicU32::new(0);
+        let backoff = ExponentialBuilder::new()
+            .with_min_delay(Duration::from_millis(self.config.retry_delay_ms))
+            .with_max_delay(BACKOFF_LIMIT)
+            .with_max_times(self.config.max_attempts.saturating_sub(1) as usize)
+            .with_jitter();
+        let attempts = (|| {
+            let attempt = Attempt {
+                endpoint: &self.endpoint,
+                model,
+                number: number.fetch_add(1, Ordering::Relaxed) + 1,
+            };
+            self.attempt(attempt, path, bytes.clone(), decoder(), &listener)
+        })
+        .retry(backoff)
+        .when(|failure| failure.is_retryable && !listener.has_streamed())
+        .adjust(|failure, delay| self.delay(failure, delay))
+        .notify(|failure, delay| {
+            listener.retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
+        });
+        let outcome = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Error::Cancelled),
+            outcome = attempts => outcome,
+        };
+        outcome.map_err(|failure| failure.error)
+    }
+
+    /// How long to wait before the next attempt; `None` gives up.
+    fn delay(&self, failure: &Failure, backoff: Option<Duration>) -> Option<Duration> {
+        let backoff = backoff?;
+        match failure.retry_after {
+            Some(asked) if asked.as_millis() > u128::from(self.config.max_retry_after_ms) => None,
+            Some(asked) => Some(asked),
+            None => Some(backoff),
+        }
+    }
+
+    async fn attempt<D: Decoder>(
+        &self,
+        attempt: Attempt<'_>,
+        path: &str,
+        body: Vec<u8>,
+        mut decoder: D,
+        listener: &Listener<'_>,
+    ) -> Result<Response, Failure> {
+        let started = Instant::now();
+        let mut wait = Wait::first_byte(&self.endpoint, &self.config, started);
+        tracing::debug!(
+            provider = self.endpoint.provider,
+            model = attempt.model,
+            attempt = attempt.number,
+            bytes = body.len(),
+            "sending a request"
+        );
+        let sending = self
+            .client
+            .post(self.endpoint.join(path))
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(body)
+            .send();
+        let mut response = wait.until(sending).await?;
+        let status = response.status().as_u16();
+        if !response.status().is_success() {
+            let headers = response.headers().clone();
+            let body = read_error_body(&mut response, &mut wait).await;
+            return Err(status_failure(attempt, status, &headers, &body));
+        }
+        let fault = |fault| stream_failure(attempt, fault);
+        let raw = if is_plain_json(response.headers()) {
+            read_plain(&mut response, &mut wait, &mut decoder, listener, fault).await?
+        } else {
+            read_stream(&mut response, &mut wait, &mut decoder, listener, fault).await?
+        };
+        let answer = decoder.finish().map_err(fault)?;
+        Ok(Response {
+            message: answer.message,
+            finish: answer.finish,
+            usage: answer.usage,
+            status,
+            latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            raw,
+        })
+    }
+}
+
+async fn read_stream<D: Decoder>(
+    response: &mut reqwest::Response,
+    wait: &mut Wait<'_>,
+    decoder: &mut D,
+    listener: &Listener<'_>,
+    fault: impl Fn(Fault) -> Failure,
+) -> Result<String, Failure> {
+    let mut parser = SseParser::default();
+    let mut events = VecDeque::new();
+    while !decoder.is_done() {
+        let Some(piece) = wait.until(response.chunk()).await? else {
+            break;
+        };
+        let pushed = parser.push(&piece, &mut events);
+        while let Some(event) = events.pop_front()
+            && !decoder.is_done()
+        {
+            let emit = &mut |event| listener.event(event);
+            decoder.event(&event, emit).map_err(&fault)?;
+        }
+        // What comes after the end of the answer is nobody's business.
+        if let Err(bad) = pushed
+            && !decoder.is_done()
+        {
+            return Err(fault(Fault::bad(bad.what, &bad.excerpt)));
+        }
+    }
+    Ok(parser.into_raw())
+}
+
+/// Reads an answer that is one JSON document: a server that does not stream, or an error that came with status 200.
+async fn read_plain<D: Decoder>(
+    response: &mut reqwest::Response,
+    wait: &mut Wait<'_>,
+    decoder: &mut D,
+    listener: &Listener<'_>,
+    fault: impl Fn(Fault) -> Failure,
+) -> Result<String, Failure> {
+    let mut body = Vec::new();
+    let mut raw = RawCopy::default();
+    while let Some(piece) = wait.until(response.chunk()).await? {
+        raw.push(&piece);
+        body.extend_from_slice(&piece);
+        if body.len() > ANSWER_LIMIT_BYTES {
+            let what = format!("more than {} MiB", ANSWER_LIMIT_BYTES >> 20);
+            return Err(fault(Fault::bad(what, "")));
+        }
+    }
+    let event = Sse::default().data(String::from_utf8_lossy(&body));
+    let emit = &mut |event| listener.event(event);
+    decoder.event(&event, emit).map_err(&fault)?;
+    Ok(raw.into_text())
+}
+
+fn is_plain_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.trim_start().starts_with("application/json"))
+}
+
+/// The start of an error body. That it is cut, or breaks off, takes nothing from the status that came with it.
+async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) -> String {
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY_LIMIT_BYTES
+        && let Ok(Some(piece)) = wait.until(response.chunk()).await
+    {
+        body.extend_from_slice(&piece);
+    }
+    body.truncate(ERROR_BODY_LIMIT_BYTES);
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// The caller's ear, shared between the attempt that streams and the retry that is announced.
+struct Listener<'a>(Mutex<Heard<'a>>);
+
+struct Heard<'a> {
+    on: &'a mut (dyn FnMut(StreamEvent) + Send),
+    has_streamed: bool,
+}
+
+impl<'a> Listener<'a> {
+    fn new(on: &'a mut (dyn FnMut(StreamEvent) + Send)) -> Self {
+        Self(Mutex::new(Heard {
+            on,
+            has_streamed: false,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heard<'a>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_streamed(&self) -> bool {
+        self.lock().has_streamed
+    }
+
+    fn event(&self, event: StreamEvent) {
+        let mut heard = self.lock();
+        heard.has_streamed = true;
+        (heard.on)(event);
+    }
+
+    fn retry(&self, attempt: u32, delay: Duration, error: &Error) {
+        let reason = error.to_string();
+        tracing::debug!(attempt, ?delay, reason, "trying again");
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        (self.lock().on)(StreamEvent::Retry {
+            attempt,
+            delay_ms,
+            reason,
+        });
+    }
+}

@@ -1,0 +1,410 @@
+//! Answers in the chat completions format: chunks of a stream, or one whole completion.
+//!
+//! Owns the reading, and the differences between servers that matter to it; it must not know the network. Start from
+//! [`Reader`].
+
+use serde::Deserialize;
+use serde_json::Value;
+use sse_stream::Sse;
+
+use crate::message::Usage;
+use crate::provider::assemble::{Answer, Assembler, CallSlot, Decoder, Fault};
+use crate::provider::{Finish, StreamEvent};
+
+/// Reads one answer.
+#[derive(Default)]
+pub(super) struct Reader {
+    assembler: Assembler,
+    calls: Vec<OpenCall>,
+    usage: Option<WireUsage>,
+    finish_reason: Option<String>,
+    has_refusal: bool,
+    is_done: bool,
+}
+
+/// A call that deltas may still add to.
+struct OpenCall {
+    index: Option<u64>,
+    id: String,
+    slot: CallSlot,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    usage: Option<WireUsage>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    /// A whole completion has a `message` in place of deltas.
+    #[serde(alias = "message")]
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    content: Option<String>,
+    /// DeepSeek and llama.cpp say this, OpenRouter and Ollama `reasoning`, and some versions of vLLM both.
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    /// A string that grows; some servers send the object itself.
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl Reader {
+    fn delta(&mut self, delta: Delta, emit: &mut dyn FnMut(StreamEvent)) {
+        if let Some(text) = delta.reasoning_content.or(delta.reasoning) {
+            self.assembler.thinking(&text, emit);
+        }
+        if let Some(text) = delta.content {
+            self.assembler.text(&text, emit);
+        }
+        if let Some(text) = delta.refusal.filter(|text| !text.is_empty()) {
+            self.has_refusal = true;
+            self.assembler.text(&text, emit);
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, emit);
+        }
+    }
+
+    fn call(&mut self, delta: CallDelta, emit: &mut dyn FnMut(StreamEvent)) {
+        let function = delta.function.unwrap_or_default();
+        let id = delta.id.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let slot = match self.open_call(delta.index, &id, &name) {
+            Some(slot) => slot,
+            None => {
+                let slot = self.assembler.begin_call(&id, &name, emit);
+                self.calls.push(OpenCall {
+                    index: delta.index,
+                    id,
+                    slot,
+                });
+                slot
+            }
+        };
+        match function.arguments {
+            Value::Null => {}
+            Value::String(text) => self.assembler.arguments(slot, &text),
+            value => self.assembler.arguments(slot, &value.to_string()),
+        }
+    }
+
+    /// The call that a delta goes on with; `None` when it begins another one.
+    ///
+    /// By the book the index alone says so. But there are servers that send whole calls without an index, and others
+    /// that number every call 0, so a new id, or a name after complete arguments, begins a new call as well.
+    fn open_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallSlot> {
+        let open = self.calls.iter().rev().find(|call| {
+            if index.is_some() {
+                call.index == index
+            } else {
+                id.is_empty() || call.id == id
+            }
+        })?;
+        let has_other_id = !id.is_empty() && open.id != id;
+        let begins_anew =
+            !name.is_empty() && id.is_empty() && self.assembler.is_complete(open.slot);
+        (!has_other_id && !begins_anew).then_some(open.slot)
+    }
+}
+
+impl Decoder for Reader {
+    fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+        let Some(data) = event.data.as_deref() else {
+            return Ok(());
+        };
+        if data.trim() == "[DONE]" {
+            self.is_done = true;
+            return Ok(());
+        }
+        let chunk: Chunk = serde_json::from_str(data)
+            .map_err(|error| Fault::bad(format!("not a chunk of this API ({error})"), data))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(Fault::Said {
+                status: status_of(&error),
+                message: data.to_owned(),
+            });
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = Some(usage);
+        }
+        // Only one choice is ever asked for.
+        if let Some(choice) = chunk.choices.into_iter().next() {
+            if let Some(delta) = choice.delta {
+                self.delta(delta, emit);
+            }
+            self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn finish(self) -> Result<Answer, Fault> {
+        // Servers differ in whether `[DONE]` follows and whether a reason is given; one of the two is needed.
+        let finish = match self.finish_reason.as_deref() {
+            None if !self.is_done => return Err(Fault::EndedEarly),
+            _ if self.has_refusal => Finish::Refused,
+            Some("content_filter") => Finish::Refused,
+            Some("length") => Finish::MaxTokens,
+            _ => Finish::Done,
+        };
+        let usage = self.usage.map(|usage| Usage {
+            input_tokens: usage.prompt_tokens,
+            output_tokens: usage.completion_tokens,
+            cache_read_tokens: usage
+                .prompt_tokens_details
+                .and_then(|details| details.cached_tokens)
+                .unwrap_or(0),
+            cache_write_tokens: 0,
+        });
+        Ok(self.assembler.finish(finish, usage.unwrap_or_default()))
+    }
+}
+
+/// The status that an error inside a stream has over plain HTTP: its own number, or what its type means.
+fn status_of(error: &Value) -> u16 {
+    let number = [error.get("code"), error.get("status")]
+        .into_iter()
+        .flatten()
+        .filter_map(|value| {
+            value
+                .as_u64()
+                .or_else(|| value.as_str().and_then(|text| text.parse().ok()))
+        })
+        .find_map(|number| {
+            u16::try_from(number)
+                .ok()
+                .filter(|n| (400..600).contains(n))
+        });
+    if let Some(number) = number {
+        return number;
+    }
+    let names = [error.get("type"), error.get("code")];
+    for name in names.into_iter().flatten().filter_map(Value::as_str) {
+        match name {
+            "invalid_request_error" | "context_length_exceeded" => return 400,
+            "authentication_error" | "invalid_api_key" => return 401,
+            "model_not_found" | "not_found_error" => return 404,
+            "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => return 429,
+            "overloaded_error" => return 503,
+            _ => {}
+        }
+    }
+    500
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(events: &[Value]) -> Result<(Answer, Vec<StreamEvent>), Fault> {
+        let mut reader = Reader::default();
+        let mut heard = Vec::new();
+        for event in events {
+            let data = event
+                .as_str()
+                .map_or_else(|| event.to_string(), str::to_owned);
+            reader.event(&Sse::default().data(data), &mut |event| heard.push(event))?;
+        }
+        Ok((reader.finish()?, heard))
+    }
+
+    /// The calls that come of `deltas`, one chunk each, as `id name arguments`.
+    fn calls(deltas: &[Value]) -> Vec<String> {
+        let mut events: Vec<Value> = deltas
+            .iter()
+            .map(|delta| json!({"choices": [{"delta": {"tool_calls": [delta]}}]}))
+            .collect();
+        events.push(json!("[DONE]"));
+        let (answer, _) = read(&events).unwrap();
+        answer
+            .message
+            .tool_calls()
+            .map(|call| {
+                let id = if call.id.starts_with("call_") {
+                    "made-up"
+                } else {
+                    &call.id
+                };
+                format!("{id} {} {}", call.name, call.arguments)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn tool_calls_are_read_from_every_kind_of_server() {
+        let function = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
+        let table: &[(&str, &[Value], &[&str])] = &[
+            (
+                "by the book: id and name first, arguments by index, two at a time",
+                &[
+                    json!({"index": 0, "id": "a", "type": "function", "function": function("look", "")}),
+                    json!({"index": 1, "id": "b", "type": "function", "function": function("walk", "")}),
+                    json!({"index": 0, "function": {"arguments": "{\"at\""}}),
+                    json!({"index": 1, "function": {"arguments": "{}"}}),
+                    json!({"index": 0, "function": {"arguments": ":1}"}}),
+                ],
+                &[r#"a look {"at":1}"#, "b walk {}"],
+            ),
+            (
+                "whole calls without index and id",
+                &[
+                    json!({"function": function("look", "{\"at\":1}")}),
+                    json!({"function": function("look", "{\"at\":2}")}),
+                ],
+                &[r#"made-up look {"at":1}"#, r#"made-up look {"at":2}"#],
+            ),
+            (
+                "every call numbered 0, told apart by ids",
+                &[
+                    json!({"index": 0, "id": "a", "function": function("look", "{}")}),
+                    json!({"index": 0, "id": "b", "function": function("look", "{}")}),
+                ],
+                &["a look {}", "b look {}"],
+            ),
+            (
+                "id and name repeated with every delta",
+                &[
+                    json!({"index": 0, "id": "a", "function": function("look", "{\"at\"")}),
+                    json!({"index": 0, "id": "a", "function": function("look", ":1}")}),
+                ],
+                &[r#"a look {"at":1}"#],
+            ),
+            (
+                "no index, deltas without id go on with the last call",
+                &[
+                    json!({"id": "a", "function": function("look", "")}),
+                    json!({"function": {"arguments": "{\"at\":"}}),
+                    json!({"function": {"arguments": "1}"}}),
+                ],
+                &[r#"a look {"at":1}"#],
+            ),
+            (
+                "arguments as an object, or none at all",
+                &[
+                    json!({"index": 0, "id": "a", "function": {"name": "look", "arguments": {"at": 1}}}),
+                    json!({"index": 1, "id": "b", "function": {"name": "walk"}}),
+                ],
+                &[r#"a look {"at":1}"#, "b walk {}"],
+            ),
+        ];
+        for (what, deltas, expected) in table {
+            assert_eq!(calls(deltas), *expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn reasons_for_the_end_are_read() {
+        let end = |delta: Value, reason: Value| {
+            let event = json!({"choices": [{"delta": delta, "finish_reason": reason}]});
+            read(&[event]).map(|(answer, _)| answer.finish)
+        };
+        let text = json!({"content": "x"});
+        let call = json!({"tool_calls": [{"id": "a", "function": {"name": "look"}}]});
+        for (delta, reason, expected) in [
+            (&text, "stop", Finish::Done),
+            (&text, "length", Finish::MaxTokens),
+            (&text, "content_filter", Finish::Refused),
+            (&text, "tool_calls", Finish::Done),
+            (&call, "tool_calls", Finish::ToolCalls),
+            (&call, "stop", Finish::ToolCalls),
+            (&json!({"refusal": "no"}), "stop", Finish::Refused),
+        ] {
+            assert_eq!(
+                end(delta.clone(), json!(reason)),
+                Ok(expected),
+                "{delta} {reason}"
+            );
+        }
+        assert_eq!(end(text, Value::Null), Err(Fault::EndedEarly));
+    }
+
+    #[test]
+    fn a_completion_that_was_not_streamed_is_read_too() {
+        let (answer, heard) = read(&[json!({
+            "choices": [{"message": {"role": "assistant", "content": "hi", "reasoning": "hm", "tool_calls": null},
+                "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
+        })])
+        .unwrap();
+        assert_eq!(answer.message.joined_text(), "hi");
+        assert_eq!(
+            heard,
+            [
+                StreamEvent::Thinking("hm".to_owned()),
+                StreamEvent::Text("hi".to_owned())
+            ]
+        );
+        let usage = Usage {
+            input_tokens: 9,
+            output_tokens: 1,
+            cache_read_tokens: 4,
+            cache_write_tokens: 0,
+        };
+        assert_eq!(answer.usage, usage);
+    }
+
+    #[test]
+    fn errors_inside_a_stream_have_a_status() {
+        for (error, expected) in [
+            (json!({"code": 429, "message": "slow"}), 429),
+            (json!({"code": "502", "message": "gone"}), 502),
+            (json!({"type": "invalid_request_error"}), 400),
+            (json!({"code": "model_not_found"}), 404),
+            (json!({"type": "server_error"}), 500),
+            (json!("oops"), 500),
+        ] {
+            let event = json!({"error": error});
+            let fault = read(std::slice::from_ref(&event)).unwrap_err();
+            let message = event.to_string();
+            assert_eq!(
+                fault,
+                Fault::Said {
+                    status: expected,
+                    message
+                },
+                "{event}"
+            );
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What a failed attempt means: which error it is, and whether and when to try again.
+//!
+//! Owns the reading of statuses, error bodies and `Retry-After`. It must not send nor wait; `http` does. Start from
+//! [`status_failure`].
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use super::assemble::Fault;
+use super::endpoint::Endpoint;
+use super::error::Error;
+
+/// A failed attempt.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) is_retryable: bool,
+    /// What the server asked for.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure that another attempt would not mend.
+    pub(crate) fn fatal(error: Error) -> Self {
+        Self {
+            error,
+            is_retryable: false,
+            retry_after: None,
+        }
+    }
+
+    /// A failure that may pass.
+    pub(crate) fn passing(error: Error) -> Self {
+        Self {
+            error,
+            is_retryable: true,
+            retry_after: None,
+        }
+    }
+}
+
+/// What an attempt was about, for the error's text.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) model: &'a str,
+    /// From 1.
+    pub(crate) number: u32,
+}
+
+/// The failure that an HTTP status other than 2xx stands for. `body` is what came with it.
+pub(crate) fn status_failure(
+    attempt: Attempt<'_>,
+    status: u16,
+    headers: &HeaderMap,
+    body: &str,
+) -> Failure {
+    let Attempt {
+        endpoint, model, ..
+    } = attempt;
+    let (message, code) = read_error(body);
+    let said = endpoint.said(&message);
+    let provider = endpoint.provider.clone();
+    let retry_after = retry_after(headers, crate::clock::now_ms());
+    let error = match status {
+        _ if matches!(&*code, "content_filter" | "content_policy_violation") => {
+            Error::Refused { provider, said }
+        }
+        300..=399 => {
+            // Not followed: a redirect could carry the key to another host.
+            let target = headers
+                .get("location")
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default();
+            Error::BadSetting {
+                provider,
+                setting: endpoint.url_env.clone(),
+                what: format!(
+                    "{} redirects to {}; give that address itself if it is meant",
+                    endpoint.shown_url(),
+                    endpoint.said(target)
+                ),
+            }
+        }
+        401 if endpoint.key.is_none() => Error::MissingKey {
+            provider,
+            key_env: endpoint.key_env.clone(),
+        },
+        401 | 403 if endpoint.key.is_some() => Error::RefusedKey {
+            provider,
+            key_env: endpoint.key_env.clone(),
+            status,
+            said,
+        },
+        404 => Error::UnknownModel {
+            provider,
+            model: model.to_owned(),
+            url: endpoint.shown_url(),
+            url_env: endpoint.url_env.clone(),
+            said,
+        },
+        429 | 503 | 529 => Error::Overloaded {
+            provider,
+            status,
+            attempts: attempt.number,
+            retry_after,
+            said,
+        },
+        408 | 500..=599 => Error::ServerFailed {
+            provider,
+            status,
+            attempts: attempt.number,
+            said,
+        },
+        _ => Error::BadRequest {
+            provider,
+            status,
+            said,
+        },
+    };
+    Failure {
+        error,
+        // A spent budget looks like a rate limit, but waiting does not refill it.
+        is_retryable: matches!(status, 408 | 429 | 500 | 502 | 503 | 504 | 529)
+            && code != "insufficient_quota",
+        retry_after,
+    }
+}
+
+/// The failure that a fault inside a stream stands for.
+pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
+    let endpoint = attempt.endpoint;
+    let provider = endpoint.provider.clone();
+    match fault {
+        Fault::Bad { what, excerpt } => Failure::fatal(Error::BadStream {
+            provider,
+            what,
+            excerpt: endpoint.said(&excerpt),
+            url_env: endpoint.url_env.clone(),
+        }),
+        Fault::EndedEarly => Failure::passing(Error::EndedEarly {
+            provider,
+            cause: "the connection was closed".to_owned(),
+        }),
+        Fault::Said { status, message } => {
+            status_failure(attempt, status, &HeaderMap::new(), &message)
+        }
+    }
+}
+
+/// The message and the code of an error body, in any of the shapes that servers use.
+fn read_error(body: &str) -> (String, String) {
+    let Ok(value) = serde_json::from_str::<Value>(body) else {
+        return (body.to_owned(), String::new());
+    };
+    let value = match &value {
+        Value::Array(items) => items.first().unwrap_or(&value),
+        value => value,
+    };
+    let error = value.get("error").unwrap_or(value);
+    let message = [error.get("message"), error.get("detail"), Some(error)]
+        .into_iter()
+        .flatten()
+        .find_map(Value::as_str);
+    let code = [error.get("code"), error.get("type")]
+        .into_iter()
+        .flatten()
+        .find_map(Value::as_str)
+        .unwrap_or_default();
+    (message.unwrap_or(body).to_owned(), code.to_owned())
+}
+
+/// `Retry-After` as seconds or as an HTTP date (RFC 9110, section 10.2.3), from `now_ms` on.
+fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let at = jiff::fmt::rfc2822::parse(value).ok()?;
+    let wait_ms = at.timestamp().as_millisecond().saturating_sub(now_ms);
+    Some(Duration::from_millis(
+        u64::try_from(wait_ms).unwrap_or_default(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::endpoint::ApiKey;
+
+    fn endpoint(key: Option<&str>) -> Endpoint {
+        Endpoint {
+            provider: "openai".to_owned(),
+            url: Endpoint::parse_url("openai", "OPENAI_BASE_URL", "http://h/v1").unwrap(),
+            url_env: "OPENAI_BASE_URL".to_owned(),
+            key: key.and_then(ApiKey::new),
+            key_env: "OPENAI_API_KEY".to_owned(),
+            advice: String::new(),
+        }
+    }
+
+    #[test]
+    fn every_status_has_its_error_and_says_whether_it_may_pass() {
+        let quota = r#"{"error":{"message":"spent","code":"insufficient_quota"}}"#;
+        let filter = r#"{"error":{"message":"no","code":"content_filter"}}"#;
+        let table: &[(u16, Option<&str>, &str, &str, bool)] = &[
+            (400, None, "x", "BadRequest", false),
+            (400, None, filter, "Refused", false),
+            (401, None, "x", "MissingKey", false),
+            (401, Some("k"), "x", "RefusedKey", false),
+            (403, Some("k"), "x", "RefusedKey", false),
+            (403, None, "x", "BadRequest", false),
+            (402, Some("k"), "x", "BadRequest", false),
+            (404, None, "x", "UnknownModel", false),
+            (408, None, "x", "ServerFailed", true),
+            (413, None, "x", "BadRequest", false),
+            (429, None, "x", "Overloaded", true),
+            (429, None, quota, "Overloaded", false),
+            (500, None, "x", "ServerFailed", true),
+            (501, None, "x", "ServerFailed", false),
+            (502, None, "x", "ServerFailed", true),
+            (503, None, "x", "Overloaded", true),
+            (504, None, "x", "ServerFailed", true),
+            (529, None, "x", "Overloaded", true),
+            (308, None, "x", "BadSetting", false),
+        ];
+        for (status, key, body, name, is_retryable) in table {
+            let endpoint = endpoint(*key);
+            let attempt = Attempt {
+                endpoint: &endpoint,
+                model: "m",
+                number: 1,
+            };
+            let failure = status_failure(attempt, *status, &HeaderMap::new(), body);
+            let shown = format!("{:?}", failure.error);
+            assert!(shown.starts_with(name), "{status}: {shown}");
+            assert_eq!(failure.is_retryable, *is_retryable, "{status}");
+        }
+    }
+
+    #[test]
+    fn error_bodies_are_read_in_every_shape() {
+        for (body, message, code) in [
+            ("<html>oops</html>", "<html>oops</html>", ""),
+            (r#"{"error":{"message":"m","code":"c"}}"#, "m", "c"),
+            (
+                r#"{"type":"error","error":{"type":"t","message":"m"}}"#,
+                "m",
+                "t",
+            ),
+            (r#"{"error":"m"}"#, "m", ""),
+            (r#"{"message":"m","code":7}"#, "m", ""),
+            (r#"{"detail":"m"}"#, "m", ""),
+            (r#"[{"error":{"message":"m"}}]"#, "m", ""),
+            (r#"{"other":1}"#, r#"{"other":1}"#, ""),
+            (r#""m""#, "m", ""),
+        ] {
+            assert_eq!(
+                read_error(body),
+                (message.to_owned(), code.to_owned()),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
+        let now_ms = 1_445_412_420_000; // Wed, 21 Oct 2015 07:27:00 GMT
+        for (value, expected_ms) in [
+            ("2", Some(2_000)),
+            ("0.5", Some(500)),
+            ("Wed, 21 Oct 2015 07:28:00 GMT", Some(60_000)),
+            ("Wed, 21 Oct 2015 07:00:00 GMT", Some(0)),
+            ("-1", None),
+            ("soon", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
+            let expected = expected_ms.map(Duration::from_millis);
+            assert_eq!(retry_after(&headers, now_ms), expected, "{value}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now_ms), None);
+    }
+}

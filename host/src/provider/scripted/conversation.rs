@@ -1,0 +1,200 @@
+//! The wire format of the scripted provider: what `before-provider-request` hooks see and may change.
+//!
+//! One JSON object:
+//!
+//! ```json
+//! {
+//!   "model": "scripted",
+//!   "system": ["text of a block", "…"],
+//!   "tools": [{"name": "look", "description": "…", "parameters": {}}],
+//!   "temperature": 0.5,
+//!   "max_tokens": 100,
+//!   "messages": [
+//!     {"role": "user", "text": "…"},
+//!     {"role": "assistant", "thinking": "…", "text": "…", "tool_calls": [{"id": "…", "name": "look", "arguments": {}}]},
+//!     {"role": "tool", "results": [{"call_id": "…", "name": "look", "content": "…", "is_error": true}]}
+//!   ]
+//! }
+//! ```
+//!
+//! What is empty or not set is left out. Owns both directions; it must not know scripts. Start from [`Conversation`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::message::{Content, Message, Role, ToolCall, ToolResult};
+use crate::provider::Request;
+
+/// A conversation as the scripted provider reads it out of a body. Fields that it has no use for are not read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Conversation {
+    #[serde(default)]
+    messages: Vec<WireMessage>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WireMessage {
+    role: Role,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    thinking: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    results: Vec<ToolResult>,
+}
+
+impl From<&Message> for WireMessage {
+    fn from(message: &Message) -> Self {
+        let thinking: Vec<&str> = message
+            .content
+            .iter()
+            .filter_map(|part| match part {
+                Content::Thinking { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        Self {
+            role: message.role,
+            thinking: thinking.join("\n"),
+            text: message.joined_text(),
+            tool_calls: message.tool_calls().cloned().collect(),
+            results: message.tool_results().cloned().collect(),
+        }
+    }
+}
+
+/// The body for `request`.
+pub(super) fn write(request: &Request) -> Value {
+    let mut body = json!({"model": request.model});
+    if !request.system.is_empty() {
+        let texts = request.system.iter().map(|block| json!(block.text));
+        body["system"] = texts.collect();
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+        });
+        body["tools"] = tools.collect();
+    }
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        body["max_tokens"] = json!(max_tokens);
+    }
+    let messages: Vec<WireMessage> = request.messages.iter().map(WireMessage::from).collect();
+    body["messages"] = json!(messages);
+    body
+}
+
+impl Conversation {
+    /// The last user text; empty when there is none.
+    pub(super) fn input(&self) -> &str {
+        self.messages
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::User)
+            .map_or("", |message| &message.text)
+    }
+
+    /// Number of this request since the last user message, from 1.
+    pub(super) fn step(&self) -> u32 {
+        let n_answers = self
+            .messages
+            .iter()
+            .rev()
+            .take_while(|message| message.role != Role::User)
+            .filter(|message| message.role == Role::Assistant)
+            .count();
+        u32::try_from(n_answers)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1)
+    }
+
+    /// The tool results with which the conversation ends, last first.
+    pub(super) fn last_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.messages
+            .iter()
+            .rev()
+            .take_while(|message| message.role == Role::Tool)
+            .flat_map(|message| message.results.iter().rev())
+    }
+
+    /// Number of tool calls made so far.
+    pub(super) fn n_calls(&self) -> usize {
+        self.messages
+            .iter()
+            .map(|message| message.tool_calls.len())
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::SystemBlock;
+
+    #[test]
+    fn a_request_is_written_whole_and_read_back() {
+        let call = ToolCall {
+            id: "call_1".to_owned(),
+            name: "look".to_owned(),
+            arguments: json!({"at": 1}),
+        };
+        let result = |name: &str, is_error| {
+            Content::ToolResult(ToolResult {
+                call_id: "call_1".to_owned(),
+                name: name.to_owned(),
+                content: "seen".to_owned(),
+                is_error,
+            })
+        };
+        let request = Request {
+            model: "scripted".to_owned(),
+            system: vec![SystemBlock {
+                text: "be brief".to_owned(),
+                is_cached: true,
+            }],
+            messages: vec![
+                Message::text(Role::User, "old"),
+                Message::text(Role::Assistant, "older"),
+                Message::text(Role::User, "look!"),
+                Message::new(Role::Assistant, vec![Content::ToolCall(call)]),
+                Message::new(Role::Tool, vec![result("look", false)]),
+                Message::new(Role::Tool, vec![result("walk", true)]),
+            ],
+            tools: Vec::new(),
+            temperature: None,
+            max_tokens: Some(9),
+        };
+        let body = write(&request);
+        assert_eq!(
+            body,
+            json!({
+                "model": "scripted",
+                "system": ["be brief"],
+                "max_tokens": 9,
+                "messages": [
+                    {"role": "user", "text": "old"},
+                    {"role": "assistant", "text": "older"},
+                    {"role": "user", "text": "look!"},
+                    {"role": "assistant", "tool_calls": [{"id": "call_1", "name": "look", "arguments": {"at": 1}}]},
+                    {"role": "tool", "results": [{"call_id": "call_1", "name": "look", "content": "seen"}]},
+                    {"role": "tool", "results": [
+                        {"call_id": "call_1", "name": "walk", "content": "seen", "is_error": true}]},
+                ],
+            })
+        );
+        let conversation: Conversation = serde_json::from_value(body).unwrap();
+        assert_eq!(conversation.input(), "look!");
+        assert_eq!(conversation.step(), 2);
+        assert_eq!(conversation.n_calls(), 1);
+        let names: Vec<&str> = conversation
+            .last_results()
+            .map(|result| result.name.as_str())
+            .collect();
+        assert_eq!(names, ["walk", "look"]);
+    }
+}

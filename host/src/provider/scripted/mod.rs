@@ -1,0 +1,230 @@
+//! A provider that answers from a script: the default on a bare machine, and the model of every test.
+//!
+//! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body in
+//! `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change the
+//! body change the answer as they would with a real model. Start from [`Scripted`].
+
+mod conversation;
+mod pick;
+mod script;
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, When};
+
+use self::conversation::Conversation;
+use self::pick::{Pick, fill};
+use super::assemble::Assembler;
+use super::error::ServerText;
+use super::{Error, Finish, Provider, Request, Response, StreamEvent};
+use crate::message::Usage;
+
+/// Name of the provider.
+pub const NAME: &str = "scripted";
+
+/// The script that is used when nothing is configured.
+const DEFAULT_SCRIPT: &str = include_str!("default.toml");
+
+/// A rough count of characters in a token, for usage that a script does not give.
+const CHARS_PER_TOKEN: usize = 4;
+
+/// Plays a script.
+pub struct Scripted {
+    script: Script,
+    pick: Mutex<Pick>,
+    bodies: Option<Mutex<Vec<Value>>>,
+}
+
+impl Scripted {
+    /// Plays `script` from its beginning.
+    #[must_use]
+    pub fn new(script: Script) -> Self {
+        Self {
+            script,
+            pick: Mutex::default(),
+            bodies: None,
+        }
+    }
+
+    /// Plays a TOML or JSON file.
+    pub fn from_file(path: &Path) -> Result<Self, Error> {
+        Script::read(path).map(Self::new)
+    }
+
+    /// Plays TOML text; made for tests.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Script::from_toml("(TOML in code)", text).map(Self::new)
+    }
+
+    /// The friendly script that comes with Rind.
+    pub fn built_in() -> Result<Self, Error> {
+        Script::from_toml("(built in)", DEFAULT_SCRIPT).map(Self::new)
+    }
+
+    /// The same, but keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the conversation.
+    #[must_use]
+    pub fn recording(mut self) -> Self {
+        self.bodies = Some(Mutex::default());
+        self
+    }
+
+    /// The bodies sent so far, when it is [recording](Self::recording).
+    #[must_use]
+    pub fn bodies(&self) -> Vec<Value> {
+        self.bodies
+            .as_ref()
+            .map(|bodies| lock(bodies).clone())
+            .unwrap_or_default()
+    }
+
+    async fn play(
+        &self,
+        body: Value,
+        on: &mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Response, Error> {
+        let started = Instant::now();
+        let n_input_chars = body.to_string().chars().count();
+        if let Some(bodies) = &self.bodies {
+            lock(bodies).push(body.clone());
+        }
+        let conversation: Conversation =
+            serde_json::from_value(body).map_err(|error| Error::Script {
+                script: self.script.name.clone(),
+                line: None,
+                what: format!("the request is not one of the scripted provider ({error}): correct the hook that changed it"),
+            })?;
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let n = lock(&self.pick).next(&self.script, &conversation)?;
+        let Some(reply) = self.script.replies.get(n) else {
+            return Err(Error::Cancelled);
+        };
+        pause(reply.delay_ms, cancel).await?;
+        if let Some(error) = &reply.error {
+            return Err(Error::ScriptedFailure {
+                script: self.script.name.clone(),
+                reply: n + 1,
+                status: error.status,
+                said: ServerText::new(&error.message),
+            });
+        }
+        let raw = raw(reply, &conversation);
+        let usage = reply.usage.map_or_else(
+            || Usage {
+                input_tokens: estimate(n_input_chars),
+                output_tokens: estimate(raw.chars().count()),
+                ..Usage::default()
+            },
+            Usage::from,
+        );
+        let assembler = stream(reply, &conversation, on, cancel).await?;
+        let finish = match reply.finish {
+            None => Finish::Done,
+            Some(ReplyFinish::MaxTokens) => Finish::MaxTokens,
+            Some(ReplyFinish::Refused) => Finish::Refused,
+        };
+        let answer = assembler.finish(finish, usage);
+        Ok(Response {
+            message: answer.message,
+            finish: answer.finish,
+            usage: answer.usage,
+            status: 0,
+            latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            raw,
+        })
+    }
+}
+
+impl Provider for Scripted {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn body(&self, request: &Request) -> Value {
+        conversation::write(request)
+    }
+
+    fn send<'a>(
+        &'a self,
+        body: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        Box::pin(self.play(body, on, cancel))
+    }
+}
+
+/// Streams a reply word by word, and lets other tasks run between the words: whoever cancels gets a chance to.
+async fn stream(
+    reply: &Reply,
+    conversation: &Conversation,
+    on: &mut (dyn FnMut(StreamEvent) + Send),
+    cancel: &CancellationToken,
+) -> Result<Assembler, Error> {
+    let mut assembler = Assembler::default();
+    let thinking = reply.thinking.as_deref().unwrap_or_default();
+    for word in thinking.split_inclusive(' ') {
+        assembler.thinking(word, &mut |event| on(event));
+        pause(0, cancel).await?;
+    }
+    let text = reply.text.as_deref().unwrap_or_default();
+    for word in fill(text, conversation).split_inclusive(' ') {
+        assembler.text(word, &mut |event| on(event));
+        pause(0, cancel).await?;
+    }
+    for (n, call) in reply.tool_calls.iter().enumerate() {
+        let id = call.id.clone();
+        let id = id.unwrap_or_else(|| format!("call_{}", conversation.n_calls() + n + 1));
+        let slot = assembler.begin_call(&id, &call.name, &mut |event| on(event));
+        let arguments = match &call.arguments {
+            Value::String(written) => written.clone(),
+            arguments => arguments.to_string(),
+        };
+        assembler.arguments(slot, &arguments);
+        pause(0, cancel).await?;
+    }
+    Ok(assembler)
+}
+
+async fn pause(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
+    let pause = async {
+        if delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Error::Cancelled),
+        () = pause => Ok(()),
+    }
+}
+
+/// The reply as it would have come over the wire.
+fn raw(reply: &Reply, conversation: &Conversation) -> String {
+    let text = reply.text.as_ref().map(|text| fill(text, conversation));
+    let mut raw = json!({"text": text, "thinking": reply.thinking, "tool_calls": reply.tool_calls})
+        .to_string();
+    if raw.len() > super::RAW_LIMIT_BYTES {
+        raw.truncate(raw.floor_char_boundary(super::RAW_LIMIT_BYTES));
+    }
+    raw
+}
+
+fn estimate(n_chars: usize) -> u64 {
+    n_chars.div_ceil(CHARS_PER_TOKEN) as u64
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,201 @@
+//! Which reply of a script answers a request, and what it says then.
+//!
+//! Owns the counters and the templates. It must not know bodies nor streams. Start from [`Pick::next`].
+
+use super::conversation::Conversation;
+use super::script::{Reply, Script, When};
+use crate::provider::error::Error;
+
+/// Most characters of a tool result that a reply quotes.
+const QUOTE_LIMIT: usize = 800;
+
+/// Most characters of the input that an error quotes.
+const INPUT_LIMIT: usize = 80;
+
+/// How often each reply was used.
+#[derive(Debug, Default)]
+pub(super) struct Pick {
+    used: Vec<u32>,
+}
+
+impl Pick {
+    /// The index of the reply for `conversation`, counted as used.
+    pub(super) fn next(
+        &mut self,
+        script: &Script,
+        conversation: &Conversation,
+    ) -> Result<usize, Error> {
+        self.used.resize(script.replies.len(), 0);
+        let is_left = |reply: &Reply, used: u32| match reply.times {
+            Some(0) => true,
+            times => used < times.unwrap_or(1),
+        };
+        let mut left = script
+            .replies
+            .iter()
+            .zip(&self.used)
+            .enumerate()
+            .filter(|(_, (reply, used))| is_left(reply, **used))
+            .map(|(n, (reply, _))| (n, reply));
+        // A reply that was written for this very request goes before the queue of the others.
+        let special = left.clone().find(|(_, reply)| {
+            reply
+                .when
+                .as_ref()
+                .is_some_and(|when| matches(when, conversation))
+        });
+        let picked = special.or_else(|| left.find(|(_, reply)| reply.when.is_none()));
+        let Some((n, _)) = picked else {
+            return Err(Error::ScriptEnded {
+                script: script.name.clone(),
+                used: self.used.iter().sum(),
+                step: conversation.step(),
+                input: cut(conversation.input(), INPUT_LIMIT),
+            });
+        };
+        if let Some(used) = self.used.get_mut(n) {
+            *used = used.saturating_add(1);
+        }
+        Ok(n)
+    }
+}
+
+fn matches(when: &When, conversation: &Conversation) -> bool {
+    let contains = when.contains.as_ref().is_none_or(|text| {
+        let input = conversation.input().to_lowercase();
+        input.contains(&text.to_lowercase())
+    });
+    let after_tool = when.after_tool.as_ref().is_none_or(|tool| {
+        conversation
+            .last_results()
+            .any(|result| result.name == *tool)
+    });
+    let step = when.step.is_none_or(|step| step == conversation.step());
+    contains && after_tool && step
+}
+
+/// `template` with its placeholders filled in. One pass, so that a placeholder in the input stays what it is.
+pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
+    let result = conversation
+        .last_results()
+        .next()
+        .map_or_else(String::new, |result| cut(&result.content, QUOTE_LIMIT));
+    let values = [
+        ("{input}", conversation.input()),
+        ("{tool_result}", &*result),
+    ];
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some((at, placeholder, value)) = values
+        .iter()
+        .filter_map(|(placeholder, value)| Some((rest.find(placeholder)?, placeholder, value)))
+        .min_by_key(|(at, ..)| *at)
+    {
+        let (before, after) = rest.split_at(at);
+        filled.push_str(before);
+        filled.push_str(value);
+        rest = &after[placeholder.len()..];
+    }
+    filled.push_str(rest);
+    filled
+}
+
+fn cut(text: &str, n_chars: usize) -> String {
+    match text.char_indices().nth(n_chars) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn user(text: &str) -> Value {
+        json!([{"role": "user", "text": text}])
+    }
+
+    fn after(text: &str, tool: &str) -> Value {
+        json!([
+            {"role": "user", "text": text},
+            {"role": "assistant", "tool_calls": [{"id": "1", "name": tool, "arguments": {}}]},
+            {"role": "tool", "results": [{"call_id": "1", "name": tool, "content": "found {input}"}]},
+        ])
+    }
+
+    fn conversation(messages: Value) -> Conversation {
+        serde_json::from_value(json!({"messages": messages})).unwrap()
+    }
+
+    /// Texts of the replies that `script` picks for `requests`, in turn.
+    fn picks(script: &str, requests: &[Value]) -> Vec<String> {
+        let script = Script::from_toml("s.toml", script).unwrap();
+        let mut pick = Pick::default();
+        let pick_one = |messages: &Value| {
+            let conversation = conversation(messages.clone());
+            match pick.next(&script, &conversation) {
+                Ok(n) => fill(script.replies[n].text.as_deref().unwrap(), &conversation),
+                Err(error) => error.to_string(),
+            }
+        };
+        requests.iter().map(pick_one).collect()
+    }
+
+    #[test]
+    fn replies_without_condition_are_used_in_order_and_then_the_script_has_ended() {
+        let script = r#"
+            [[reply]]
+            text = "one"
+            [[reply]]
+            text = "two"
+            times = 2
+        "#;
+        assert_eq!(
+            picks(script, &[user("a"), user("b"), user("c"), user("d")]),
+            [
+                "one",
+                "two",
+                "two",
+                "script s.toml has no reply left for step 1 after the input \"d\" (used 3 so far): add a [[reply]], or \
+                 raise `times` of one",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reply_whose_condition_holds_goes_first() {
+        let script = r#"
+            [[reply]]
+            text = "queue"
+            times = 0
+            [[reply]]
+            text = "sunny, not {input}"
+            when = { contains = "Weather" }
+            [[reply]]
+            text = "looked: {tool_result}"
+            when = { after_tool = "look", step = 2 }
+            times = 0
+        "#;
+        assert_eq!(
+            picks(
+                script,
+                &[
+                    user("the WEATHER, {tool_result}?"),
+                    user("weather again"),
+                    after("x", "look"),
+                    after("x", "walk"),
+                    after("x", "look"),
+                ]
+            ),
+            [
+                "sunny, not the WEATHER, {tool_result}?",
+                "queue",
+                "looked: found {input}",
+                "queue",
+                "looked: found {input}",
+            ]
+        );
+    }
+}

@@ -1,0 +1,348 @@
+//! What a script says: the file format of the scripted provider.
+//!
+//! Owns the format and its checks. It must not know which reply is used when (`pick` does). Start from [`Script`].
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::message::Usage;
+use crate::provider::error::Error;
+
+/// A list of replies, from a TOML or JSON file or made in code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    /// The file, or how else the script was given; for errors.
+    pub name: String,
+    /// The replies in order.
+    pub replies: Vec<Reply>,
+}
+
+/// One reply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reply {
+    /// When to use it. Without this, replies are used in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<When>,
+    /// How often it may be used; 0 is without limit, and the default is once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// Reasoning that comes before the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// The text. `{input}` stands for the last user text, `{tool_result}` for the start of the last tool result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Tool calls, after the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ReplyCall>,
+    /// Fail in place of answering.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ReplyError>,
+    /// How the answer ends, where it is not simply done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<ReplyFinish>,
+    /// Milliseconds to wait before the answer begins.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub delay_ms: u64,
+    /// Tokens used; estimated as a quarter of the characters when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ReplyUsage>,
+}
+
+/// When a reply is used: if all that is given here is true of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct When {
+    /// The last user text contains this, whatever the case of its letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// The conversation ends with results of tools, one of which has this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_tool: Option<String>,
+    /// It is this request since the last user message, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+}
+
+/// A tool call in a reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyCall {
+    /// Id of the call; numbered through the conversation when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Name of the tool.
+    pub name: String,
+    /// Its arguments; `{}` when not given. A string is sent as what a confused model wrote.
+    #[serde(default = "no_arguments")]
+    pub arguments: Value,
+}
+
+/// A failure in a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyError {
+    /// HTTP status that is played.
+    pub status: u16,
+    /// What the server is to have said.
+    pub message: String,
+}
+
+/// How a reply ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplyFinish {
+    /// The token limit was reached.
+    MaxTokens,
+    /// The provider held the answer back.
+    Refused,
+}
+
+/// Tokens in a reply; the names are those of [`Usage`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "documented once, in Usage")]
+pub struct ReplyUsage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_tokens: u64,
+}
+
+impl From<ReplyUsage> for Usage {
+    fn from(usage: ReplyUsage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+        }
+    }
+}
+
+fn no_arguments() -> Value {
+    Value::Object(Map::new())
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Reply {
+    /// A reply of one text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A reply of one tool call.
+    #[must_use]
+    pub fn call(name: impl Into<String>, arguments: Value) -> Self {
+        Self::default().and_call(name, arguments)
+    }
+
+    /// The same with one more tool call.
+    #[must_use]
+    pub fn and_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
+        self.tool_calls.push(ReplyCall {
+            id: None,
+            name: name.into(),
+            arguments,
+        });
+        self
+    }
+
+    /// What is wrong with it, if anything is.
+    fn complaint(&self) -> Option<&'static str> {
+        let answers = self.text.is_some() || self.thinking.is_some() || !self.tool_calls.is_empty();
+        match (&self.error, answers) {
+            (None, false) => Some("a reply needs `text`, `thinking`, `tool_calls` or `error`"),
+            (Some(_), true) => Some("a reply with `error` cannot answer as well"),
+            _ if self.when.as_ref() == Some(&When::default()) => {
+                Some("`when` needs `contains`, `after_tool` or `step`")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The file as TOML: each reply remembers where it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TomlFile {
+    #[serde(default)]
+    reply: Vec<toml::Spanned<Reply>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonFile {
+    #[serde(default)]
+    reply: Vec<Reply>,
+}
+
+impl Script {
+    /// A script made in code.
+    #[must_use]
+    pub fn new(replies: Vec<Reply>) -> Self {
+        Self {
+            name: "(made in code)".to_owned(),
+            replies,
+        }
+    }
+
+    /// Reads a file: JSON when its name ends in `.json`, TOML otherwise.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::ReadScript {
+            path: path.to_owned(),
+            source,
+        })?;
+        let name = path.display().to_string();
+        if path
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("json"))
+        {
+            return Self::from_json(name, &text);
+        }
+        Self::from_toml(name, &text)
+    }
+
+    /// Reads `[[reply]]` tables; `name` is for errors.
+    pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
+        let name = name.into();
+        let file: TomlFile = toml::from_str(text).map_err(|error| Error::Script {
+            script: name.clone(),
+            line: error.span().map(|span| line_at(text, span.start)),
+            what: error.message().to_owned(),
+        })?;
+        let lines: Vec<usize> = file
+            .reply
+            .iter()
+            .map(|reply| line_at(text, reply.span().start))
+            .collect();
+        let replies = file.reply.into_iter().map(toml::Spanned::into_inner);
+        Self::checked(name, replies.collect(), |n| lines.get(n).copied())
+    }
+
+    /// Reads an object with the list `reply`; `name` is for errors.
+    pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
+        let name = name.into();
+        let file: JsonFile = serde_json::from_str(text).map_err(|error| Error::Script {
+            script: name.clone(),
+            line: Some(error.line()),
+            what: error.to_string(),
+        })?;
+        Self::checked(name, file.reply, |_| None)
+    }
+
+    fn checked(
+        name: String,
+        replies: Vec<Reply>,
+        line: impl Fn(usize) -> Option<usize>,
+    ) -> Result<Self, Error> {
+        for (n, reply) in replies.iter().enumerate() {
+            if let Some(complaint) = reply.complaint() {
+                return Err(Error::Script {
+                    script: name,
+                    line: line(n),
+                    what: format!("reply {}: {complaint}", n + 1),
+                });
+            }
+        }
+        Ok(Self { name, replies })
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().iter().take(offset);
+    before.filter(|byte| **byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn toml_and_json_say_the_same() {
+        let toml = r#"
+            [[reply]]
+            when = { contains = "weather", step = 1 }
+            times = 0
+            thinking = "hm"
+            text = "Looking."
+            delay_ms = 5
+            usage = { input_tokens = 3, output_tokens = 4 }
+            [[reply.tool_calls]]
+            name = "look"
+            arguments = { at = ["sky", 1, true] }
+            [[reply.tool_calls]]
+            name = "wait"
+
+            [[reply]]
+            error = { status = 529, message = "busy" }
+        "#;
+        let json = json!({"reply": [
+            {
+                "when": {"contains": "weather", "step": 1}, "times": 0, "thinking": "hm", "text": "Looking.",
+                "delay_ms": 5, "usage": {"input_tokens": 3, "output_tokens": 4},
+                "tool_calls": [{"name": "look", "arguments": {"at": ["sky", 1, true]}}, {"name": "wait"}],
+            },
+            {"error": {"status": 529, "message": "busy"}},
+        ]});
+        let from_toml = Script::from_toml("s", toml).unwrap();
+        let from_json = Script::from_json("s", &json.to_string()).unwrap();
+        assert_eq!(from_toml, from_json);
+        let first = &from_toml.replies[0];
+        assert_eq!(first.tool_calls[1].arguments, json!({}));
+        assert_eq!(first.times, Some(0));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        for (toml, expected) in [
+            (
+                "[[reply]]\ntext = \"a\"\ntxt = \"b\"\n",
+                "script s, line 3: unknown field `txt`, expected one of `when`, `times`, `thinking`, `text`, \
+                 `tool_calls`, `error`, `finish`, `delay_ms`, `usage`",
+            ),
+            (
+                "[[reply]]\ntext = \"a\"\n[reply.when]\nuntil = 1\n",
+                "script s, line 4: unknown field `until`, expected one of `contains`, `after_tool`, `step`",
+            ),
+            (
+                "[[replies]]\ntext = \"a\"\n",
+                "script s, line 1: unknown field `replies`, expected `reply`",
+            ),
+            (
+                "[[reply]]\ntext = \"a\"\n\n[[reply]]\ntimes = 2\n",
+                "script s, line 4: reply 2: a reply needs `text`, `thinking`, `tool_calls` or `error`",
+            ),
+            (
+                "[[reply]]\ntext = \"a\"\nerror = { status = 500, message = \"b\" }\n",
+                "script s, line 1: reply 1: a reply with `error` cannot answer as well",
+            ),
+            (
+                "[[reply]]\ntext = \"a\"\nwhen = {}\n",
+                "script s, line 1: reply 1: `when` needs `contains`, `after_tool` or `step`",
+            ),
+            ("[[reply\n", "script s, line 1: "),
+        ] {
+            let error = Script::from_toml("s", toml).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let error = Script::from_json("s", "{\"reply\": [\n{\"txt\": 1}]}").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("script s, line 2: unknown field `txt`")
+        );
+    }
+}

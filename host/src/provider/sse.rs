@@ -1,0 +1,225 @@
+//! Server-sent events out of the pieces in which bytes arrive, with caps.
+//!
+//! The parsing itself is the `sse-stream` crate's; this module owns feeding it, the limits, and the raw copy kept for
+//! hooks. It must not know any provider's format nor wait for anything. Start from [`SseParser`].
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::Cursor;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use futures_util::{FutureExt, Stream, StreamExt, stream};
+use sse_stream::{Sse, SseStream};
+
+use super::RAW_LIMIT_BYTES;
+use super::error::SERVER_TEXT_LIMIT;
+
+/// Largest single event. A whole tool call with a file in it fits many times over; a server that never ends an event
+/// must not fill the memory.
+pub(crate) const EVENT_LIMIT_BYTES: usize = 16 << 20;
+
+/// Largest answer. The longest outputs of today's models are below 1 MiB of text, and framing multiplies that by less
+/// than 50.
+pub(crate) const ANSWER_LIMIT_BYTES: usize = 64 << 20;
+
+type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
+
+/// What is wrong with the bytes, and the line it was found in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SseFault {
+    pub(crate) what: String,
+    pub(crate) excerpt: String,
+}
+
+/// A parser into which bytes are pushed. Where the pieces are cut makes no difference to the events.
+pub(crate) struct SseParser {
+    queue: Arc<Mutex<VecDeque<Vec<u8>>>>,
+    events: Events,
+    line: Vec<u8>,
+    event_bytes: usize,
+    raw: RawCopy,
+}
+
+impl Default for SseParser {
+    fn default() -> Self {
+        let queue = Arc::new(Mutex::new(VecDeque::<Vec<u8>>::new()));
+        let feed = Arc::clone(&queue);
+        let bytes = stream::poll_fn(move |_| {
+            let piece = feed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front();
+            match piece {
+                Some(piece) => Poll::Ready(Some(Ok::<_, Infallible>(Cursor::new(piece)))),
+                None => Poll::Pending,
+            }
+        });
+        Self {
+            queue,
+            events: Box::pin(SseStream::from_bytes_stream(bytes)),
+            line: Vec::new(),
+            event_bytes: 0,
+            raw: RawCopy::default(),
+        }
+    }
+}
+
+impl SseParser {
+    /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended too.
+    pub(crate) fn push(
+        &mut self,
+        piece: &[u8],
+        events: &mut VecDeque<Sse>,
+    ) -> Result<(), SseFault> {
+        self.raw.push(piece);
+        if self.raw.n_bytes > ANSWER_LIMIT_BYTES {
+            return Err(self.fault(format!("more than {} MiB", ANSWER_LIMIT_BYTES >> 20)));
+        }
+        // One line at a time: the crate reports a bad line before the events that came ahead of it in the same piece.
+        for line in piece.split_inclusive(|byte| *byte == b'\n') {
+            self.note_line(line);
+            self.event_bytes += line.len();
+            if self.event_bytes > EVENT_LIMIT_BYTES {
+                let what = format!("an event of more than {} MiB", EVENT_LIMIT_BYTES >> 20);
+                return Err(self.fault(what));
+            }
+            self.queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push_back(line.to_vec());
+            while let Some(Some(event)) = self.events.next().now_or_never() {
+                events.push_back(event.map_err(|error| self.fault(error.to_string()))?);
+                self.event_bytes = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer as it came, cut after [`RAW_LIMIT_BYTES`].
+    pub(crate) fn into_raw(self) -> String {
+        self.raw.into_text()
+    }
+
+    /// Keeps the start of the current line for a fault that may be found at its end.
+    fn note_line(&mut self, piece: &[u8]) {
+        if self.line.ends_with(b"\n") {
+            self.line.clear();
+        }
+        let room = (SERVER_TEXT_LIMIT * 4).saturating_sub(self.line.len());
+        self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.ends_with(b"\n") && !self.line.ends_with(b"\n") {
+            self.line.push(b'\n');
+        }
+    }
+
+    fn fault(&self, what: String) -> SseFault {
+        SseFault {
+            what,
+            excerpt: String::from_utf8_lossy(&self.line).trim_end().to_owned(),
+        }
+    }
+}
+
+/// The first bytes of an answer and how many there were in all.
+#[derive(Default)]
+pub(crate) struct RawCopy {
+    kept: Vec<u8>,
+    n_bytes: usize,
+}
+
+impl RawCopy {
+    /// Takes the next piece.
+    pub(crate) fn push(&mut self, piece: &[u8]) {
+        let room = RAW_LIMIT_BYTES - self.kept.len();
+        self.kept.extend_from_slice(&piece[..piece.len().min(room)]);
+        self.n_bytes += piece.len();
+    }
+
+    /// What was kept, as text that ends with a whole character.
+    pub(crate) fn into_text(mut self) -> String {
+        if let Err(error) = std::str::from_utf8(&self.kept)
+            && error.error_len().is_none()
+        {
+            self.kept.truncate(error.valid_up_to());
+        }
+        String::from_utf8_lossy(&self.kept).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pieces: &[&[u8]]) -> (Vec<String>, Option<SseFault>) {
+        let mut parser = SseParser::default();
+        let mut events = VecDeque::new();
+        let fault = pieces
+            .iter()
+            .find_map(|piece| parser.push(piece, &mut events).err());
+        let shown = events
+            .into_iter()
+            .map(|event| {
+                let name = event.event.unwrap_or_default();
+                format!("{name}:{}", event.data.unwrap_or_default())
+            })
+            .collect();
+        (shown, fault)
+    }
+
+    #[test]
+    fn events_are_the_same_however_the_bytes_are_cut() {
+        let whole = "event: a\ndata: é1\n\n: ping\r\n\r\ndata: x\ndata: y\n\n".as_bytes();
+        let expected = vec!["a:é1".to_owned(), ":x\ny".to_owned()];
+        assert_eq!(parse(&[whole]), (expected.clone(), None));
+        for at in 0..whole.len() {
+            let (left, right) = whole.split_at(at);
+            assert_eq!(
+                parse(&[left, right]),
+                (expected.clone(), None),
+                "cut at {at}"
+            );
+        }
+        let bytes: Vec<&[u8]> = whole.chunks(1).collect();
+        assert_eq!(parse(&bytes), (expected, None));
+    }
+
+    #[test]
+    fn a_bad_line_is_named_and_the_events_before_it_are_kept() {
+        let pieces: [&[&[u8]]; 2] = [
+            &[b"data: 1\n\n<html>bad</html>\n"],
+            &[b"data: 1\n\n<ht", b"ml>bad</html>\n"],
+        ];
+        for pieces in pieces {
+            let (events, fault) = parse(pieces);
+            assert_eq!(events, [":1"]);
+            let fault = fault.unwrap();
+            assert_eq!(fault.excerpt, "<html>bad</html>");
+            assert_eq!(fault.what, "invalid line");
+        }
+    }
+
+    #[test]
+    fn an_event_without_end_is_refused() {
+        let mut parser = SseParser::default();
+        let mut events = VecDeque::new();
+        let piece = vec![b'x'; 1 << 20];
+        parser.push(b"data: ", &mut events).unwrap();
+        let fault = (0..20).find_map(|_| parser.push(&piece, &mut events).err());
+        assert_eq!(fault.unwrap().what, "an event of more than 16 MiB");
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn the_raw_copy_is_cut_between_characters() {
+        let mut raw = RawCopy::default();
+        raw.push(b"x");
+        for _ in 0..RAW_LIMIT_BYTES {
+            raw.push("é".as_bytes());
+        }
+        let text = raw.into_text();
+        assert_eq!(text.len(), RAW_LIMIT_BYTES - 1);
+        assert!(text.ends_with('é'));
+    }
+}

@@ -1,0 +1,111 @@
+//! The time limits of one attempt, and what a broken connection means.
+//!
+//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Start from [`Wait::until`].
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::endpoint::Endpoint;
+use super::error::{Error, Phase};
+use super::http::HttpConfig;
+use super::retry::Failure;
+
+/// The clock of one attempt.
+pub(super) struct Wait<'a> {
+    endpoint: &'a Endpoint,
+    config: &'a HttpConfig,
+    phase: Phase,
+    since: Instant,
+    limit_ms: u64,
+}
+
+impl<'a> Wait<'a> {
+    /// The clock of an attempt that began at `since`.
+    pub(super) fn first_byte(
+        endpoint: &'a Endpoint,
+        config: &'a HttpConfig,
+        since: Instant,
+    ) -> Self {
+        Self {
+            endpoint,
+            config,
+            phase: Phase::FirstByte,
+            since,
+            limit_ms: config.first_byte_timeout_ms,
+        }
+    }
+
+    /// Waits for the response or its next piece, no longer than the phase allows. A piece ends the phase.
+    pub(super) async fn until<T: Arrival>(
+        &mut self,
+        arrival: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, Failure> {
+        let deadline = self.since + Duration::from_millis(self.limit_ms);
+        let arrived = match timeout_at(deadline, arrival).await {
+            Ok(Ok(arrived)) => arrived,
+            Ok(Err(error)) => return Err(self.broken(&error)),
+            Err(_) => return Err(Failure::fatal(self.timeout(self.phase, self.limit_ms))),
+        };
+        if T::IS_PIECE {
+            self.phase = Phase::NextByte;
+            self.since = Instant::now();
+            self.limit_ms = self.config.idle_timeout_ms;
+        }
+        Ok(arrived)
+    }
+
+    fn timeout(&self, phase: Phase, after_ms: u64) -> Error {
+        Error::Timeout {
+            provider: self.endpoint.provider.clone(),
+            phase,
+            after_ms,
+        }
+    }
+
+    /// The failure of the connection, before or after it stood.
+    fn broken(&self, error: &reqwest::Error) -> Failure {
+        let endpoint = self.endpoint;
+        let cause = innermost(error);
+        if error.is_connect() && error.is_timeout() {
+            let after_ms = self.config.connect_timeout_ms;
+            return Failure::passing(self.timeout(Phase::Connect, after_ms));
+        }
+        Failure::passing(if error.is_connect() {
+            Error::Unreachable {
+                provider: endpoint.provider.clone(),
+                url: endpoint.shown_url(),
+                cause,
+                advice: endpoint.advice.clone(),
+            }
+        } else {
+            Error::EndedEarly {
+                provider: endpoint.provider.clone(),
+                cause,
+            }
+        })
+    }
+}
+
+/// What a [`Wait`] waits for: the headers are not yet an answer, a piece of the body is.
+pub(super) trait Arrival {
+    /// Whether it ends the phase.
+    const IS_PIECE: bool;
+}
+
+impl Arrival for reqwest::Response {
+    const IS_PIECE: bool = false;
+}
+
+impl<B> Arrival for Option<B> {
+    const IS_PIECE: bool = true;
+}
+
+/// The error at the bottom of the chain: it alone says what really happened, and it names no URL.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut error: &dyn std::error::Error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string().to_lowercase()
+}
