@@ -20,3 +20,9 @@ pub fn new_session_id() -> String {
     let random = id.get(id.len().saturating_sub(6)..).unwrap_or_default();
     format!("{now}-{random}")
 }
+
+/// Today in the local time zone, as `2026-01-31`.
+#[must_use]
+pub fn today() -> String {
+    jiff::Zoned::now().strftime("%Y-%m-%d").to_string()
+}

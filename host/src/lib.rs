@@ -23,7 +23,9 @@ pub mod provider;
 pub mod session;
 
 // What runs it.
-
+pub mod agent;
 pub mod author;
 pub mod plugin;
 
+// What people use.
+pub mod cli;

@@ -96,7 +96,7 @@ impl Session {
         } else {
             header(spec)
         })?;
-        session.close_calls(&[], INTERRUPTED)?;
+        session.cut_turn(INTERRUPTED)?;
         session.sync()?;
         Ok(session)
     }
@@ -174,33 +174,23 @@ impl Session {
         self.lock().transcript.turn
     }
 
-    /// Closes what an interrupted turn left open: every call of the last assistant message that has no result gets the
-    /// one in `known`, or an error result that says `why`. Returns the messages that were added.
+    /// Gives every call of the last assistant message that has no result the one in `known`, or an error result that says
+    /// `why`. Returns the messages that were added.
     pub fn close_calls(&self, known: &[ToolResult], why: &str) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
-        let open = inner.transcript.open_calls();
-        if open.is_empty() && !inner.transcript.is_turn_open {
+        if inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
         }
-        let turn = inner.transcript.turn;
-        inner.append(Body::Cut {
-            turn,
-            reason: why.to_owned(),
-            calls: open.iter().map(|call| call.id.clone()).collect(),
-        })?;
-        let mut added = Vec::with_capacity(open.len());
-        for call in &open {
-            let result = known.iter().find(|result| result.call_id == call.id);
-            let message = match result {
-                Some(result) => tool_message(result.clone()),
-                None => closing(call, why),
-            };
-            inner.append(Body::Message {
-                message: message.clone(),
-            })?;
-            added.push(message);
+        inner.cut(known, why)
+    }
+
+    /// Marks a turn that started and never ended as cut, and closes its calls. Nothing happens when the last turn ended.
+    pub fn cut_turn(&self, why: &str) -> Result<Vec<Message>, Error> {
+        let mut inner = self.lock();
+        if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(added)
+        inner.cut(&[], why)
     }
 
     /// A value of a plugin's session state.
@@ -258,6 +248,28 @@ impl Inner {
             self.states.remove_blob(&blob);
         }
         Ok(())
+    }
+
+    fn cut(&mut self, known: &[ToolResult], why: &str) -> Result<Vec<Message>, Error> {
+        let open = self.transcript.open_calls();
+        self.append(Body::Cut {
+            turn: self.transcript.turn,
+            reason: why.to_owned(),
+            calls: open.iter().map(|call| call.id.clone()).collect(),
+        })?;
+        let mut added = Vec::with_capacity(open.len());
+        for call in &open {
+            let result = known.iter().find(|result| result.call_id == call.id);
+            let message = match result {
+                Some(result) => tool_message(result.clone()),
+                None => closing(call, why),
+            };
+            self.append(Body::Message {
+                message: message.clone(),
+            })?;
+            added.push(message);
+        }
+        Ok(added)
     }
 
     fn take_in(&mut self, body: &Body) -> Option<String> {

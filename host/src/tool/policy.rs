@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::preview::preview;
+use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
 
 /// What a rule or a default says.
@@ -226,6 +227,10 @@ pub struct ToolPolicy {
     /// Modes of this run; from flags, never from a file.
     #[serde(skip)]
     pub mode: PolicyMode,
+}
+
+impl Section for ToolPolicy {
+    const NAME: &'static str = "tools";
 }
 
 impl ToolPolicy {

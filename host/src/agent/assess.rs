@@ -1,0 +1,250 @@
+//! The built-in assessment: a first look at the input, cheap and local.
+//!
+//! It is a table of cues and a few sums, so that it takes no time and its reasons can be shown. It does not claim to
+//! understand: plugins that do better act at `post-assess`.
+
+use crate::point::payload::{Assessment, Decision};
+
+/// Below this confidence a turn is not taken on directly.
+pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
+
+/// How sure a plain request is taken to be.
+const PLAIN: f64 = 0.8;
+
+/// How much one sign of possible harm takes away. Two of them make the turn ask first.
+const HARM: f64 = 0.25;
+
+/// How much is taken away from a request of very few words that names no thing.
+const VAGUE: f64 = 0.5;
+
+/// A request with so many items in a list is made of parts.
+const LIST_ITEMS: usize = 3;
+
+/// Words that may announce something that cannot be undone.
+const HARMFUL: &[&str] = &[
+    "delete",
+    "remove all",
+    "drop table",
+    "drop the",
+    "wipe",
+    "erase",
+    "overwrite",
+    "rm -rf",
+    "force push",
+    "--force",
+    "reset --hard",
+    "production",
+    "deploy",
+    "publish",
+    "send an email",
+    "send the email",
+    "pay",
+    "purchase",
+    "transfer",
+    "revoke",
+    "irreversible",
+    "everything",
+];
+
+/// Words that stand for a thing without naming it.
+const POINTING: &[&str] = &[
+    "it",
+    "this",
+    "that",
+    "them",
+    "stuff",
+    "things",
+    "thing",
+    "better",
+    "nice",
+    "something",
+];
+
+/// Words that speak for a way to take the turn on, and how much one of them counts.
+const CUES: &[(Decision, f64, &[&str])] = &[
+    (
+        Decision::Plan,
+        0.4,
+        &[
+            "refactor",
+            "migrate",
+            "migration",
+            "redesign",
+            "rewrite",
+            "implement",
+            "step by step",
+            "architecture",
+            "roadmap",
+            "plan",
+        ],
+    ),
+    (
+        Decision::Delegate,
+        0.4,
+        &[
+            "research",
+            "investigate",
+            "survey",
+            "find out",
+            "look into",
+            "audit",
+            "compare all",
+            "whole codebase",
+            "entire codebase",
+            "every file",
+        ],
+    ),
+    (
+        Decision::Parallelize,
+        0.5,
+        &[
+            "in parallel",
+            "side by side",
+            "at the same time",
+            "for each",
+            "each of",
+            "all of the following",
+            "independently",
+            "simultaneously",
+        ],
+    ),
+];
+
+/// Judges an input.
+pub(super) fn assess(input: &str) -> Assessment {
+    let words: Vec<String> = input
+        .split_whitespace()
+        .map(|word| {
+            word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '-')
+                .to_lowercase()
+        })
+        .filter(|word| !word.is_empty())
+        .collect();
+    let text = format!(" {} ", words.join(" "));
+    let has = |phrase: &&&str| text.contains(&format!(" {phrase} "));
+    let mut reasons = Vec::new();
+
+    let mut confidence = PLAIN;
+    for word in HARMFUL.iter().filter(has) {
+        confidence -= HARM;
+        reasons.push(format!("may do harm: {word}"));
+    }
+    let is_pointing = words.iter().any(|word| POINTING.contains(&word.as_str()));
+    if words.len() <= 4 && is_pointing && !input.trim_end().ends_with('?') {
+        confidence -= VAGUE;
+        reasons.push("names no thing to work on".to_owned());
+    }
+    let is_harmful = confidence < PLAIN;
+
+    let n_items = input.lines().filter(|line| is_item(line)).count();
+    let mut best = (Decision::Direct, 0.0);
+    for (decision, weight, cues) in CUES {
+        let found: Vec<&&str> = cues.iter().filter(has).collect();
+        let mut score = weight * found.len() as f64;
+        reasons.extend(found.iter().map(|cue| format!("says {cue}")));
+        if *decision == Decision::Plan && n_items >= LIST_ITEMS {
+            score += weight;
+            reasons.push(format!("a list of {n_items} items"));
+        }
+        if score > best.1 {
+            best = (*decision, score);
+        }
+    }
+    let decision = if is_harmful { Decision::Direct } else { best.0 };
+    if reasons.is_empty() {
+        reasons.push("a plain request".to_owned());
+    }
+    if decision != Decision::Direct {
+        confidence = (0.4 + best.1 / 2.0).min(0.9);
+    }
+    settle(Assessment {
+        input: input.to_owned(),
+        decision,
+        confidence: confidence.clamp(0.05, 1.0),
+        reasons,
+    })
+}
+
+/// A direct decision that nobody is sure of becomes one to ask first. It holds for what hooks decide as well.
+pub(super) fn settle(mut assessment: Assessment) -> Assessment {
+    if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
+        assessment.decision = Decision::AskFirst;
+        assessment
+            .reasons
+            .push(format!("a confidence below {ASK_FIRST_BELOW}"));
+    }
+    assessment
+}
+
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with("- ")
+        || line.starts_with("* ")
+        || (number.len() < line.len() && (number.starts_with(". ") || number.starts_with(") ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &str, decision: Decision) {
+        let assessment = assess(input);
+        assert_eq!(assessment.decision, decision, "{assessment:?}");
+        assert!((0.0..=1.0).contains(&assessment.confidence));
+        assert!(!assessment.reasons.is_empty());
+    }
+
+    #[test]
+    fn plain_requests_are_direct() {
+        check("What does src/main.rs do?", Decision::Direct);
+        check(
+            "Rename the function parse_line to parse_entry",
+            Decision::Direct,
+        );
+        check("", Decision::Direct);
+        check("explain this?", Decision::Direct);
+    }
+
+    #[test]
+    fn requests_that_may_do_harm_ask_first() {
+        check("Delete everything in the folder", Decision::AskFirst);
+        check("deploy to production and force push", Decision::AskFirst);
+    }
+
+    #[test]
+    fn requests_that_name_nothing_ask_first() {
+        check("fix it", Decision::AskFirst);
+        check("Make this better.", Decision::AskFirst);
+    }
+
+    #[test]
+    fn large_changes_are_planned() {
+        check(
+            "Refactor the session store and migrate old files",
+            Decision::Plan,
+        );
+        check(
+            "Please do:\n1. add a test\n2. fix the bug\n3. update the docs",
+            Decision::Plan,
+        );
+    }
+
+    #[test]
+    fn searching_is_delegated_and_independent_parts_run_side_by_side() {
+        check("Investigate why the build is slow", Decision::Delegate);
+        check(
+            "Run the linter in parallel on each of the crates",
+            Decision::Parallelize,
+        );
+    }
+
+    #[test]
+    fn an_unsure_direct_decision_of_a_hook_becomes_ask_first() {
+        let mut assessment = assess("hello");
+        assessment.confidence = 0.34;
+        assert_eq!(settle(assessment.clone()).decision, Decision::AskFirst);
+        assessment.confidence = 0.35;
+        assert_eq!(settle(assessment).decision, Decision::Direct);
+    }
+}

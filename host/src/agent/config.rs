@@ -1,0 +1,48 @@
+//! The section `[agent]` of the settings.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::config::Section;
+
+/// Limits of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// Most steps of one turn; a follow-up gets as many again.
+    pub max_steps: u32,
+    /// How often reflection may ask for another step in one turn.
+    pub reflect_rounds: u32,
+    /// How long one tool call may run. The built-in `bash` takes up to ten minutes for a command and says so itself, so
+    /// the default is a little longer.
+    pub tool_timeout_seconds: u64,
+    /// Longest answer of a tool, in bytes; the rest is cut off.
+    pub tool_output_bytes: usize,
+    /// Whether `AGENTS.md` and `CLAUDE.md` are put into the system prompt.
+    pub context_files: bool,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            max_steps: 50,
+            reflect_rounds: 2,
+            tool_timeout_seconds: 660,
+            tool_output_bytes: 8 << 20,
+            context_files: true,
+        }
+    }
+}
+
+impl Section for AgentConfig {
+    const NAME: &'static str = "agent";
+}
+
+impl AgentConfig {
+    /// How long one tool call may run.
+    #[must_use]
+    pub fn tool_timeout(&self) -> Duration {
+        Duration::from_secs(self.tool_timeout_seconds)
+    }
+}

@@ -1,0 +1,147 @@
+//! The way back from plugin code into the session: [`AgentHandle`] over a session on disk.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::sink::{KeepInStore, Outlet, log};
+use crate::event::Events;
+use crate::message::Message;
+use crate::point::caller::Caller;
+use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
+use crate::point::outcome::{Effect, Level};
+use crate::session::{Error, Session};
+
+/// Most messages that a plugin is given at once (`wit/session.wit`).
+const MAX_MESSAGES: usize = 1_000;
+
+/// Longest name of an entry of a plugin's own, in bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Longest entry of a plugin's own, in bytes. What is larger belongs into the plugin's state, where it can be replaced.
+const MAX_ENTRY_BYTES: usize = 1 << 20;
+
+/// Calls the points that plugins define. Set once the hooks are known, which is after the plugins were given their handle.
+pub trait CallPoint: Send + Sync {
+    /// Calls every implementer of the point `plugin.name`. `caller` already counts the plugin among the causes.
+    fn call<'a>(
+        &'a self,
+        plugin: &'a str,
+        name: &'a str,
+        payload: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
+}
+
+/// What plugins of one session hold. Shared by all of them; every method names the plugin it acts for.
+pub struct SessionHandle {
+    outlet: Outlet,
+    points: OnceLock<Arc<dyn CallPoint>>,
+}
+
+impl SessionHandle {
+    /// A handle on `session`.
+    #[must_use]
+    pub fn new(session: Arc<Session>, events: Events, keep: KeepInStore) -> Self {
+        Self {
+            outlet: Outlet {
+                session,
+                events,
+                keep,
+            },
+            points: OnceLock::new(),
+        }
+    }
+
+    /// Says who calls plugin-defined points; until then there are none. Only the first call counts.
+    pub fn set_points(&self, points: Arc<dyn CallPoint>) {
+        let _ = self.points.set(points);
+    }
+}
+
+impl AgentHandle for SessionHandle {
+    fn log(&self, plugin: &str, level: Level, text: &str) {
+        log(plugin, level, text);
+    }
+
+    fn effect(&self, plugin: &str, effect: Effect) {
+        self.outlet.effect(plugin, effect);
+    }
+
+    fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
+        match self.outlet.session.state_get(plugin, key) {
+            Ok(value) => value,
+            Err(error) => {
+                tracing::error!(plugin, key, %error, "cannot read session state");
+                None
+            }
+        }
+    }
+
+    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+        let session = &self.outlet.session;
+        session.state_set(plugin, key, value).map_err(to_handle)
+    }
+
+    fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
+        self.outlet.session.state_keys(plugin, prefix)
+    }
+
+    fn messages(&self, last: usize) -> Vec<Message> {
+        self.outlet.session.last_messages(last.min(MAX_MESSAGES))
+    }
+
+    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
+        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+            return Err(HandleError::InvalidInput(format!(
+                "the name of an entry has {} bytes, 1 to {MAX_NAME_BYTES} are allowed",
+                name.len()
+            )));
+        }
+        let bytes = value.to_string().len();
+        if bytes > MAX_ENTRY_BYTES {
+            return Err(HandleError::Limit(format!(
+                "an entry of {bytes} bytes, at most {MAX_ENTRY_BYTES}"
+            )));
+        }
+        let session = &self.outlet.session;
+        session
+            .append_custom(plugin, name, value)
+            .map_err(to_handle)
+    }
+
+    fn call_point<'a>(
+        &'a self,
+        plugin: &'a str,
+        name: &'a str,
+        payload: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        match self.points.get() {
+            Some(points) => points.call(plugin, name, payload, caller),
+            None => Box::pin(async move {
+                Err(HandleError::NotFound(format!(
+                    "there is no point `{plugin}.{name}`"
+                )))
+            }),
+        }
+    }
+}
+
+/// What a plugin is told. Paths of the host are none of its business.
+fn to_handle(error: Error) -> HandleError {
+    match error {
+        Error::Limit { what, .. } => HandleError::Limit(what),
+        other => {
+            tracing::error!(error = %other, "cannot write to the session for a plugin");
+            HandleError::Failed("the session cannot be written".to_owned())
+        }
+    }
+}
+
+impl std::fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! What comes into a turn: the input that starts it, steering while it runs, follow-ups when it would end.
+
+use super::assess::{assess, settle};
+use super::turn::{Stop, Turn, blocked};
+use crate::event::Event;
+use crate::message::{Message, Role};
+use crate::point::catalog as at;
+use crate::point::dispatch::{Dispatched, Said};
+use crate::point::outcome::Level;
+use crate::point::payload::{Decision, TurnInput};
+
+impl Turn<'_> {
+    /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's message. An input that a
+    /// hook refuses never becomes a message, so the model never sees it.
+    pub(super) async fn take_input(&mut self) -> Result<Decision, Stop> {
+        let started = self.dispatch::<at::TurnStart>(self.input.clone()).await;
+        refused("input", blocked(&started))?;
+        let taken = self.dispatch::<at::PreAssess>(started.value).await;
+        refused("input", blocked(&taken))?;
+        if taken.value.text.trim().is_empty() {
+            return Err(Stop::Blocked("[the input is empty]".to_owned()));
+        }
+        self.input = taken.value;
+
+        let assessment = assess(&self.input.text);
+        let assessment = settle(self.dispatch::<at::PostAssess>(assessment).await.value);
+        self.emit(Event::Assessed {
+            decision: assessment.decision,
+            confidence: assessment.confidence,
+            reasons: assessment.reasons,
+        });
+
+        let message = Message::text(Role::User, self.input.text.clone());
+        self.push(message).await?;
+        self.inject(started.inject).await?;
+        self.inject(taken.inject).await?;
+        Ok(assessment.decision)
+    }
+
+    /// Takes every text that was queued for the next safe point.
+    pub(super) async fn take_steering(&mut self) -> Result<(), Stop> {
+        let queue = self.agent.steering.clone();
+        while let Some(input) = queue.next_steering() {
+            let received = self.dispatch::<at::SteeringReceived>(input).await;
+            queue.pop_steering();
+            self.take_text(received).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next text that was queued for the end of the turn; the turn then goes on with it and may take as many
+    /// steps again. Whether there was one.
+    pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
+        let queue = self.agent.steering.clone();
+        let Some(input) = queue.next_follow_up() else {
+            return Ok(false);
+        };
+        let received = self.dispatch::<at::SteeringReceived>(input).await;
+        queue.pop_follow_up();
+        if blocked(&received).is_none() {
+            self.input = received.value.clone();
+        }
+        self.take_text(received).await?;
+        self.last_step = self.step + self.agent.spec.config.max_steps.max(1);
+        Ok(true)
+    }
+
+    async fn take_text(&mut self, received: Dispatched<TurnInput>) -> Result<(), Stop> {
+        if let Some(said) = blocked(&received) {
+            let text = format!(
+                "plugin {} left out what you said: {}",
+                said.plugin, said.text
+            );
+            self.agent.notice(Level::Warn, text);
+        } else {
+            let message = Message::text(Role::User, received.value.text);
+            self.push(message).await?;
+        }
+        self.inject(received.inject).await
+    }
+}
+
+/// Ends the turn when a hook refused.
+pub(super) fn refused(what: &str, said: Option<&Said>) -> Result<(), Stop> {
+    match said {
+        Some(Said { plugin, text }) => Err(Stop::Blocked(format!(
+            "[the {what} was refused by plugin {plugin}: {text}]"
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,267 @@
+//! The agent loop: from a user's input to the final output.
+//!
+//! Owns when everything happens: the points of a turn, the steps, the tool calls, what is written to the session before
+//! what. It must not know wire formats, WebAssembly, or who shows its events; what a call may do is decided by `tool`, what
+//! hooks change by `point`.
+//!
+//! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
+//! `system` (the system prompt), `step` (one request), `call` (its tool calls).
+
+mod assess;
+mod call;
+mod config;
+mod handle;
+mod input;
+mod reflect;
+mod sink;
+mod steering;
+mod step;
+mod system;
+mod turn;
+
+pub use config::AgentConfig;
+pub use handle::{CallPoint, SessionHandle};
+pub use sink::KeepInStore;
+pub use steering::SteerHandle;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Event, Events};
+use crate::point::caller::{CallContext, Caller};
+use crate::point::catalog::{SessionEnd, SessionStart};
+use crate::point::dispatch::Dispatcher;
+use crate::point::outcome::Level;
+use crate::point::payload::{PromptPart, SessionInfo, Source, TurnInput, TurnSummary};
+use crate::point::registry::Registry;
+use crate::provider::Provider;
+use crate::session::{self, PromptRow, Session};
+use crate::tool::approval::{Approver, SessionApprovals};
+use crate::tool::policy::ToolPolicy;
+use crate::tool::registry::ToolRegistry;
+use sink::{AgentSink, Outlet};
+use turn::Turn;
+
+/// How long closing an agent waits for hooks that run in the background.
+const SETTLE: Duration = Duration::from_secs(15);
+
+/// Why a turn could not be run to its end: a fault of the host. A failing provider, hook or tool is not one of these.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The session cannot be written or read.
+    #[error("the session failed")]
+    Session(#[from] session::Error),
+}
+
+/// Everything an agent is made of.
+pub struct AgentSpec {
+    /// Client of the model API.
+    pub provider: Arc<dyn Provider>,
+    /// Name of the model.
+    pub model: String,
+    /// Sampling temperature; `None` leaves it to the provider.
+    pub temperature: Option<f64>,
+    /// Most tokens of one answer; `None` leaves it to the provider.
+    pub max_tokens: Option<u32>,
+    /// Tools that the model may call.
+    pub tools: ToolRegistry,
+    /// Hooks of the loaded plugins.
+    pub hooks: Arc<Registry>,
+    /// Which calls may run.
+    pub policy: ToolPolicy,
+    /// Who is asked about the others.
+    pub approver: Arc<dyn Approver>,
+    /// Where everything is written.
+    pub session: Arc<Session>,
+    /// Where everything is shown.
+    pub events: Events,
+    /// Keeps what hooks put into their plugin's store.
+    pub keep_in_store: KeepInStore,
+    /// Limits of a turn.
+    pub config: AgentConfig,
+    /// Folder the agent works in.
+    pub workspace: PathBuf,
+    /// Further parts of the system prompt: skills, what a subagent is to do.
+    pub parts: Vec<PromptPart>,
+    /// `main`, or the id of a subagent.
+    pub name: Arc<str>,
+    /// 0 for the main agent, one more for each level of subagent.
+    pub depth: u32,
+    /// Plugins whose code made this agent run; their hooks do not fire on it.
+    pub causes: Vec<Arc<str>>,
+}
+
+/// How a turn went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnOutcome {
+    /// Its number within the session.
+    pub turn: u32,
+    /// What the user is told, whatever the reason for the end.
+    pub output: String,
+    /// Why it ended, and what it used.
+    pub summary: TurnSummary,
+}
+
+/// One agent in one session.
+pub struct Agent {
+    spec: AgentSpec,
+    dispatcher: Arc<Dispatcher>,
+    sink: Arc<AgentSink>,
+    steering: SteerHandle,
+    approvals: SessionApprovals,
+    /// The stable parts of the system prompt as the first turn made them.
+    frozen: Option<Vec<PromptPart>>,
+    /// The parts as they stand in the session's ledger.
+    ledger: Vec<PromptRow>,
+    is_started: bool,
+}
+
+impl Agent {
+    /// An agent that has not done anything yet.
+    #[must_use]
+    pub fn new(spec: AgentSpec) -> Self {
+        let sink = Arc::new(AgentSink::new(Outlet {
+            session: spec.session.clone(),
+            events: spec.events.clone(),
+            keep: spec.keep_in_store.clone(),
+        }));
+        Self {
+            dispatcher: Arc::new(Dispatcher::new(spec.hooks.clone(), sink.clone())),
+            sink,
+            steering: SteerHandle::default(),
+            approvals: SessionApprovals::default(),
+            frozen: None,
+            ledger: Vec::new(),
+            is_started: false,
+            spec,
+        }
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub fn spec(&self) -> &AgentSpec {
+        &self.spec
+    }
+
+    /// What it is made of, to change it between turns: the model, the policy, the tools.
+    pub fn spec_mut(&mut self) -> &mut AgentSpec {
+        &mut self.spec
+    }
+
+    /// The way to say something while a turn runs.
+    #[must_use]
+    pub fn steering(&self) -> SteerHandle {
+        self.steering.clone()
+    }
+
+    /// What calls the hooks, for those who call plugin-defined points.
+    #[must_use]
+    pub fn dispatcher(&self) -> Arc<Dispatcher> {
+        self.dispatcher.clone()
+    }
+
+    /// Runs one turn: from `input` to the final output.
+    ///
+    /// However the turn ends, every tool call in the session has a result and `turn-end` has fired. A set `cancel` ends it
+    /// at the next await with [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). When this future is
+    /// dropped instead, the next turn closes what was left open.
+    ///
+    /// # Errors
+    /// Only when the host itself fails, which means: the session cannot be written.
+    pub async fn run_turn(
+        &mut self,
+        input: &str,
+        source: Source,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, Error> {
+        self.start().await;
+        let input = TurnInput {
+            text: input.to_owned(),
+            source,
+        };
+        Turn::new(self, input, cancel.clone()).run().await
+    }
+
+    /// Ends the session: `session-end` fires, background hooks end, everything is on the disk.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub async fn close(self) -> Result<(), Error> {
+        if self.is_started {
+            let info = self.session_info();
+            let caller = self.caller();
+            self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
+        }
+        self.dispatcher.settle(SETTLE).await;
+        Ok(self.spec.session.sync()?)
+    }
+
+    /// Opens the session for those who watch: once, before the first turn.
+    async fn start(&mut self) {
+        if std::mem::replace(&mut self.is_started, true) {
+            return;
+        }
+        let info = self.session_info();
+        let SessionInfo {
+            id,
+            resumed,
+            messages,
+            provider,
+            model,
+        } = info.clone();
+        self.spec.events.emit(Event::SessionOpened {
+            id,
+            resumed,
+            messages,
+            provider,
+            model,
+        });
+        for notice in self.spec.session.notices() {
+            self.notice(Level::Warn, notice.clone());
+        }
+        let caller = self.caller();
+        self.dispatcher
+            .dispatch::<SessionStart>(&caller, info)
+            .await;
+    }
+
+    fn session_info(&self) -> SessionInfo {
+        SessionInfo {
+            id: self.spec.session.id().to_string(),
+            resumed: self.spec.session.is_resumed(),
+            messages: u32::try_from(self.spec.session.n_messages()).unwrap_or(u32::MAX),
+            provider: self.spec.provider.name().to_owned(),
+            model: self.spec.model.clone(),
+        }
+    }
+
+    /// Who calls hooks outside a turn.
+    fn caller(&self) -> Caller {
+        Caller {
+            context: CallContext {
+                session: self.spec.session.id().clone(),
+                agent: self.spec.name.clone(),
+                depth: self.spec.depth,
+                ..CallContext::default()
+            },
+            causes: self.spec.causes.clone(),
+        }
+    }
+
+    fn notice(&self, level: Level, text: impl Into<String>) {
+        self.spec.events.emit(Event::notice(level, text));
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.spec.name)
+            .field("session", &self.spec.session)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! One step: a request to the model, its answer, and the tool calls that the answer makes.
+
+use std::sync::Arc;
+
+use super::input::refused;
+use super::turn::{Stop, Turn, blocked, chain};
+use crate::event::Event;
+use crate::message::{Content, Message, ToolCall};
+use crate::point::catalog as at;
+use crate::point::outcome::{Injection, Level};
+use crate::point::payload::{ModelRequest, WireRequest, WireResponse};
+use crate::provider::{self, Finish, Request, Response, StreamEvent};
+use crate::session::Body;
+
+/// What a step came to.
+pub(super) struct Step {
+    /// The text that the model wrote.
+    pub(super) draft: String,
+    /// Whether the model is to be asked again: it called tools, or a plugin said something about its answer.
+    pub(super) goes_on: bool,
+}
+
+/// An answer that hooks have seen and that is in the session.
+struct Reply {
+    draft: String,
+    calls: Vec<ToolCall>,
+    inject: Vec<(Arc<str>, Injection)>,
+}
+
+impl Turn<'_> {
+    /// Makes one step.
+    pub(super) async fn take_step(&mut self) -> Result<Step, Stop> {
+        self.step += 1;
+        self.emit(Event::StepStart { step: self.step });
+        self.take_steering().await?;
+        let request = self.build_request().await?;
+        let active: Vec<String> = request.tools.iter().map(|t| t.name.clone()).collect();
+        let response = self.ask(request).await?;
+        let reply = self.take_reply(response).await?;
+        let mut inject = reply.inject;
+        let has_calls = !reply.calls.is_empty();
+        if has_calls {
+            inject.extend(self.run_calls(reply.calls, &active).await?);
+        }
+        let goes_on = has_calls || !inject.is_empty();
+        // After the results: nothing may stand between a call and its result.
+        self.inject(inject).await?;
+        Ok(Step {
+            draft: reply.draft,
+            goes_on,
+        })
+    }
+
+    /// `context`, then `pre-reason`.
+    async fn build_request(&mut self) -> Result<Request, Stop> {
+        let mut messages = self.agent.spec.session.messages();
+        messages.append(&mut self.passing);
+        let messages = self.dispatch::<at::Context>(messages).await.value;
+        let reasoned = self
+            .dispatch::<at::PreReason>(ModelRequest {
+                provider: self.agent.spec.provider.name().to_owned(),
+                model: self.agent.spec.model.clone(),
+                temperature: self.agent.spec.temperature,
+                max_tokens: self.agent.spec.max_tokens,
+                tools: self.tool_names(),
+                messages,
+                usage: self.usage,
+            })
+            .await;
+        refused("request", blocked(&reasoned))?;
+        let mut wanted = reasoned.value;
+        for (plugin, injection) in reasoned.inject {
+            let message = self.inject_one(&plugin, injection).await?;
+            wanted.messages.push(message);
+        }
+        let specs = self.agent.spec.tools.specs();
+        let tools = specs.into_iter().filter(|s| wanted.tools.contains(&s.name));
+        Ok(Request {
+            model: wanted.model,
+            system: self.system.clone(),
+            messages: wanted.messages,
+            tools: tools.map(|spec| (*spec).clone()).collect(),
+            temperature: wanted.temperature,
+            max_tokens: wanted.max_tokens,
+        })
+    }
+
+    /// `before-provider-request`, the stream, `after-provider-response`.
+    async fn ask(&mut self, request: Request) -> Result<Response, Stop> {
+        let spec = &self.agent.spec;
+        let (provider, session, events) = (
+            spec.provider.clone(),
+            spec.session.clone(),
+            spec.events.clone(),
+        );
+        let body = self.wire_body(provider.body(&request)).await;
+        // What the model is about to read outlives a power cut.
+        session.sync()?;
+        self.partial.clear();
+        let partial = &mut self.partial;
+        let mut on = |event| match event {
+            StreamEvent::Text(text) => {
+                partial.push_str(&text);
+                events.emit(Event::TextDelta { text });
+            }
+            StreamEvent::Thinking(text) => events.emit(Event::ThinkingDelta { text }),
+            StreamEvent::ToolCall { .. } => {}
+            StreamEvent::Retry {
+                attempt,
+                delay_ms,
+                reason,
+            } => events.emit(Event::Retry {
+                attempt,
+                delay_ms,
+                reason,
+            }),
+        };
+        let response = match provider.send(body, &mut on, &self.cancel).await {
+            Ok(response) => response,
+            Err(provider::Error::Cancelled) if self.cancel.is_cancelled() => {
+                return Err(Stop::Cancelled);
+            }
+            Err(error) => return Err(Stop::Provider(chain(&error))),
+        };
+        self.usage += response.usage;
+        session.append(Body::Step {
+            turn: self.number,
+            step: self.step,
+            model: request.model,
+            usage: response.usage,
+            latency_ms: response.latency_ms,
+        })?;
+        self.dispatch::<at::AfterProviderResponse>(WireResponse {
+            provider: provider.name().to_owned(),
+            status: response.status,
+            latency_ms: response.latency_ms,
+            usage: response.usage,
+            body: response.raw.clone(),
+        })
+        .await;
+        Ok(response)
+    }
+
+    /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.
+    async fn wire_body(&self, body: serde_json::Value) -> serde_json::Value {
+        use crate::point::Point;
+        let registry = self.agent.dispatcher.registry();
+        let name = at::BeforeProviderRequest::NAME;
+        if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
+            return body;
+        }
+        let text = body.to_string();
+        let wire = WireRequest {
+            provider: self.agent.spec.provider.name().to_owned(),
+            body: text.clone(),
+        };
+        let wire = self.dispatch::<at::BeforeProviderRequest>(wire).await.value;
+        if wire.body == text {
+            return body;
+        }
+        // A body that is not an object was refused when it was merged.
+        serde_json::from_str(&wire.body).unwrap_or(body)
+    }
+
+    /// `post-reason`, then the answer becomes a message.
+    async fn take_reply(&mut self, response: Response) -> Result<Reply, Stop> {
+        let reviewed = self.dispatch::<at::PostReason>(response.message).await;
+        let refusal = refused("answer", blocked(&reviewed));
+        let mut message = reviewed.value;
+        if let Err(Stop::Blocked(text)) = &refusal {
+            // The calls go as well: a refused answer does nothing.
+            message.content = vec![Content::Text { text: text.clone() }];
+        }
+        mend_call_ids(&mut message);
+        let reply = Reply {
+            draft: message.joined_text(),
+            calls: message.tool_calls().cloned().collect(),
+            inject: reviewed.inject,
+        };
+        self.partial.clear();
+        // Providers refuse messages without content.
+        if !message.content.is_empty() {
+            self.push(message).await?;
+        }
+        refusal?;
+        match response.finish {
+            Finish::Refused => {
+                let text = "[the provider held the answer back]".to_owned();
+                return Err(Stop::Blocked(text));
+            }
+            Finish::MaxTokens => self.agent.notice(
+                Level::Warn,
+                "the answer reached the token limit of the model and is cut",
+            ),
+            Finish::Done | Finish::ToolCalls => {}
+        }
+        Ok(reply)
+    }
+}
+
+/// Gives calls without an id, or with that of another call of the message, one of their own: results are matched by id,
+/// and small model servers leave ids out.
+fn mend_call_ids(message: &mut Message) {
+    let mut seen = std::collections::HashSet::new();
+    for part in &mut message.content {
+        if let Content::ToolCall(call) = part
+            && (call.id.is_empty() || !seen.insert(call.id.clone()))
+        {
+            call.id = format!("call_{}", crate::clock::new_id());
+        }
+    }
+}

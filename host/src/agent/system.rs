@@ -1,0 +1,98 @@
+//! The system prompt of a turn: collected, edited, frozen, rendered.
+
+use super::turn::{Stop, Turn};
+use crate::event::Event;
+use crate::point::catalog as at;
+use crate::point::outcome::Level;
+use crate::point::payload::{Decision, PromptContext, PromptPart, Tier};
+use crate::prompt::{self, HostFacts};
+use crate::session::Body;
+
+impl Turn<'_> {
+    /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the rendered text.
+    pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), Stop> {
+        let context = PromptContext {
+            model: self.agent.spec.model.clone(),
+            tools: self.tool_names(),
+            decision,
+            parts: self.own_parts(decision),
+        };
+        let collected = self.dispatch::<at::SystemPrompt>(context).await.value.parts;
+        let mut parts = self
+            .dispatch::<at::BeforeSystemPrompt>(collected)
+            .await
+            .value;
+        prompt::sort(&mut parts);
+        let parts = self.freeze(parts);
+
+        let ledger = prompt::ledger(&parts);
+        if ledger != self.agent.ledger {
+            self.agent.spec.session.append(Body::Prompt {
+                parts: ledger.clone(),
+            })?;
+            self.agent.ledger = ledger;
+        }
+
+        let blocks = prompt::render(&parts);
+        let text = prompt::joined(&blocks);
+        let edited = self
+            .dispatch::<at::AfterSystemPrompt>(text.clone())
+            .await
+            .value;
+        self.system = if edited == text {
+            blocks
+        } else {
+            prompt::reblock(blocks, &edited)
+        };
+        Ok(())
+    }
+
+    /// The parts that are not from hooks.
+    fn own_parts(&self, decision: Decision) -> Vec<PromptPart> {
+        let spec = &self.agent.spec;
+        let mut parts = prompt::host_parts(HostFacts {
+            workspace: &spec.workspace,
+            date: &crate::clock::today(),
+            decision,
+            has_tools: !spec.tools.entries().is_empty(),
+        });
+        parts.extend(spec.parts.iter().cloned());
+        if spec.config.context_files {
+            let found = prompt::context_files(&spec.workspace);
+            parts.extend(found.parts);
+            // The same files would be named again at every turn.
+            if self.agent.frozen.is_none() {
+                for notice in found.notices {
+                    self.emit(Event::notice(Level::Warn, notice));
+                }
+            }
+        }
+        parts
+    }
+
+    /// Keeps the stable parts as the first turn made them: a change there would make the provider read everything anew.
+    fn freeze(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
+        let (stable, rest): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .partition(|part| part.tier == Tier::Stable);
+        let is_changed = self
+            .agent
+            .frozen
+            .as_ref()
+            .is_some_and(|frozen| *frozen != stable);
+        if is_changed {
+            self.agent.notice(
+                Level::Debug,
+                "stable parts of the system prompt changed; the change counts from the next session on",
+            );
+        }
+        let frozen = self.agent.frozen.get_or_insert(stable);
+        frozen.iter().cloned().chain(rest).collect()
+    }
+
+    /// Names of all tools in the order of the registry.
+    pub(super) fn tool_names(&self) -> Vec<String> {
+        let specs = self.agent.spec.tools.specs();
+        specs.into_iter().map(|spec| spec.name.clone()).collect()
+    }
+}

@@ -1,0 +1,2 @@
+//! cli
+mod render;
