@@ -364,6 +364,7 @@ impl<'a> Turn<'a> {
             usage: self.usage,
             cost_usd: 0.0,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            output: self.outputs.join("\n\n"),
         }
     }
 

@@ -259,7 +259,9 @@ pub struct TurnSummary {
     pub cost_usd: f64,
     /// Milliseconds from input to end.
     pub duration_ms: u64,
-    /// What was shown to the user; empty when the turn was cut off before.
+    /// What was shown to the user; empty when the turn was cut off before. Events and session entries carry it beside the
+    /// summary, not in it.
+    #[serde(skip)]
     pub output: String,
 }
 
