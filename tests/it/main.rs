@@ -1,5 +1,9 @@
 //! End-to-end tests, one binary.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod aimock;
 mod author;

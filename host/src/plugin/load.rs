@@ -207,7 +207,7 @@ impl Loader<'_> {
         let started = Instant::now();
         let mut plugin = Loaded {
             config: Arc::new(super::settings::config(&manifest, &settings.config)?),
-            store: PluginStore::new(self.options.data.join(&manifest.name).join("store")),
+            store: PluginStore::of(&self.options.data, &manifest.name),
             trust: found.trust,
             folder: found.folder.clone(),
             digest: String::new(),

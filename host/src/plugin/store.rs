@@ -49,6 +49,12 @@ impl PluginStore {
         Self { folder }
     }
 
+    /// The store of a plugin, where `data` holds a folder for each.
+    #[must_use]
+    pub fn of(data: &Path, plugin: &str) -> Self {
+        Self::new(data.join(plugin).join("store"))
+    }
+
     /// The value of a key, if it is set.
     pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
         check_key(key)?;

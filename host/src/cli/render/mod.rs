@@ -12,6 +12,8 @@ use std::io::{IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 
+pub(super) use crate::tool::preview::printable;
+
 /// Dim: what is said beside the point.
 pub(super) const DIM: Style = Style::new().dimmed();
 /// Bold: names.
@@ -57,30 +59,51 @@ pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// An error with everything that led to it, on standard error.
-pub(super) fn error(error: &anyhow::Error) {
-    say(format_args!("{} {}", styled(BAD.bold(), "error:"), printable(&error.to_string())));
-    for cause in error.chain().skip(1) {
-        say(format_args!("  {} {}", styled(DIM, "because"), printable(&cause.to_string())));
-    }
+/// Asks for a line of input: no newline behind it.
+pub(super) fn prompt(text: &str) {
+    let mut out = anstream::stderr();
+    let _ = write!(out, "{text}");
+    let _ = out.flush();
 }
 
-/// Text that may go to a terminal: control characters other than newline and tab are shown escaped.
-pub(super) fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c == '\n' || c == '\t' || !c.is_control() {
-            out.push(c);
-        } else {
-            out.extend(c.escape_unicode());
-        }
+/// Something beside the point.
+pub(super) fn note(text: &str) {
+    say(styled(DIM, printable(text)));
+}
+
+/// Something that wants a look.
+pub(super) fn warn(text: &str) {
+    say(format_args!("{} {}", styled(WARN, "▲"), printable(text)));
+}
+
+/// A value as JSON on standard output.
+pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    answer_line(serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// An error with everything that led to it, on standard error.
+pub(super) fn error(error: &anyhow::Error) {
+    say(format_args!(
+        "{} {}",
+        styled(BAD.bold(), "error:"),
+        printable(&error.to_string())
+    ));
+    for cause in error.chain().skip(1) {
+        say(format_args!(
+            "  {} {}",
+            styled(DIM, "because"),
+            printable(&cause.to_string())
+        ));
     }
-    out
 }
 
 /// One line of at most `width` characters.
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    let flat: String = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat: String = printable(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     if flat.chars().count() <= width {
         return flat;
     }

@@ -1,54 +1,95 @@
 //! Plugins as lists and reports.
 
-use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, bytes, printable, say, styled};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, bytes, one_line, printable, say, styled};
+use crate::author::build::BuildReport;
+use crate::plugin::discover::Trust;
 use crate::plugin::inspect::Report;
 use crate::plugin::load::{LeftOut, Why};
 
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {
-    let mut parts: Vec<&str> = report.hooks.iter().map(|hook| hook.point.as_str()).collect();
-    let tools: Vec<String> = report.tools.iter().map(|tool| format!("{}()", tool.name)).collect();
+    let mut parts: Vec<&str> = report
+        .hooks
+        .iter()
+        .map(|hook| hook.point.as_str())
+        .collect();
+    let tools: Vec<String> = report
+        .tools
+        .iter()
+        .map(|tool| format!("{}()", tool.name))
+        .collect();
     parts.extend(tools.iter().map(String::as_str));
+    let name = styled(BOLD, format_args!("{:<22}", report.name));
+    let parts = styled(DIM, parts.join(", "));
     answer_line(format_args!(
-        "{} {:<22} {:<8} {:<8} {}",
+        "{} {name} {:<8} {:<8} {parts}",
         styled(GOOD, "✓"),
-        styled(BOLD, format_args!("{:<22}", report.name)).trim_end(),
-        report.version,
-        report.trust,
-        styled(DIM, parts.join(", ")),
+        report.trust.to_string(),
+        report.version
     ));
 }
 
 /// One line, and why, for a plugin that does not run.
 pub(in super::super) fn left_out(left: &LeftOut) {
-    let (mark, why) = reason(left);
-    answer_line(format_args!("{mark} {} {:<8} {}", styled(BOLD, format_args!("{:<22}", printable(&left.name))), left.found.trust, printable(&why)));
+    let mark = match &left.why {
+        Why::Failed(_) => styled(BAD, "✗"),
+        Why::Shadowed { .. } | Why::Disabled => styled(DIM, "○"),
+    };
+    let name = styled(BOLD, format_args!("{:<22}", printable(&left.name)));
+    answer_line(format_args!(
+        "{mark} {name} {:<8} {}",
+        left.found.trust.to_string(),
+        printable(&why(left))
+    ));
+}
+
+fn why(left: &LeftOut) -> String {
+    match &left.why {
+        Why::Failed(error) => error.to_string(),
+        Why::Shadowed { by } => format!("shadowed by {}", by.display()),
+        Why::Disabled => "switched off in config.toml".to_owned(),
+    }
 }
 
 /// The same on standard error, for a turn that goes on without it.
 pub(in super::super) fn warn_left_out(left: &LeftOut) {
     if let Why::Failed(error) = &left.why {
-        say(format_args!("{} plugin {} is left out: {}", styled(WARN, "▲"), styled(BOLD, printable(&left.name)), printable(&error.to_string())));
-    }
-}
-
-fn reason(left: &LeftOut) -> (String, String) {
-    match &left.why {
-        Why::Failed(error) => (styled(BAD, "✗"), error.to_string()),
-        Why::Shadowed { by } => (styled(WARN, "○"), format!("shadowed by {}", by.display())),
-        Why::Disabled => (styled(DIM, "○"), "disabled in config.toml".to_owned()),
+        say(format_args!(
+            "{} plugin {} is left out: {}",
+            styled(WARN, "▲"),
+            styled(BOLD, printable(&left.name)),
+            printable(&error.to_string())
+        ));
     }
 }
 
 /// Everything about a plugin.
 pub(in super::super) fn report(report: &Report) {
-    let line = |name: &str, value: String| answer_line(format_args!("{} {value}", styled(DIM, format_args!("{name:<13}"))));
-    answer_line(format_args!("{} {}", styled(BOLD, &report.name), report.version));
+    let line = |name: &str, value: String| {
+        answer_line(format_args!(
+            "{} {value}",
+            styled(DIM, format_args!("{name:<13}"))
+        ))
+    };
+    answer_line(format_args!(
+        "{} {}",
+        styled(BOLD, &report.name),
+        report.version
+    ));
     answer_line(printable(&report.description));
     line("trust", report.trust.to_string());
     line("folder", report.folder.clone());
     line("digest", or_none(&report.digest));
-    let effects: Vec<String> = report.side_effects.iter().map(ToString::to_string).collect();
+    let effects: Vec<String> = report
+        .side_effects
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     line("side effects", or_none(&effects.join(", ")));
     for hook in &report.hooks {
         let wait = if hook.is_async { ", async" } else { "" };
@@ -56,10 +97,27 @@ pub(in super::super) fn report(report: &Report) {
             crate::point::failure::OnFailure::Block => "blocks when it fails",
             crate::point::failure::OnFailure::Skip => "is skipped when it fails",
         };
-        line("hook", format!("{:<24} {:<8} priority {}, {} ms, {failure}{wait}", hook.point, hook.kind, hook.priority, hook.deadline_ms));
+        line(
+            "hook",
+            format!(
+                "{:<24} {:<8} priority {}, {} ms, {failure}{wait}",
+                hook.point,
+                hook.kind.to_string(),
+                hook.priority,
+                hook.deadline_ms
+            ),
+        );
     }
     for tool in &report.tools {
-        line("tool", format!("{:<24} {:<8} {}", tool.name, tool.effect_class, printable(&tool.description)));
+        line(
+            "tool",
+            format!(
+                "{:<24} {:<8} {}",
+                tool.name,
+                tool.effect_class.to_string(),
+                printable(&tool.description)
+            ),
+        );
     }
     for name in &report.other_exports {
         line("exports", name.clone());
@@ -71,13 +129,92 @@ pub(in super::super) fn report(report: &Report) {
         line("implements", name.clone());
     }
     for import in &report.imports {
-        line("import", format!("{:<40} {}", import.interface, styled(DIM, import.gives)));
+        line(
+            "import",
+            format!("{:<40} {}", import.interface, styled(DIM, import.gives)),
+        );
     }
     line("memory", format!("at most {}", bytes(report.memory_limit)));
-    let from = if report.was_cached { "from the cache" } else { "compiled" };
+    let from = if report.was_cached {
+        "from the cache"
+    } else {
+        "compiled"
+    };
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
 
 fn or_none(text: &str) -> String {
-    if text.is_empty() { "none".to_owned() } else { text.to_owned() }
+    if text.is_empty() {
+        "none".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// What a list says of a plugin that does not run.
+#[derive(Serialize)]
+struct LeftOutRow {
+    name: String,
+    trust: Trust,
+    folder: String,
+    why: String,
+}
+
+/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why}]}`.
+pub(in super::super) fn list_json(reports: &[Report], left_out: &[LeftOut]) -> anyhow::Result<()> {
+    let row = |left: &LeftOut| LeftOutRow {
+        name: left.name.clone(),
+        trust: left.found.trust,
+        folder: left.found.folder.display().to_string(),
+        why: why(left),
+    };
+    let left_out: Vec<LeftOutRow> = left_out.iter().map(row).collect();
+    super::json(&serde_json::json!({ "plugins": reports, "left_out": left_out }))
+}
+
+/// What was built and what was not.
+pub(in super::super) fn built(report: &BuildReport) {
+    for plugin in &report.built {
+        answer_line(format_args!(
+            "{} {} {} {}",
+            styled(GOOD, "✓"),
+            styled(BOLD, &plugin.name),
+            plugin.path.display(),
+            styled(
+                DIM,
+                format_args!("{}, {:.1} s", bytes(plugin.bytes), plugin.seconds)
+            ),
+        ));
+    }
+    for error in &report.failed {
+        say(format_args!(
+            "{} {}",
+            styled(BAD, "✗"),
+            printable(&error.to_string())
+        ));
+    }
+}
+
+/// Cargo's lines while it builds: the last one, turning, on a terminal; all of them elsewhere.
+#[derive(Clone)]
+pub(in super::super) struct BuildProgress(ProgressBar);
+
+impl BuildProgress {
+    pub(in super::super) fn start() -> Self {
+        let progress = ProgressBar::new_spinner();
+        progress.enable_steady_tick(Duration::from_millis(120));
+        Self(progress)
+    }
+
+    pub(in super::super) fn line(&self, text: &str) {
+        if self.0.is_hidden() {
+            say(printable(text))
+        } else {
+            self.0.set_message(one_line(text, 100))
+        }
+    }
+
+    pub(in super::super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
 }

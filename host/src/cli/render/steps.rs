@@ -6,14 +6,26 @@ use crate::point::trace::{TraceOutcome, TraceRecord};
 
 /// A tool call about to run.
 pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>) -> String {
-    let from = plugin.map(|plugin| format!(" {}", styled(DIM, format_args!("of {plugin}")))).unwrap_or_default();
-    format!("{} {}{from} {}", styled(GOOD, "●"), styled(BOLD, &call.name), styled(DIM, arguments(call)))
+    let from = plugin
+        .map(|plugin| format!(" {}", styled(DIM, format_args!("of {plugin}"))))
+        .unwrap_or_default();
+    format!(
+        "{} {}{from} {}",
+        styled(GOOD, "●"),
+        styled(BOLD, &call.name),
+        styled(DIM, arguments(call))
+    )
 }
 
 /// The most telling argument, or all of them.
 fn arguments(call: &ToolCall) -> String {
-    let telling = ["command", "path", "pattern", "regex", "query"].into_iter().find_map(|name| call.arguments.get(name)?.as_str());
-    telling.map_or_else(|| one_line(&call.arguments.to_string(), 100), |text| one_line(text, 100))
+    let telling = ["command", "path", "pattern", "regex", "query"]
+        .into_iter()
+        .find_map(|name| call.arguments.get(name)?.as_str());
+    telling.map_or_else(
+        || one_line(&call.arguments.to_string(), 100),
+        |text| one_line(text, 100),
+    )
 }
 
 /// A tool call that ended.
@@ -23,12 +35,32 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
     match refused_by {
         Some(who) => {
             let why = one_line(&result.content, 160);
-            format!("{} {} {} {}", styled(BAD, "✗"), styled(BOLD, &result.name), styled(BAD, format_args!("refused by {who}:")), why)
+            format!(
+                "{} {} {} {}",
+                styled(BAD, "✗"),
+                styled(BOLD, &result.name),
+                styled(BAD, format_args!("refused by {who}:")),
+                why
+            )
         }
         None if result.is_error => {
-            format!("  {} {} {}", styled(WARN, "└"), styled(WARN, "error:"), one_line(&result.content, 160))
+            format!(
+                "  {} {} {}",
+                styled(WARN, "└"),
+                styled(WARN, "error:"),
+                one_line(&result.content, 160)
+            )
         }
-        None => format!("  {}", styled(DIM, format_args!("└ {} in {lines} lines, {took}", super::bytes(result.content.len() as u64)))),
+        None => format!(
+            "  {}",
+            styled(
+                DIM,
+                format_args!(
+                    "└ {} in {lines} lines, {took}",
+                    super::bytes(result.content.len() as u64)
+                )
+            )
+        ),
     }
 }
 
@@ -44,8 +76,16 @@ pub(super) fn hook(record: &TraceRecord) -> String {
         TraceOutcome::Dropped => (WARN, "out this turn"),
         TraceOutcome::DroppedBlocking => (BAD, "out this turn, refusing"),
     };
-    let what = if record.changed.is_empty() { String::new() } else { format!(" {}", record.changed.join(", ")) };
-    let why = record.reason.as_deref().map(|reason| format!(" {}", styled(DIM, one_line(reason, 120)))).unwrap_or_default();
+    let what = if record.changed.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", record.changed.join(", "))
+    };
+    let why = record
+        .reason
+        .as_deref()
+        .map(|reason| format!(" {}", styled(DIM, one_line(reason, 120))))
+        .unwrap_or_default();
     format!(
         "  {} {} {} {}{what}{why}",
         styled(DIM, format_args!("{:<24}", record.point)),

@@ -1,0 +1,134 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+
+/// An agent host whose plugins are sandboxed WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "rind", version, after_help = super::exit::HELP)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run one turn: give the model a task and print its answer
+    Run(RunArgs),
+    /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
+    Demo(DemoArgs),
+    /// List, inspect and build plugins
+    Plugin {
+        #[command(subcommand)]
+        command: PluginCommand,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct RunArgs {
+    /// What the model is to do; read from standard input when it is absent or `-`
+    pub(super) prompt: Option<String>,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) plugins: PluginArgs,
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
+    /// Go on with a session: its id, the beginning of it, or `last`
+    #[arg(long, value_name = "ID")]
+    pub(super) resume: Option<String>,
+    /// Say yes to every tool call that would be asked about; what is denied stays denied
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Only describe what tool calls would do, except those that just read
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Folder to work in, in place of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct ModelArgs {
+    /// anthropic, openai, ollama, openrouter or scripted
+    #[arg(long, value_name = "NAME")]
+    pub(super) provider: Option<String>,
+    /// Name of the model
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// Script of the scripted provider, TOML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub(super) script: Option<PathBuf>,
+    /// One setting, as in `--set agent.max_steps=10`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<String>,
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct PluginArgs {
+    /// Also load the plugin, or the plugins, in this folder
+    #[arg(long, value_name = "PATH")]
+    pub(super) plugin: Vec<PathBuf>,
+    /// Load no plugins but those of `--plugin`
+    #[arg(long)]
+    pub(super) no_plugins: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ClapArgs)]
+pub(super) struct ShowArgs {
+    /// Print every event as a line of JSON on standard output
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Show every hook that is called, what it did, and how long it took
+    #[arg(long)]
+    pub(super) trace: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DemoArgs {
+    /// Print every event as a line of JSON on standard output
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Keep the temporary folder, and say where it is
+    #[arg(long)]
+    pub(super) keep: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PluginCommand {
+    /// List every plugin that is found, and why some do not run
+    List(ListArgs),
+    /// Say what a plugin does, asks for and may touch, from its bytes
+    Inspect(InspectArgs),
+    /// Compile plugin crates to components
+    Build(BuildArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    pub(super) plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct InspectArgs {
+    /// Name of a plugin that is installed, or its folder
+    pub(super) plugin: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct BuildArgs {
+    /// Folders of plugin crates, each with `Cargo.toml` and `plugin.toml`
+    #[arg(required = true, value_name = "DIR")]
+    pub(super) dirs: Vec<PathBuf>,
+    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into its own folder
+    #[arg(long, value_name = "OUT")]
+    pub(super) out: Option<PathBuf>,
+}

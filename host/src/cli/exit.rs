@@ -1,0 +1,64 @@
+//! Exit codes, documented in the README and in `--help`.
+
+use std::process::ExitCode;
+
+use crate::point::payload::StopReason;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// 0: the turn is done, the command did its work.
+    Done,
+    /// 1: the model, the host or a plugin failed; what happened stands on standard error.
+    Failed,
+    /// 2: the command line or a settings file is wrong. `clap` uses it too.
+    Usage,
+    /// 3: a hook or the policy ended the turn.
+    Blocked,
+    /// 4: the step limit ended the turn.
+    MaxSteps,
+    /// 130: interrupted.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Blocked => 3,
+            Exit::MaxSteps => 4,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+impl From<StopReason> for Exit {
+    fn from(stop: StopReason) -> Self {
+        match stop {
+            StopReason::Done => Self::Done,
+            StopReason::MaxSteps => Self::MaxSteps,
+            StopReason::Blocked => Self::Blocked,
+            StopReason::Cancelled => Self::Interrupted,
+            StopReason::Failed => Self::Failed,
+        }
+    }
+}
+
+/// What an error of a command exits with.
+pub(super) fn of_error(error: &anyhow::Error) -> Exit {
+    let is_usage = error
+        .chain()
+        .any(|cause| cause.is::<crate::config::Error>() || cause.is::<Usage>());
+    if is_usage { Exit::Usage } else { Exit::Failed }
+}
+
+/// Something on the command line that does not make sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Usage(pub(super) String);
+
+/// The exit codes for `--help`.
+pub(super) const HELP: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
+                               4 step limit reached · 130 interrupted";

@@ -1,0 +1,136 @@
+//! `rind plugin`: list, inspect, build.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
+use super::exit::{Exit, Usage};
+use super::{render, setup};
+use crate::author::build::{BuildOptions, BuildReport, Progress};
+use crate::plugin::inspect::{self, Report};
+use crate::plugin::load::{PluginSet, Why};
+
+/// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
+const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+    let paths = setup::paths(None)?;
+    let config = setup::config(&paths, &ModelArgs::default())?;
+    PluginSet::load(&setup::load_options(&paths, &config, args)?)
+        .await
+        .context("load plugins")
+}
+
+pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
+    let plugins = load(&args.plugins).await?;
+    let reports: Vec<Report> = plugins
+        .plugins
+        .iter()
+        .map(|plugin| inspect::inspect(plugin))
+        .collect();
+    if args.json {
+        render::plugins::list_json(&reports, &plugins.left_out)?;
+    } else if reports.is_empty() && plugins.left_out.is_empty() {
+        render::note(
+            "no plugins are installed; see `rind plugin build --help`, and `--plugin PATH` of `rind run`",
+        );
+    } else {
+        reports.iter().for_each(render::plugins::row);
+        plugins.left_out.iter().for_each(render::plugins::left_out);
+    }
+    Ok(exit(&plugins))
+}
+
+/// A plugin that is broken is worth an exit code.
+fn exit(plugins: &PluginSet) -> Exit {
+    let is_broken = plugins
+        .left_out
+        .iter()
+        .any(|left| matches!(left.why, Why::Failed(_)));
+    if is_broken { Exit::Failed } else { Exit::Done }
+}
+
+pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
+    let path = Path::new(&args.plugin);
+    let is_folder = path.join(crate::plugin::manifest::FILE_NAME).is_file();
+    let plugins = if is_folder {
+        load(&PluginArgs {
+            plugin: vec![path.to_owned()],
+            no_plugins: true,
+        })
+        .await?
+    } else {
+        load(&PluginArgs::default()).await?
+    };
+    let is_it = |name: &str| is_folder || name == args.plugin;
+    if let Some(plugin) = plugins
+        .plugins
+        .iter()
+        .find(|plugin| is_it(&plugin.manifest.name))
+    {
+        let report = inspect::inspect(plugin);
+        if args.json {
+            render::json(&report)?
+        } else {
+            render::plugins::report(&report)
+        }
+        return Ok(Exit::Done);
+    }
+    let Some(at) = plugins.left_out.iter().position(|left| is_it(&left.name)) else {
+        return Err(Usage(format!(
+            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            args.plugin
+        ))
+        .into());
+    };
+    match plugins.left_out.into_iter().nth(at).map(|left| left.why) {
+        Some(Why::Failed(error)) => {
+            Err(anyhow::Error::new(error).context(format!("inspect plugin `{}`", args.plugin)))
+        }
+        _ => Err(Usage(format!(
+            "plugin `{}` is switched off or shadowed; see `rind plugin list`",
+            args.plugin
+        ))
+        .into()),
+    }
+}
+
+pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
+    let report = build_all(args.dirs, args.out).await?;
+    render::plugins::built(&report);
+    Ok(if report.failed.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
+/// Builds with cargo's own words as progress. Ctrl-C ends cargo too.
+pub(super) async fn build_all(
+    dirs: Vec<PathBuf>,
+    out: Option<PathBuf>,
+) -> anyhow::Result<BuildReport> {
+    let options = BuildOptions {
+        dirs,
+        out,
+        deadline: BUILD_DEADLINE,
+    };
+    let cancel = CancellationToken::new();
+    let on_interrupt = cancel.clone();
+    let interrupt = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            on_interrupt.cancel();
+        }
+    });
+    let progress = render::plugins::BuildProgress::start();
+    let line = progress.clone();
+    let on_line: Progress = Arc::new(move |text| line.line(text));
+    let report = crate::author::build::build(&options, &on_line, &cancel).await;
+    progress.end();
+    interrupt.abort();
+    report.context("build plugins")
+}

@@ -1,0 +1,179 @@
+//! `rind run`: one turn.
+
+use std::io::{IsTerminal, Read};
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio_util::sync::CancellationToken;
+
+use super::approve::{self, Asked, TerminalApprover};
+use super::args::{RunArgs, ShowArgs};
+use super::exit::{Exit, Usage};
+use super::render::turn::{TurnRenderer, View};
+use super::{render, setup};
+use crate::agent::Agent;
+use crate::event::Event;
+use crate::plugin::load::PluginSet;
+use crate::point::payload::Source;
+use crate::tool::approval::{Approver, DenyAll};
+use crate::tool::policy::PolicyMode;
+
+pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
+    let prompt = prompt(args.prompt.as_deref())?;
+    let paths = setup::paths(args.workspace.as_deref())?;
+    let config = setup::config(&paths, &args.model)?;
+    let provider = setup::provider(&config, &args.model)?;
+    if !args.show.json {
+        render::note(&format!(
+            "{} {}: {}",
+            provider.provider.name(),
+            provider.model,
+            provider.why
+        ));
+    }
+    let options = setup::load_options(&paths, &config, &args.plugins)?;
+    let plugins = PluginSet::load(&options).await.context("load plugins")?;
+    plugins
+        .left_out
+        .iter()
+        .for_each(render::plugins::warn_left_out);
+    let has_terminal = std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+        && args.prompt.as_deref() != Some("-");
+    let (approver, questions) = approver(has_terminal);
+    let parts = setup::Parts {
+        paths: &paths,
+        config: &config,
+        provider,
+        plugins: &plugins,
+        plugin_data: options.data.clone(),
+        resume: args.resume.as_deref(),
+        mode: PolicyMode {
+            yes: args.yes,
+            dry_run: args.dry_run,
+            has_terminal,
+        },
+        approver,
+    };
+    let (agent, events) = setup::agent(parts)?;
+    turn(agent, events, questions, &prompt, args.show).await
+}
+
+/// What was typed, or what comes in.
+fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
+    let text = match typed {
+        Some(text) if text != "-" => text.to_owned(),
+        None if std::io::stdin().is_terminal() => {
+            return Err(Usage(
+                "say what to do, as in `rind run \"what does this project do?\"`".to_owned(),
+            )
+            .into());
+        }
+        _ => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("read the prompt from standard input")?;
+            text
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(Usage("the prompt is empty".to_owned()).into());
+    }
+    Ok(text)
+}
+
+/// Who is asked about tool calls, and where the questions come out.
+pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedReceiver<Asked>) {
+    let (sender, questions) = mpsc::unbounded_channel();
+    let approver: Arc<dyn Approver> = if has_terminal {
+        Arc::new(TerminalApprover(sender))
+    } else {
+        Arc::new(DenyAll("there is no terminal to ask at; allow it with --yes or in the section [tools] of config.toml".to_owned()))
+    };
+    (approver, questions)
+}
+
+/// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
+pub(super) async fn turn(
+    mut agent: Agent,
+    events: UnboundedReceiver<Event>,
+    questions: UnboundedReceiver<Asked>,
+    prompt: &str,
+    show: ShowArgs,
+) -> anyhow::Result<Exit> {
+    let view = View {
+        json: show.json,
+        trace: show.trace,
+        live: render::is_live() && !has_output_hooks(&agent),
+    };
+    let cancel = CancellationToken::new();
+    let shown = tokio::spawn(show_all(
+        TurnRenderer::new(view),
+        events,
+        questions,
+        cancel.clone(),
+    ));
+    tokio::spawn(interrupts(cancel.clone()));
+    let outcome = agent.run_turn(prompt, Source::Terminal, &cancel).await;
+    let id = agent.spec().session.id().clone();
+    // Closing drops the last sender of events, which ends the renderer.
+    let closed = agent.close().await;
+    let _ = shown.await;
+    let outcome = outcome?;
+    closed?;
+    let exit = Exit::from(outcome.summary.stop);
+    if exit != Exit::Done && !show.json {
+        render::note(&format!("go on with: rind run --resume {id} \"…\""));
+    }
+    Ok(exit)
+}
+
+/// Whether a hook may still change or hold back what the model says.
+fn has_output_hooks(agent: &Agent) -> bool {
+    let specs = agent.spec().hooks.specs();
+    specs
+        .iter()
+        .any(|spec| ["post-reason", "pre-reflect", "pre-output"].contains(&spec.point.as_str()))
+}
+
+async fn show_all(
+    mut renderer: TurnRenderer,
+    mut events: UnboundedReceiver<Event>,
+    mut questions: UnboundedReceiver<Asked>,
+    cancel: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            // Events first: a question comes after what led to it.
+            biased;
+            event = events.recv() => match event {
+                Some(event) => renderer.show(&event),
+                None => break,
+            },
+            Some(asked) = questions.recv() => {
+                renderer.pause();
+                tokio::select! {
+                    answer = approve::ask(&asked.question) => drop(asked.answer.send(answer)),
+                    () = cancel.cancelled() => render::say(""),
+                }
+            }
+        }
+    }
+}
+
+async fn interrupts(cancel: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    cancel.cancel();
+    render::warn("interrupted: ending the turn; once more ends the program");
+    if tokio::signal::ctrl_c().await.is_ok() {
+        #[expect(
+            clippy::exit,
+            reason = "the second Ctrl-C is for when ending in good order does not work"
+        )]
+        std::process::exit(130);
+    }
+}

@@ -1,0 +1,246 @@
+//! From what was typed to an agent: folders, settings, provider, plugins, session.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::args::{ModelArgs, PluginArgs};
+use super::exit::Usage;
+use super::render;
+use crate::agent::{Agent, AgentConfig, AgentSpec, CallPoint, KeepInStore, SessionHandle};
+use crate::config::{Config, Layer, PluginsConfig, Section};
+use crate::event::{Event, Events};
+use crate::paths::{HOME_VARIABLE, Paths};
+use crate::plugin::discover::{Source, Trust};
+use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::store::PluginStore;
+use crate::point::caller::Caller;
+use crate::point::defined::DefinedPoints;
+use crate::point::dispatch::Dispatcher;
+use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
+use crate::provider::{self, ProviderConfig, Selected};
+use crate::session::{SessionSpec, SessionStore};
+use crate::tool::approval::Approver;
+use crate::tool::builtin;
+use crate::tool::policy::{PolicyMode, ToolPolicy};
+use crate::tool::registry::ToolRegistry;
+use crate::tool::workspace::Workspace;
+
+impl Section for ProviderConfig {
+    const NAME: &'static str = "provider";
+}
+
+/// Every section of the settings.
+const SECTIONS: &[&str] = &[
+    AgentConfig::NAME,
+    ProviderConfig::NAME,
+    ToolPolicy::NAME,
+    PluginsConfig::NAME,
+];
+
+/// A variable of the environment that is set to text and not empty.
+pub(super) fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Where everything is, for work in `workspace` or the current folder.
+pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
+    let workspace = match workspace {
+        Some(folder) => folder
+            .canonicalize()
+            .with_context(|| format!("open the workspace {}", folder.display()))?,
+        None => std::env::current_dir().context("find the current folder")?,
+    };
+    let home = std::env::home_dir().unwrap_or_default();
+    if home.as_os_str().is_empty() && env(HOME_VARIABLE).is_none() {
+        return Err(Usage(format!(
+            "there is no home folder; set HOME or {HOME_VARIABLE}"
+        ))
+        .into());
+    }
+    Ok(Paths::new(&home, env, &workspace))
+}
+
+/// The settings: the user's file, then what was typed. A project's own settings file is not read: it comes with the
+/// project, and could send the user's key to somebody else's server.
+pub(super) fn config(paths: &Paths, model: &ModelArgs) -> anyhow::Result<Config> {
+    let mut layers: Vec<Layer> = Layer::file(&paths.user_config())?.into_iter().collect();
+    for flag in &model.set {
+        layers.push(Layer::flag(flag)?);
+    }
+    let config = Config::new(layers);
+    config.check_known(SECTIONS)?;
+    Ok(config)
+}
+
+/// The provider that the flags, the settings or the environment name.
+pub(super) fn provider(config: &Config, model: &ModelArgs) -> anyhow::Result<Selected> {
+    let mut section: ProviderConfig = config.section()?;
+    section.name = model.provider.clone().or(section.name);
+    section.model = model.model.clone().or(section.model);
+    section.script = model.script.clone().or(section.script);
+    provider::select(&section, &env).context("choose a model")
+}
+
+/// Folders of plugins that belong to this installation: beside the binary, and in the share folder that goes with it.
+pub(super) fn managed_folders() -> Vec<PathBuf> {
+    if let Some(home) = env(HOME_VARIABLE) {
+        return vec![Path::new(&home).join("managed")];
+    }
+    let Some(folder) = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.to_owned()))
+    else {
+        return Vec::new();
+    };
+    let mut folders = vec![folder.join("plugins")];
+    folders.extend(
+        folder
+            .parent()
+            .map(|prefix| prefix.join("share/rind/plugins")),
+    );
+    folders
+}
+
+/// What plugins are loaded with.
+pub(super) fn load_options(
+    paths: &Paths,
+    config: &Config,
+    args: &PluginArgs,
+) -> anyhow::Result<LoadOptions> {
+    let mut sources: Vec<Source> = Vec::new();
+    if !args.no_plugins {
+        sources.extend(managed_folders().into_iter().map(|path| Source {
+            trust: Trust::Managed,
+            path,
+        }));
+        sources.push(Source {
+            trust: Trust::User,
+            path: paths.config.join("plugins"),
+        });
+        sources.push(Source {
+            trust: Trust::Project,
+            path: paths.project().join("plugins"),
+        });
+    }
+    let local = |path: &PathBuf| Source {
+        trust: Trust::Local,
+        path: path.clone(),
+    };
+    sources.extend(args.plugin.iter().map(local));
+    Ok(LoadOptions {
+        sources,
+        cache: paths.cache.join("components"),
+        cache_key: paths.data.join("cache.key"),
+        data: paths.data.join("plugins"),
+        settings: config.section::<PluginsConfig>()?.0,
+    })
+}
+
+/// Everything that an agent is put together from.
+pub(super) struct Parts<'a> {
+    pub(super) paths: &'a Paths,
+    pub(super) config: &'a Config,
+    pub(super) provider: Selected,
+    pub(super) plugins: &'a PluginSet,
+    pub(super) plugin_data: PathBuf,
+    pub(super) resume: Option<&'a str>,
+    pub(super) mode: PolicyMode,
+    pub(super) approver: Arc<dyn Approver>,
+}
+
+/// Puts an agent together, in a new session or one that goes on.
+pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Event>)> {
+    let workspace = Workspace::open(&parts.paths.workspace)
+        .with_context(|| format!("open the workspace {}", parts.paths.workspace.display()))?;
+    let store = SessionStore::new(parts.paths.sessions());
+    let spec = SessionSpec {
+        workspace: parts.paths.workspace.clone(),
+        provider: parts.provider.provider.name().to_owned(),
+        model: parts.provider.model.clone(),
+    };
+    let session = match parts.resume {
+        Some(wanted) => store.resume(&store.resolve(wanted)?, &spec)?,
+        None => store.create(&spec)?,
+    };
+    let session = Arc::new(session);
+    let (events, shown) = Events::channel();
+    let keep = keep_in_store(parts.plugin_data);
+    let handle = Arc::new(SessionHandle::new(
+        session.clone(),
+        events.clone(),
+        keep.clone(),
+    ));
+    let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
+    let open = parts.plugins.open(&plugin_handle)?;
+    let mut tools = ToolRegistry::default();
+    for tool in builtin::all(&Arc::new(workspace)) {
+        tools.add(tool)?;
+    }
+    for tool in open.tools {
+        if let Err(error) = tools.add(tool) {
+            render::warn(&error.to_string());
+        }
+    }
+    let mut policy: ToolPolicy = parts.config.section()?;
+    policy.mode = parts.mode;
+    let agent = Agent::new(AgentSpec {
+        provider: parts.provider.provider,
+        model: parts.provider.model,
+        temperature: None,
+        max_tokens: None,
+        tools,
+        hooks: Arc::new(open.registry),
+        policy,
+        approver: parts.approver,
+        session,
+        events,
+        keep_in_store: keep,
+        config: parts.config.section()?,
+        workspace: parts.paths.workspace.clone(),
+        parts: Vec::new(),
+        name: Arc::from("main"),
+        depth: 0,
+        causes: Vec::new(),
+    });
+    handle.set_points(Arc::new(PluginPoints {
+        dispatcher: agent.dispatcher(),
+        points: open.points,
+    }));
+    Ok((agent, shown))
+}
+
+/// Keeps values in the plugins' stores under `data`.
+fn keep_in_store(data: PathBuf) -> KeepInStore {
+    Arc::new(move |plugin, key, value| {
+        if let Err(error) = PluginStore::of(&data, plugin).set(key, value) {
+            tracing::warn!(plugin, key, %error, "a value was not kept in the plugin's store");
+        }
+    })
+}
+
+/// The points that plugins define, called through the agent's dispatcher.
+struct PluginPoints {
+    dispatcher: Arc<Dispatcher>,
+    points: DefinedPoints,
+}
+
+impl CallPoint for PluginPoints {
+    fn call<'a>(
+        &'a self,
+        plugin: &'a str,
+        name: &'a str,
+        payload: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        Box::pin(async move {
+            self.points
+                .call(&self.dispatcher, plugin, name, payload, &caller)
+                .await
+        })
+    }
+}
