@@ -1,7 +1,7 @@
 //! What prompt injections say, as data. A finding needs a weight of 1 within a short stretch of text.
 
 /// What a rule is a sign of. Within a stretch, each kind counts once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Telling the model to drop its instructions.
     Override,
@@ -28,6 +28,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Self::Hidden as usize + 1;
+
     /// What it is, in words.
     pub(crate) fn reason(self) -> &'static str {
         match self {

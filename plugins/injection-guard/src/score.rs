@@ -46,6 +46,7 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
     let mut signs = Vec::new();
     spoken(&words, &text, &mut signs);
     marked(&text, &mut signs);
+    signs.sort_by_key(|sign| sign.at);
     commented(&text, &mut signs);
     signs.sort_by_key(|sign| sign.at);
 
@@ -75,31 +76,30 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
 
 /// The sum of a stretch and its kinds, strongest first. A kind counts once.
 fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Kind>) {
-    let mut plain: Vec<Kind> = stretch
+    let plain = stretch
         .clone()
-        .filter(|sign| !sign.quoted && sign.weight >= 0.3)
-        .map(|sign| sign.kind)
-        .collect();
-    plain.sort();
-    plain.dedup();
-    let mut by_kind: BTreeMap<Kind, f32> = BTreeMap::new();
+        .filter(|sign| !sign.quoted && sign.weight >= 0.3);
+    let n_plain_kinds = plain
+        .fold(0_u32, |set, sign| set | 1 << sign.kind as u32)
+        .count_ones();
+    let mut best = [(0.0, Kind::Override); Kind::COUNT];
     for sign in stretch {
         // Several signs that nobody quotes are an attack that calls itself an example.
         let factor = match (sign.discussed, sign.quoted) {
             (false, _) => 1.0,
             (true, true) => 0.25,
-            (true, false) if plain.len() > 1 => 0.7,
+            (true, false) if n_plain_kinds > 1 => 0.7,
             (true, false) => 0.4,
         };
-        let weight = by_kind.entry(sign.kind).or_default();
-        *weight = weight.max(sign.weight * factor);
+        let slot = &mut best[sign.kind as usize];
+        if sign.weight * factor > slot.0 {
+            *slot = (sign.weight * factor, sign.kind);
+        }
     }
-    let mut kinds: Vec<(Kind, f32)> = by_kind.into_iter().collect();
-    kinds.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    (
-        kinds.iter().map(|(_, weight)| weight).sum(),
-        kinds.into_iter().map(|(kind, _)| kind).collect(),
-    )
+    let sum = best.iter().map(|(weight, _)| weight).sum();
+    best.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let kinds = best.iter().filter(|(weight, _)| *weight > 0.0);
+    (sum, kinds.map(|(_, kind)| *kind).collect())
 }
 
 /// Signs in what the words say.
@@ -251,19 +251,21 @@ fn marked(text: &str, signs: &mut Vec<Sign>) {
     }
 }
 
-/// Makes other signs weigh more where they are in an HTML comment.
+/// Makes other signs weigh more where they are in an HTML comment. They must be in order.
 fn commented(text: &str, signs: &mut Vec<Sign>) {
-    let mut from = 0;
+    let mut comments = Vec::new();
+    let (mut from, mut next) = (0, 0);
     while let Some(open) = text[from..].find("<!--") {
         let start = from + open;
         let end = text[start..]
             .find("-->")
             .map_or(text.len(), |length| start + length);
-        if signs
-            .iter()
-            .any(|sign| (start..end).contains(&sign.at) && sign.weight >= 0.3)
-        {
-            signs.push(Sign {
+        while signs.get(next).is_some_and(|sign| sign.at < start) {
+            next += 1;
+        }
+        let inside = signs[next..].iter().take_while(|sign| sign.at < end);
+        if inside.clone().any(|sign| sign.weight >= 0.3) {
+            comments.push(Sign {
                 at: start,
                 kind: Kind::Comment,
                 weight: 0.3,
@@ -271,6 +273,8 @@ fn commented(text: &str, signs: &mut Vec<Sign>) {
                 discussed: false,
             });
         }
+        next += inside.count();
         from = end;
     }
+    signs.append(&mut comments);
 }

@@ -71,6 +71,22 @@ fn an_attack_is_found_in_the_middle_of_a_long_text() {
 }
 
 #[test]
+fn a_text_made_of_signs_takes_no_longer_than_another() {
+    // Were the guard slow with it, it would miss its deadline and be skipped.
+    for part in [
+        "<!--[inst]",
+        "<!--[inst]-->",
+        "ignore ",
+        "\"",
+        "decode base64 ",
+        "system: you\n",
+        "\u{200b}a",
+    ] {
+        judge(&part.repeat(512 * 1024 / part.len()));
+    }
+}
+
+#[test]
 fn a_find_in_a_tool_result_warns_the_model_and_the_person_once() {
     start("warn");
     let messages = [
