@@ -41,7 +41,11 @@ mod loop_detection {
                 settings.edits,
                 &settings,
             );
-            advised = about_edits.or(advised);
+            // One of the two is enough to say, but a refusal must not be lost.
+            advised = match (about_edits, advised) {
+                (Some(edits), Some(row)) if row.refuse && !edits.refuse => Some(row),
+                (edits, row) => edits.or(row),
+            };
         }
 
         let Some(advice) = advised else {

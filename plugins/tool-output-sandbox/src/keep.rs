@@ -4,8 +4,15 @@ use rind_sdk::prelude::{Error, state};
 
 const PREFIX: &str = "out/";
 
+/// Most bytes of one value in the state.
+const MOST: usize = 16 << 20;
+
 /// Keeps a text and says its handle, or why it could not be kept.
 pub(crate) fn add(text: &str) -> Result<String, Error> {
+    if text.len() > MOST {
+        // Nothing that is thrown away would make room for it.
+        return Err(Error::Limit(format!("one output may have {MOST} bytes")));
+    }
     let next: u64 = state::get_json("next")?.unwrap_or(1);
     state::set_json("next", &(next + 1))?;
     let mut kept = state::keys(PREFIX).into_iter();

@@ -151,3 +151,23 @@ fn every_result_has_its_own_handle_and_unknown_ones_list_them() {
     );
     assert!(read(json!({"handle": "7"})).is_err());
 }
+
+#[test]
+fn the_oldest_results_make_room_and_one_that_cannot_be_kept_is_said_so() {
+    start();
+    for _ in 0..5 {
+        finish("bash", &"z".repeat(15 << 20));
+    }
+    assert!(read(json!({"handle": "out-1"})).is_err());
+    assert!(read(json!({"handle": "out-2"})).is_ok());
+    let shown = finish("bash", &"z".repeat(17 << 20)).content.unwrap();
+    assert!(
+        read(json!({"handle": "out-5"})).is_ok(),
+        "it did not push out the others"
+    );
+    assert!(
+        shown.contains("It could not be kept (one output"),
+        "{}",
+        &shown[..300]
+    );
+}

@@ -3,8 +3,8 @@
 //! State, store, config and log work on the thread that the test runs on and start out empty; every other host function
 //! panics. `rind plugin test` runs the compiled component against the real host.
 
-use crate::payloads::{FinishedCall, ProposedCall};
-use crate::types::{CallContext, EffectClass, Level, ToolCall, ToolResult};
+use crate::payloads::{FinishedCall, ModelRequest, ProposedCall};
+use crate::types::{CallContext, EffectClass, Error, Level, ToolCall, ToolResult, Usage};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -99,6 +99,43 @@ pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
     }
 }
 
+/// A request to the model without messages.
+#[must_use]
+pub fn model_request() -> ModelRequest {
+    let usage = Usage {
+        input_tokens: 0,
+        output_tokens: 0,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+    };
+    ModelRequest {
+        provider: "scripted".to_owned(),
+        model: "scripted".to_owned(),
+        temperature: None,
+        max_tokens: None,
+        tools: Vec::new(),
+        messages: Vec::new(),
+        usage,
+    }
+}
+
+/// Sets a key within the limits that the real host has.
+fn insert(values: &mut BTreeMap<String, String>, key: &str, value: &str) -> Result<(), Error> {
+    let others: usize = values
+        .iter()
+        .filter(|(other, _)| *other != key)
+        .map(|(_, value)| value.len())
+        .sum();
+    if key.len() > 256 || value.len() > 16 << 20 || others + value.len() > 64 << 20 {
+        return Err(Error::Limit(format!(
+            "no room for {} bytes under {key:?}",
+            value.len()
+        )));
+    }
+    values.insert(key.to_owned(), value.to_owned());
+    Ok(())
+}
+
 pub(crate) fn push_log(level: Level, text: String) {
     with(|host| host.log.push((level, text)));
 }
@@ -124,8 +161,7 @@ pub(crate) mod state {
     }
 
     pub(crate) fn set(key: &str, value: &str) -> Result<(), Error> {
-        with(|host| host.state.insert(key.to_owned(), value.to_owned()));
-        Ok(())
+        with(|host| super::insert(&mut host.state, key, value))
     }
 
     pub(crate) fn remove(key: &str) -> Result<(), Error> {
@@ -153,8 +189,7 @@ pub(crate) mod store {
     }
 
     pub(crate) fn set(key: &str, value: &str) -> Result<(), Error> {
-        with(|host| host.store.insert(key.to_owned(), value.to_owned()));
-        Ok(())
+        with(|host| super::insert(&mut host.store, key, value))
     }
 
     pub(crate) fn remove(key: &str) -> Result<(), Error> {

@@ -1,0 +1,74 @@
+//! Characters that nobody sees: they are counted, and taken out so that they do not hide words.
+
+/// A text without them, and what they amount to.
+pub(crate) struct Revealed {
+    /// The text; what was spelt in tag characters is at its end.
+    pub(crate) text: String,
+    /// How suspicious they are, from 0 to 1.
+    pub(crate) weight: f32,
+}
+
+/// Takes hidden characters out of a text.
+pub(crate) fn reveal(text: &str) -> Revealed {
+    if text.is_ascii() {
+        return Revealed {
+            text: text.to_owned(),
+            weight: 0.0,
+        };
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut spelt = String::new();
+    let mut in_flag = false;
+    let (mut n_between, mut n_overrides, mut n_selectors) = (0_usize, 0_usize, 0_usize);
+    let mut has_rtl = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1f3f4}' => {
+                // The flags of England, Scotland and Wales are this one and tag characters.
+                in_flag = true;
+                clean.push(character);
+                continue;
+            }
+            '\u{e0000}'..='\u{e007f}' => {
+                if !in_flag {
+                    spelt.extend(
+                        char::from_u32(character as u32 - 0xe0000).filter(|it| !it.is_control()),
+                    );
+                }
+                continue;
+            }
+            '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}' => {
+                // Between Latin letters they have no use; in other scripts and emoji they do.
+                let next = characters.peek().is_some_and(char::is_ascii_alphanumeric);
+                n_between +=
+                    usize::from(next && clean.ends_with(|last: char| last.is_ascii_alphanumeric()));
+            }
+            '\u{202d}' | '\u{202e}' => n_overrides += 1,
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202c}' | '\u{2066}'..='\u{2069}' => {}
+            '\u{fe00}'..='\u{fe0e}' | '\u{e0100}'..='\u{e01ef}' => n_selectors += 1,
+            '\u{ff01}'..='\u{ff5e}' => clean.extend(char::from_u32(character as u32 - 0xfee0)),
+            _ => {
+                has_rtl |= matches!(character, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
+                clean.push(character);
+            }
+        }
+        in_flag = false;
+    }
+    let overrides = if has_rtl { 0 } else { n_overrides };
+    let weight = if !spelt.is_empty() || overrides > 0 || n_between >= 8 || n_selectors >= 16 {
+        1.0
+    } else if n_between > 0 {
+        0.4
+    } else {
+        0.0
+    };
+    if !spelt.is_empty() {
+        clean.push_str("\n\n");
+        clean.push_str(&spelt);
+    }
+    Revealed {
+        text: clean,
+        weight,
+    }
+}

@@ -1,0 +1,82 @@
+//! Patterns over words: `ignore|forget ..3 previous|all ..2 instruction*`.
+//!
+//! Alternatives are parted by `|`; `*` at the end of one stands for any ending, except in the first step; `..N` lets up to N
+//! words stand between. A match stays within a sentence.
+
+use crate::words::Word;
+
+/// A pattern taken apart.
+pub(crate) struct Pattern {
+    steps: Vec<Step>,
+}
+
+struct Step {
+    /// Most words before it.
+    gap: usize,
+    alternatives: Vec<&'static str>,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    pub(crate) fn new(source: &'static str) -> Self {
+        let mut steps = Vec::new();
+        let mut gap = 0;
+        for part in source.split_whitespace() {
+            match part
+                .strip_prefix("..")
+                .and_then(|number| number.parse().ok())
+            {
+                Some(number) => gap = number,
+                None => {
+                    steps.push(Step {
+                        gap,
+                        alternatives: part.split('|').collect(),
+                    });
+                    gap = 0;
+                }
+            }
+        }
+        Self { steps }
+    }
+
+    /// The words that a match can start with.
+    pub(crate) fn first_words(&self) -> impl Iterator<Item = &'static str> {
+        self.steps
+            .iter()
+            .take(1)
+            .flat_map(|step| step.alternatives.iter().copied())
+    }
+
+    /// The index of the last word of a match that starts at `index`, whose word is known to be one of the first.
+    pub(crate) fn end(&self, words: &[Word], index: usize) -> Option<usize> {
+        end(&self.steps[1..], words, index)
+    }
+}
+
+fn end(steps: &[Step], words: &[Word], index: usize) -> Option<usize> {
+    let Some((step, rest)) = steps.split_first() else {
+        return Some(index);
+    };
+    for (candidate, word) in words.iter().enumerate().skip(index + 1).take(step.gap + 1) {
+        if word.begins {
+            return None;
+        }
+        if step
+            .alternatives
+            .iter()
+            .any(|alternative| is_match(alternative, &word.text))
+            && let Some(found) = end(rest, words, candidate)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Whether a word is one that an alternative stands for.
+pub(crate) fn is_match(alternative: &str, word: &str) -> bool {
+    match alternative.strip_suffix('*') {
+        Some(stem) => word.starts_with(stem),
+        None => word == alternative,
+    }
+}

@@ -1,0 +1,280 @@
+//! Adds the signs in a text up.
+
+use crate::hidden;
+use crate::pattern::{Pattern, is_match};
+use crate::rules::{DISCUSSION, Kind, MARKS, OBLIGING, ORDERING, RULES, Rule, TURNS};
+use crate::words::{Word, words};
+use std::collections::BTreeMap;
+
+/// Most bytes of a text that are looked at.
+const MOST: usize = 512 * 1024;
+
+/// How many bytes signs may be apart to be added up.
+const STRETCH: usize = 700;
+
+/// How many words around a sign tell whether it is talked about rather than said.
+const CONTEXT: usize = 25;
+
+/// A text that looks like an injection.
+#[derive(Debug)]
+pub(crate) struct Suspicion {
+    /// What it does, strongest first.
+    pub(crate) reasons: Vec<&'static str>,
+    /// How it starts.
+    pub(crate) excerpt: String,
+    /// Whether somebody who reads the text does not see it.
+    pub(crate) is_invisible: bool,
+}
+
+/// One sign.
+struct Sign {
+    at: usize,
+    kind: Kind,
+    weight: f32,
+    /// Whether it is quoted, and whether the text around it is about attacks.
+    quoted: bool,
+    discussed: bool,
+}
+
+/// Judges a text: `None` when nothing is wrong with it.
+pub(crate) fn judge(text: &str) -> Option<Suspicion> {
+    let text = &text[..text.floor_char_boundary(MOST)];
+    let revealed = hidden::reveal(text);
+    // In JSON, a line break is written out.
+    let text = revealed.text.replace("\\n", "\n ");
+    let words = words(&text);
+    let mut signs = Vec::new();
+    spoken(&words, &text, &mut signs);
+    marked(&text, &mut signs);
+    signs.sort_by_key(|sign| sign.at);
+    commented(&text, &mut signs);
+    signs.sort_by_key(|sign| sign.at);
+
+    let mut best = (revealed.weight, Vec::new(), 0);
+    for first in 0..signs.len() {
+        let stretch = signs[first..]
+            .iter()
+            .take_while(|sign| sign.at <= signs[first].at + STRETCH);
+        let (sum, kinds) = add_up(stretch);
+        if sum + revealed.weight > best.0 {
+            best = (sum + revealed.weight, kinds, signs[first].at);
+        }
+    }
+    let (sum, mut kinds, at) = best;
+    if sum < 0.99 {
+        return None;
+    }
+    if revealed.weight > 0.0 {
+        kinds.insert(0, Kind::Hidden);
+    }
+    Some(Suspicion {
+        reasons: kinds.into_iter().map(Kind::reason).collect(),
+        excerpt: text[at..].chars().take(100).collect(),
+        is_invisible: revealed.weight >= 1.0,
+    })
+}
+
+/// The sum of a stretch and its kinds, strongest first. A kind counts once.
+fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Kind>) {
+    let plain = stretch
+        .clone()
+        .filter(|sign| !sign.quoted && sign.weight >= 0.3);
+    let n_plain_kinds = plain
+        .fold(0_u32, |set, sign| set | 1 << sign.kind as u32)
+        .count_ones();
+    let mut best = [(0.0, Kind::Override); Kind::COUNT];
+    for sign in stretch {
+        // Several signs that nobody quotes are an attack that calls itself an example.
+        let factor = match (sign.discussed, sign.quoted) {
+            (false, _) => 1.0,
+            (true, true) => 0.25,
+            (true, false) if n_plain_kinds > 1 => 0.7,
+            (true, false) => 0.4,
+        };
+        let slot = &mut best[sign.kind as usize];
+        if sign.weight * factor > slot.0 {
+            *slot = (sign.weight * factor, sign.kind);
+        }
+    }
+    let sum = best.iter().map(|(weight, _)| weight).sum();
+    best.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let kinds = best.iter().filter(|(weight, _)| *weight > 0.0);
+    (sum, kinds.map(|(_, kind)| *kind).collect())
+}
+
+/// Signs in what the words say.
+fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
+    let patterns: Vec<Pattern> = RULES
+        .iter()
+        .map(|rule| Pattern::new(rule.pattern))
+        .collect();
+    let mut by_first: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, pattern) in patterns.iter().enumerate() {
+        for word in pattern.first_words() {
+            by_first.entry(word).or_default().push(index);
+        }
+    }
+    for (index, word) in words.iter().enumerate() {
+        for rule in by_first.get(word.text.as_str()).into_iter().flatten() {
+            let Some(end) = patterns[*rule].end(words, index) else {
+                continue;
+            };
+            let stop = words.get(end + 1).map_or(text.len(), |next| next.start);
+            signs.push(Sign {
+                at: word.start,
+                kind: RULES[*rule].kind,
+                weight: weight(
+                    &RULES[*rule],
+                    words,
+                    index,
+                    end,
+                    &text[word.start..stop],
+                    &text[stop..],
+                ),
+                quoted: word.quoted,
+                discussed: is_discussed(words, index),
+            });
+        }
+    }
+}
+
+/// The weight of a match of a rule.
+fn weight(
+    rule: &Rule,
+    words: &[Word],
+    index: usize,
+    end: usize,
+    matched: &str,
+    after: &str,
+) -> f32 {
+    let mut weight = rule.weight;
+    if rule.is_order && !is_order(words, index) {
+        weight *= 0.3;
+    }
+    if end > index && words[index + 1..=end].iter().all(|word| word.joined) {
+        // The name of a function or a file, more likely than a sentence.
+        weight *= 0.7;
+    }
+    let near = &after[..after.floor_char_boundary(300)];
+    let goes_out = |text: &str| {
+        ["http", "@", "webhook", "ftp:"]
+            .iter()
+            .any(|sign| text.contains(sign))
+    };
+    match rule.kind {
+        Kind::Secrets if goes_out(matched) || goes_out(&near[..near.floor_char_boundary(120)]) => {
+            weight + 0.2
+        }
+        Kind::Encoded if has_blob(near) || has_blob(matched) => weight + 0.4,
+        Kind::Encoded => weight * 0.5,
+        _ => weight,
+    }
+}
+
+/// Whether the verb at `index` is told to somebody.
+fn is_order(words: &[Word], index: usize) -> bool {
+    let before = |back: usize| {
+        index
+            .checked_sub(back)
+            .map(|index| words[index].text.as_str())
+    };
+    words[index].begins
+        || words[index].after_comma
+        || before(1).is_some_and(|word| ORDERING.contains(&word))
+        || (before(1) == Some("to") && before(2).is_some_and(|word| OBLIGING.contains(&word)))
+}
+
+/// Whether the words around are about attacks.
+fn is_discussed(words: &[Word], index: usize) -> bool {
+    let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
+    around
+        .iter()
+        .any(|word| DISCUSSION.iter().any(|stem| is_match(stem, &word.text)))
+        || around.windows(2).any(|pair| {
+            matches!(
+                [&*pair[0].text, &*pair[1].text],
+                ["for" | "an" | "this", "example"] | ["such", "as"]
+            )
+        })
+}
+
+/// Whether there is a long run of base64: 20 letters or more, of both cases or with digits.
+fn has_blob(text: &str) -> bool {
+    let runs = text.split(|it: char| !it.is_ascii_alphanumeric() && !"+/=".contains(it));
+    runs.filter(|run| run.len() >= 20).any(|run| {
+        let has = |of: fn(&u8) -> bool| run.as_bytes().iter().any(of);
+        has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+            && (has(u8::is_ascii_digit) || run.ends_with('='))
+    })
+}
+
+/// Signs in how a text is marked up: chat formats and lines that pose as turns.
+fn marked(text: &str, signs: &mut Vec<Sign>) {
+    let lower = text.to_ascii_lowercase();
+    let mut add = |at, weight| {
+        signs.push(Sign {
+            at,
+            kind: Kind::FakeTurn,
+            weight,
+            quoted: false,
+            discussed: false,
+        });
+    };
+    if lower.contains(['<', '[', '-']) {
+        for (weight, mark) in MARKS {
+            lower
+                .match_indices(mark)
+                .for_each(|(at, _)| add(at, *weight));
+        }
+    }
+    let mut at = 0;
+    for line in lower.split_inclusive('\n') {
+        let trimmed =
+            line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
+        let said = TURNS.iter().find_map(|turn| {
+            let turn = turn.trim_end_matches(':');
+            let rest = trimmed
+                .strip_prefix(turn)?
+                .trim_start_matches([']', ')', '*']);
+            rest.strip_prefix(':')
+                .or_else(|| line.starts_with("###").then_some(rest))
+        });
+        let speaks = |said: &str| {
+            said.split(|it: char| !it.is_alphabetic())
+                .any(|word| matches!(word, "you" | "your" | "must" | "ignore"))
+        };
+        if said.is_some_and(speaks) {
+            add(at + line.len() - trimmed.len(), 0.6);
+        }
+        at += line.len();
+    }
+}
+
+/// Makes other signs weigh more where they are in an HTML comment. They must be in order.
+fn commented(text: &str, signs: &mut Vec<Sign>) {
+    let mut comments = Vec::new();
+    let (mut from, mut next) = (0, 0);
+    while let Some(open) = text[from..].find("<!--") {
+        let start = from + open;
+        let end = text[start..]
+            .find("-->")
+            .map_or(text.len(), |length| start + length);
+        while signs.get(next).is_some_and(|sign| sign.at < start) {
+            next += 1;
+        }
+        let inside = signs[next..].iter().take_while(|sign| sign.at < end);
+        if inside.clone().any(|sign| sign.weight >= 0.3) {
+            comments.push(Sign {
+                at: start,
+                kind: Kind::Comment,
+                weight: 0.3,
+                quoted: false,
+                discussed: false,
+            });
+        }
+        next += inside.count();
+        from = end;
+    }
+    signs.append(&mut comments);
+}
