@@ -1,1 +1,5 @@
 //! End-to-end tests, one binary.
+
+mod harness;
+mod session;
+mod turn;

@@ -1,0 +1,1 @@
+//! Sessions on disk: what outlives a crash.
