@@ -1,7 +1,8 @@
 //! What comes into a turn: the input that starts it, steering while it runs, follow-ups when it would end.
 
 use super::assess::{assess, settle};
-use super::turn::{Stop, Turn, blocked};
+use super::tell::blocked;
+use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;

@@ -5,11 +5,12 @@
 //! hooks change by `point`.
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
-//! `system` (the system prompt), `step` (one request), `call` (its tool calls).
+//! `system` (the system prompt), `step` (one request), `call` (its tool calls), `end` (however it ends).
 
 mod assess;
 mod call;
 mod config;
+mod end;
 mod handle;
 mod input;
 mod reflect;
@@ -17,6 +18,7 @@ mod sink;
 mod steering;
 mod step;
 mod system;
+mod tell;
 mod turn;
 
 pub use config::AgentConfig;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::input::refused;
-use super::turn::{Stop, Turn, blocked, chain};
+use super::tell::{blocked, chain};
+use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Content, Message, ToolCall};
 use crate::point::catalog as at;

@@ -5,36 +5,25 @@
 //! to do is to keep what must survive in the turn and not in its own variables.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::call::RanCall;
+use super::tell::blocked;
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Message, Role, Usage};
-use crate::point::Point;
-use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{Dispatched, Said, Verdict};
-use crate::point::merge::injected_message;
-use crate::point::outcome::{Injection, Level};
-use crate::point::payload::{
-    FailureReport, ReflectVerdict, Reflection, StopReason, TurnInput, TurnSummary, UsedTool,
-};
+use crate::point::outcome::Level;
+use crate::point::payload::{ReflectVerdict, Reflection, TurnInput, UsedTool};
 use crate::provider::SystemBlock;
 use crate::session::{self, Body};
 
 /// How long tools have, after the user interrupted, to stop by themselves and say what they did so far. A little longer
 /// than what a call is given once its token is set.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
-
-/// What the model reads as the result of a call that the user interrupted.
-const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
-
-/// What the model reads as the result of a call that was open when the turn ended for another reason.
-const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
 
 /// What a dropped turn left open, as the next turn tells the model.
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
@@ -85,7 +74,7 @@ pub(super) struct Turn<'a> {
     /// Criteria of reflection that the model was told of.
     n_criteria: usize,
     pub(super) outputs: Vec<String>,
-    started: Instant,
+    pub(super) started: Instant,
 }
 
 impl<'a> Turn<'a> {
@@ -254,210 +243,6 @@ impl<'a> Turn<'a> {
             None => Ok(()),
         }
     }
-
-    /// Puts the session in order and tells everybody, however the turn ended.
-    async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
-        let (stop, last_words, fault) = match ended {
-            Ok(()) => (StopReason::Done, None, None),
-            Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
-            Err(Stop::Blocked(text)) => (StopReason::Blocked, Some(text), None),
-            Err(Stop::Cancelled) => {
-                let text = "[cancelled by the user]".to_owned();
-                (StopReason::Cancelled, Some(text), None)
-            }
-            Err(Stop::Provider(why)) => {
-                self.fail("provider", &why).await;
-                let text = format!("[the model gave no answer: {why}]");
-                (StopReason::Failed, Some(text), None)
-            }
-            Err(Stop::Host(error)) => {
-                let why = chain(&error);
-                self.fail("session", &why).await;
-                let text = format!("[the host failed: {why}]");
-                (StopReason::Failed, Some(text), Some(error))
-            }
-        };
-        if let Some(text) = last_words
-            && self.outputs.last() != Some(&text)
-        {
-            self.outputs.push(text);
-        }
-        let closed = self.close_open(stop).await;
-        let outcome = TurnOutcome {
-            turn: self.number,
-            output: self.outputs.join("\n\n"),
-            summary: self.summary(stop),
-        };
-        let session = self.agent.spec.session.clone();
-        let written = session.append(Body::TurnEnd {
-            turn: outcome.turn,
-            summary: outcome.summary.clone(),
-            output: outcome.output.clone(),
-        });
-        self.dispatch::<at::TurnEnd>(outcome.summary.clone()).await;
-        let synced = session.sync();
-        self.emit(Event::TurnEnd {
-            turn: outcome.turn,
-            summary: outcome.summary.clone(),
-            output: outcome.output.clone(),
-        });
-        // The first fault is the cause of the others.
-        if let Some(error) = fault {
-            return Err(error);
-        }
-        match closed {
-            Err(Stop::Host(error)) => Err(error),
-            _ => {
-                written?;
-                synced?;
-                Ok(outcome)
-            }
-        }
-    }
-
-    /// Gives every call a result and keeps what was streamed of an answer that never ended.
-    async fn close_open(&mut self, stop: StopReason) -> Result<(), Stop> {
-        let why = if stop == StopReason::Cancelled {
-            CANCELLED
-        } else {
-            ABANDONED
-        };
-        let session = self.agent.spec.session.clone();
-        self.keep_partial().await?;
-        // What ran to its end keeps its result, but not before the hooks have seen it: one of them may take secrets out.
-        let ran = std::mem::take(&mut *self.lock_ran());
-        let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
-        for call in ran {
-            let finished = self.finish_call(call).await?;
-            known.push(finished.value.result);
-            inject.extend(finished.inject);
-        }
-        for message in session.close_calls(&known, why)? {
-            self.emit(Event::MessageEnd {
-                message: message.clone(),
-            });
-            self.dispatch::<at::MessageEnd>(message).await;
-        }
-        self.inject(inject).await
-    }
-
-    /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it.
-    async fn keep_partial(&mut self) -> Result<(), Stop> {
-        let partial = std::mem::take(&mut self.partial);
-        if partial.trim().is_empty() {
-            return Ok(());
-        }
-        let text = format!("{partial}\n\n[the answer was cut off here]");
-        let message = Message::text(Role::Assistant, text);
-        let reviewed = self.dispatch::<at::PostReason>(message).await;
-        if blocked(&reviewed).is_none() {
-            self.push(reviewed.value).await?;
-        }
-        Ok(())
-    }
-
-    fn summary(&self, stop: StopReason) -> TurnSummary {
-        TurnSummary {
-            stop,
-            steps: self.step,
-            tool_calls: self.n_calls,
-            usage: self.usage,
-            cost_usd: 0.0,
-            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            output: self.outputs.join("\n\n"),
-        }
-    }
-
-    /// Calls the hooks of a point, then tells the `error` point of those that failed.
-    pub(super) async fn dispatch<P: Point>(&self, payload: P::Payload) -> Dispatched<P::Payload> {
-        let caller = self.caller();
-        let out = self.agent.dispatcher.dispatch::<P>(&caller, payload).await;
-        for report in self.agent.sink.take_failures() {
-            self.agent
-                .dispatcher
-                .dispatch::<at::Error>(&caller, report)
-                .await;
-        }
-        out
-    }
-
-    async fn fail(&self, place: &str, why: &str) {
-        self.emit(Event::Error {
-            place: place.to_owned(),
-            message: why.to_owned(),
-        });
-        self.dispatch::<at::Error>(FailureReport {
-            place: place.to_owned(),
-            message: why.to_owned(),
-            plugin: None,
-        })
-        .await;
-    }
-
-    /// Puts a finished message into the session and tells everybody.
-    pub(super) async fn push(&self, message: Message) -> Result<(), Stop> {
-        self.agent.spec.session.append(Body::Message {
-            message: message.clone(),
-        })?;
-        self.emit(Event::MessageEnd {
-            message: message.clone(),
-        });
-        self.dispatch::<at::MessageEnd>(message).await;
-        Ok(())
-    }
-
-    /// Takes in what plugins want to say: kept messages go into the session, the others into the next request.
-    pub(super) async fn inject(
-        &mut self,
-        injections: Vec<(Arc<str>, Injection)>,
-    ) -> Result<(), Stop> {
-        for (plugin, injection) in injections {
-            let keep = injection.keep;
-            let message = self.inject_one(&plugin, injection).await?;
-            if !keep {
-                self.passing.push(message);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the message of an injection, and puts it into the session when it is to be kept.
-    pub(super) async fn inject_one(
-        &self,
-        plugin: &str,
-        injection: Injection,
-    ) -> Result<Message, Stop> {
-        let Injection { text, keep } = injection;
-        let message = injected_message(plugin, &text);
-        let plugin = plugin.to_owned();
-        self.agent.spec.session.append(Body::Injected {
-            plugin: plugin.clone(),
-            text: text.clone(),
-            keep,
-        })?;
-        self.emit(Event::Injected { plugin, text, keep });
-        if keep {
-            self.push(message.clone()).await?;
-        }
-        Ok(message)
-    }
-
-    pub(super) fn caller(&self) -> Caller {
-        let mut caller = self.agent.caller();
-        caller.context.turn = self.number;
-        caller.context.step = self.step;
-        caller.context.tokens_used = self.usage.total();
-        caller.context.tool_calls = self.n_calls;
-        caller
-    }
-
-    pub(super) fn lock_ran(&self) -> MutexGuard<'_, Vec<RanCall>> {
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn emit(&self, event: Event) {
-        self.agent.spec.events.emit(event);
-    }
 }
 
 /// Returns when the user has interrupted, and tools that were running had their moment. A call whose token is set ends by
@@ -474,24 +259,4 @@ struct Answer {
     draft: String,
     /// Whether the step limit cut it.
     is_cut: bool,
-}
-
-/// Who refused, if somebody did.
-pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&Said> {
-    match &dispatched.verdict {
-        Verdict::Block(said) => Some(said),
-        _ => None,
-    }
-}
-
-/// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -30,10 +30,6 @@ use crate::tool::policy::{PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
-impl Section for ProviderConfig {
-    const NAME: &'static str = "provider";
-}
-
 /// Every section of the settings.
 const SECTIONS: &[&str] = &[
     AgentConfig::NAME,

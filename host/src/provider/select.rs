@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::endpoint::{ApiKey, Endpoint};
 use super::http::HttpConfig;
 use super::{Error, Provider, anthropic, openai, scripted};
+use crate::config::Section;
 
 /// The `provider` section of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,10 @@ pub struct ProviderConfig {
     pub script: Option<PathBuf>,
     /// Time limits and attempts.
     pub http: HttpConfig,
+}
+
+impl Section for ProviderConfig {
+    const NAME: &'static str = "provider";
 }
 
 /// What was chosen.

@@ -100,7 +100,7 @@ impl Log {
                 .map_err(|source| Error::write(&path, source))?;
             bytes.push(b'\n');
         } else if whole.len < bytes.len() {
-            let kept = folder.join(format!("{FILE}.{}.torn", crate::clock::now_ms()));
+            let kept = folder.join(format!("{FILE}.{}.torn", crate::clock::new_id()));
             let rest = bytes.get(whole.len..).unwrap_or_default();
             write_private(&kept, rest).map_err(|source| Error::write(&kept, source))?;
             file.set_len(whole.len as u64)

@@ -1,0 +1,144 @@
+//! The end of a turn, however it came: the session in order, everybody told, the outcome.
+
+use super::tell::{blocked, chain};
+use super::turn::{Stop, Turn};
+use super::{Error, TurnOutcome};
+use crate::event::Event;
+use crate::message::{Message, Role};
+use crate::point::catalog as at;
+use crate::point::payload::{FailureReport, StopReason, TurnSummary};
+use crate::session::Body;
+
+/// What the model reads as the result of a call that the user interrupted.
+const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
+
+/// What the model reads as the result of a call that was open when the turn ended for another reason.
+const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
+
+impl Turn<'_> {
+    /// Puts the session in order and tells everybody, however the turn ended.
+    pub(super) async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
+        let (stop, last_words, fault) = match ended {
+            Ok(()) => (StopReason::Done, None, None),
+            Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
+            Err(Stop::Blocked(text)) => (StopReason::Blocked, Some(text), None),
+            Err(Stop::Cancelled) => {
+                let text = "[cancelled by the user]".to_owned();
+                (StopReason::Cancelled, Some(text), None)
+            }
+            Err(Stop::Provider(why)) => {
+                self.fail("provider", &why).await;
+                let text = format!("[the model gave no answer: {why}]");
+                (StopReason::Failed, Some(text), None)
+            }
+            Err(Stop::Host(error)) => {
+                let why = chain(&error);
+                self.fail("session", &why).await;
+                let text = format!("[the host failed: {why}]");
+                (StopReason::Failed, Some(text), Some(error))
+            }
+        };
+        if let Some(text) = last_words
+            && self.outputs.last() != Some(&text)
+        {
+            self.outputs.push(text);
+        }
+        let closed = self.close_open(stop).await;
+        let outcome = TurnOutcome {
+            turn: self.number,
+            output: self.outputs.join("\n\n"),
+            summary: self.summary(stop),
+        };
+        let session = self.agent.spec.session.clone();
+        let written = session.append(Body::TurnEnd {
+            turn: outcome.turn,
+            summary: outcome.summary.clone(),
+            output: outcome.output.clone(),
+        });
+        self.dispatch::<at::TurnEnd>(outcome.summary.clone()).await;
+        let synced = session.sync();
+        self.emit(Event::TurnEnd {
+            turn: outcome.turn,
+            summary: outcome.summary.clone(),
+            output: outcome.output.clone(),
+        });
+        // The first fault is the cause of the others.
+        if let Some(error) = fault {
+            return Err(error);
+        }
+        match closed {
+            Err(Stop::Host(error)) => Err(error),
+            _ => {
+                written?;
+                synced?;
+                Ok(outcome)
+            }
+        }
+    }
+
+    /// Gives every call a result and keeps what was streamed of an answer that never ended.
+    async fn close_open(&mut self, stop: StopReason) -> Result<(), Stop> {
+        let why = if stop == StopReason::Cancelled {
+            CANCELLED
+        } else {
+            ABANDONED
+        };
+        let session = self.agent.spec.session.clone();
+        self.keep_partial().await?;
+        // What ran to its end keeps its result, but not before the hooks have seen it: one of them may take secrets out.
+        let ran = std::mem::take(&mut *self.lock_ran());
+        let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
+        for call in ran {
+            let finished = self.finish_call(call).await?;
+            known.push(finished.value.result);
+            inject.extend(finished.inject);
+        }
+        for message in session.close_calls(&known, why)? {
+            self.emit(Event::MessageEnd {
+                message: message.clone(),
+            });
+            self.dispatch::<at::MessageEnd>(message).await;
+        }
+        self.inject(inject).await
+    }
+
+    /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it.
+    async fn keep_partial(&mut self) -> Result<(), Stop> {
+        let partial = std::mem::take(&mut self.partial);
+        if partial.trim().is_empty() {
+            return Ok(());
+        }
+        let text = format!("{partial}\n\n[the answer was cut off here]");
+        let message = Message::text(Role::Assistant, text);
+        let reviewed = self.dispatch::<at::PostReason>(message).await;
+        if blocked(&reviewed).is_none() {
+            self.push(reviewed.value).await?;
+        }
+        Ok(())
+    }
+
+    fn summary(&self, stop: StopReason) -> TurnSummary {
+        TurnSummary {
+            stop,
+            steps: self.step,
+            tool_calls: self.n_calls,
+            usage: self.usage,
+            cost_usd: 0.0,
+            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            output: self.outputs.join("\n\n"),
+        }
+    }
+
+    async fn fail(&self, place: &str, why: &str) {
+        self.emit(Event::Error {
+            place: place.to_owned(),
+            message: why.to_owned(),
+        });
+        self.dispatch::<at::Error>(FailureReport {
+            place: place.to_owned(),
+            message: why.to_owned(),
+            plugin: None,
+        })
+        .await;
+    }
+}

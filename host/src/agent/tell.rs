@@ -1,0 +1,115 @@
+//! How a turn speaks: to hooks, to the session, and to those who watch.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::call::RanCall;
+use super::turn::{Stop, Turn};
+use crate::event::Event;
+use crate::message::Message;
+use crate::point::Point;
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::dispatch::{Dispatched, Said, Verdict};
+use crate::point::merge::injected_message;
+use crate::point::outcome::Injection;
+use crate::session::Body;
+
+impl Turn<'_> {
+    /// Calls the hooks of a point, then tells the `error` point of those that failed.
+    pub(super) async fn dispatch<P: Point>(&self, payload: P::Payload) -> Dispatched<P::Payload> {
+        let caller = self.caller();
+        let out = self.agent.dispatcher.dispatch::<P>(&caller, payload).await;
+        for report in self.agent.sink.take_failures() {
+            self.agent
+                .dispatcher
+                .dispatch::<at::Error>(&caller, report)
+                .await;
+        }
+        out
+    }
+
+    /// Puts a finished message into the session and tells everybody.
+    pub(super) async fn push(&self, message: Message) -> Result<(), Stop> {
+        self.agent.spec.session.append(Body::Message {
+            message: message.clone(),
+        })?;
+        self.emit(Event::MessageEnd {
+            message: message.clone(),
+        });
+        self.dispatch::<at::MessageEnd>(message).await;
+        Ok(())
+    }
+
+    /// Takes in what plugins want to say: kept messages go into the session, the others into the next request.
+    pub(super) async fn inject(
+        &mut self,
+        injections: Vec<(Arc<str>, Injection)>,
+    ) -> Result<(), Stop> {
+        for (plugin, injection) in injections {
+            let keep = injection.keep;
+            let message = self.inject_one(&plugin, injection).await?;
+            if !keep {
+                self.passing.push(message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the message of an injection, and puts it into the session when it is to be kept.
+    pub(super) async fn inject_one(
+        &self,
+        plugin: &str,
+        injection: Injection,
+    ) -> Result<Message, Stop> {
+        let Injection { text, keep } = injection;
+        let message = injected_message(plugin, &text);
+        let plugin = plugin.to_owned();
+        self.agent.spec.session.append(Body::Injected {
+            plugin: plugin.clone(),
+            text: text.clone(),
+            keep,
+        })?;
+        self.emit(Event::Injected { plugin, text, keep });
+        if keep {
+            self.push(message.clone()).await?;
+        }
+        Ok(message)
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        let mut caller = self.agent.caller();
+        caller.context.turn = self.number;
+        caller.context.step = self.step;
+        caller.context.tokens_used = self.usage.total();
+        caller.context.tool_calls = self.n_calls;
+        caller
+    }
+
+    pub(super) fn lock_ran(&self) -> MutexGuard<'_, Vec<RanCall>> {
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn emit(&self, event: Event) {
+        self.agent.spec.events.emit(event);
+    }
+}
+
+/// Who refused, if somebody did.
+pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&Said> {
+    match &dispatched.verdict {
+        Verdict::Block(said) => Some(said),
+        _ => None,
+    }
+}
+
+/// An error and its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

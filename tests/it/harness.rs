@@ -1,0 +1,411 @@
+//! What the tests of the loop share: an agent over a scripted model, native hooks, a real workspace and a real session.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rind::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
+use rind::event::{Event, Events};
+use rind::message::{EffectClass, Message, Role, ToolSpec};
+use rind::point::caller::Caller;
+use rind::point::failure::{Failure, OnFailure};
+use rind::point::payload::Source;
+use rind::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
+use rind::point::{Hook, Point};
+use rind::provider::scripted::{Reply, Script, Scripted};
+use rind::session::{Session, SessionSpec, SessionStore};
+use rind::tool::approval::{Answer, Approver, Question};
+use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::registry::ToolRegistry;
+use rind::tool::workspace::Workspace;
+use rind::tool::{SharedTool, Tool, ToolCtx, ToolOutput, builtin};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+/// Everything that a test may set before a turn.
+pub(crate) struct Setup {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) script: Vec<Reply>,
+    pub(crate) hooks: Registry,
+    pub(crate) tools: Vec<SharedTool>,
+    pub(crate) policy: ToolPolicy,
+    pub(crate) approver: Arc<Answers>,
+    pub(crate) config: AgentConfig,
+}
+
+impl Setup {
+    /// An agent with the built-in tools that is let do everything.
+    pub(crate) fn new(script: Vec<Reply>) -> Self {
+        let mut policy = ToolPolicy::default();
+        policy.mode = PolicyMode {
+            yes: true,
+            ..PolicyMode::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("w")).unwrap();
+        std::fs::write(folder.path().join("w/a.txt"), "alpha\n").unwrap();
+        std::fs::write(folder.path().join("w/b.txt"), "beta\n").unwrap();
+        Self {
+            folder,
+            script,
+            hooks: Registry::default(),
+            tools: Vec::new(),
+            policy,
+            approver: Arc::default(),
+            config: AgentConfig::default(),
+        }
+    }
+
+    /// Binds a hook of `plugin` to the point `P`.
+    pub(crate) fn hook<P: Point>(
+        self,
+        plugin: &str,
+        run: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.bind::<P>(plugin, P::KIND.default_on_failure(), Arc::new(Native(run)))
+    }
+
+    /// Binds a hook with a failure policy of its own.
+    pub(crate) fn bind<P: Point>(
+        mut self,
+        plugin: &str,
+        on_failure: OnFailure,
+        hook: Arc<dyn Hook<P>>,
+    ) -> Self {
+        let spec = HookSpec {
+            plugin: plugin.into(),
+            point: P::NAME.to_owned(),
+            priority: DEFAULT_PRIORITY,
+            deadline: Duration::from_millis(100),
+            on_failure,
+            is_async: false,
+            may_change: true,
+        };
+        self.hooks.add::<P>(spec, hook);
+        self
+    }
+
+    pub(crate) fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// A policy that asks, with somebody there to answer.
+    pub(crate) fn asking(mut self, answers: Vec<Answer>) -> Self {
+        self.policy.mode = PolicyMode {
+            has_terminal: true,
+            ..PolicyMode::default()
+        };
+        self.approver = Arc::new(Answers {
+            answers: Mutex::new(answers),
+            ..Answers::default()
+        });
+        self
+    }
+
+    pub(crate) fn store(&self) -> SessionStore {
+        SessionStore::new(self.folder.path().join("sessions"))
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("w")
+    }
+
+    /// Builds the agent on a new session.
+    pub(crate) fn build(self) -> Running {
+        let session = self
+            .store()
+            .create(&session_spec(&self.workspace()))
+            .unwrap();
+        self.build_on(session)
+    }
+
+    /// Builds the agent on a session.
+    pub(crate) fn build_on(self, session: Session) -> Running {
+        let provider = Arc::new(Scripted::new(Script::new(self.script.clone())).recording());
+        let workspace = Arc::new(Workspace::open(&self.workspace()).unwrap());
+        let mut tools = ToolRegistry::default();
+        for tool in builtin::all(&workspace).into_iter().chain(self.tools) {
+            tools.add(tool).unwrap();
+        }
+        let (events, receiver) = Events::channel();
+        let session = Arc::new(session);
+        let stored = Arc::new(Mutex::new(Vec::new()));
+        let kept = stored.clone();
+        let agent = Agent::new(AgentSpec {
+            provider: provider.clone(),
+            model: "test-model".to_owned(),
+            temperature: None,
+            max_tokens: None,
+            tools,
+            hooks: Arc::new(self.hooks),
+            policy: self.policy,
+            approver: self.approver.clone(),
+            session: session.clone(),
+            events,
+            keep_in_store: Arc::new(move |plugin, key, value| {
+                kept.lock().unwrap().push(format!("{plugin}/{key}={value}"));
+            }),
+            config: self.config,
+            workspace: self.folder.path().join("w"),
+            parts: Vec::new(),
+            name: "main".into(),
+            depth: 0,
+            causes: Vec::new(),
+        });
+        Running {
+            folder: self.folder,
+            agent,
+            provider,
+            receiver,
+            session,
+            approver: self.approver,
+            stored,
+            events: Vec::new(),
+        }
+    }
+}
+
+/// An agent that is ready to run, and what came of it so far.
+pub(crate) struct Running {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) agent: Agent,
+    pub(crate) provider: Arc<Scripted>,
+    pub(crate) receiver: UnboundedReceiver<Event>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) approver: Arc<Answers>,
+    pub(crate) stored: Arc<Mutex<Vec<String>>>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Running {
+    /// Runs one turn that nobody interrupts.
+    pub(crate) async fn turn(&mut self, input: &str) -> TurnOutcome {
+        let cancel = CancellationToken::new();
+        let outcome = self.agent.run_turn(input, Source::Terminal, &cancel).await;
+        while let Ok(event) = self.receiver.try_recv() {
+            self.events.push(event);
+        }
+        outcome.unwrap()
+    }
+
+    /// Names of the events, hooks left out and deltas put together.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = self.events.iter().map(Event::name).collect();
+        names.retain(|name| *name != "hook");
+        names.dedup_by(|a, b| a == b && *a == "text-delta");
+        names
+    }
+
+    /// The messages of a request as it was sent, in short.
+    pub(crate) fn request(&self, n: usize) -> Vec<String> {
+        let bodies = self.provider.bodies();
+        let messages = bodies[n]["messages"].as_array().unwrap().clone();
+        messages.iter().map(wire_line).collect()
+    }
+
+    /// The conversation in the session, in short.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.session.messages().iter().map(line).collect()
+    }
+
+    /// The tool results that events told of: content and who refused.
+    pub(crate) fn results(&self) -> Vec<(String, bool, Option<String>)> {
+        let result = |event: &Event| match event {
+            Event::ToolEnd {
+                result, refused_by, ..
+            } => Some((result.content.clone(), result.is_error, refused_by.clone())),
+            _ => None,
+        };
+        self.events.iter().filter_map(result).collect()
+    }
+
+    /// What hooks did: `point plugin outcome`.
+    pub(crate) fn traces(&self) -> Vec<String> {
+        let trace = |event: &Event| match event {
+            Event::Hook { record } => {
+                let outcome = serde_json::to_value(record.outcome).unwrap();
+                let outcome = outcome.as_str().unwrap().to_owned();
+                Some(format!("{} {} {outcome}", record.point, record.plugin))
+            }
+            _ => None,
+        };
+        self.events.iter().filter_map(trace).collect()
+    }
+}
+
+/// Runs one turn and compares the whole list of events (hooks left out, deltas put together).
+pub(crate) async fn check_turn(
+    setup: Setup,
+    input: &str,
+    expected: &[&str],
+) -> (Running, TurnOutcome) {
+    let mut running = setup.build();
+    let outcome = running.turn(input).await;
+    assert_eq!(running.names(), expected);
+    check_pairs(&running.session.messages());
+    (running, outcome)
+}
+
+/// Every call has exactly one result, right after it, and no result is without a call.
+pub(crate) fn check_pairs(messages: &[Message]) {
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        if message.role == Role::Tool {
+            for result in message.tool_results() {
+                let at = open.iter().position(|id| *id == result.call_id);
+                open.remove(at.unwrap_or_else(|| panic!("a result without a call: {result:?}")));
+            }
+            continue;
+        }
+        assert_eq!(open, Vec::<String>::new(), "calls without a result");
+        open.extend(message.tool_calls().map(|call| call.id.clone()));
+    }
+    assert_eq!(
+        open,
+        Vec::<String>::new(),
+        "calls without a result at the end"
+    );
+}
+
+pub(crate) fn session_spec(workspace: &Path) -> SessionSpec {
+    SessionSpec {
+        workspace: workspace.to_owned(),
+        provider: "scripted".to_owned(),
+        model: "test-model".to_owned(),
+    }
+}
+
+/// A message in short: `user: hi`, `assistant: text +read_file`, `tool: content`, `tool!: content` for an error.
+pub(crate) fn line(message: &Message) -> String {
+    let calls: String = message
+        .tool_calls()
+        .map(|call| format!(" +{}", call.name))
+        .collect();
+    let results: Vec<&str> = message.tool_results().map(|r| r.content.as_str()).collect();
+    let is_error = message.tool_results().any(|result| result.is_error);
+    match message.role {
+        Role::User => format!("user: {}", message.joined_text()),
+        Role::Assistant => format!("assistant: {}{calls}", message.joined_text()),
+        Role::Tool => format!(
+            "tool{}: {}",
+            if is_error { "!" } else { "" },
+            results.join("|")
+        ),
+    }
+}
+
+fn wire_line(message: &Value) -> String {
+    let text = message["text"].as_str().unwrap_or_default();
+    let list = |key: &str| message[key].as_array().cloned().unwrap_or_default();
+    let calls: String = list("tool_calls")
+        .iter()
+        .map(|call| format!(" +{}", call["name"].as_str().unwrap()))
+        .collect();
+    let results = list("results");
+    match message["role"].as_str().unwrap() {
+        "tool" => {
+            let is_error = results[0]["is_error"] == json!(true);
+            let content = results[0]["content"].as_str().unwrap();
+            format!("tool{}: {content}", if is_error { "!" } else { "" })
+        }
+        role => format!("{role}: {text}{calls}"),
+    }
+}
+
+/// A hook that is a closure.
+struct Native<F>(F);
+
+impl<P: Point, F> Hook<P> for Native<F>
+where
+    F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,
+{
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        payload: &'a P::Payload,
+    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
+        let outcome = (self.0)(caller, payload);
+        Box::pin(async move {
+            // A real hook runs elsewhere, so every call is an await where a turn can be interrupted.
+            tokio::task::yield_now().await;
+            outcome
+        })
+    }
+}
+
+/// A hook that never answers.
+pub(crate) struct Hang;
+
+impl<P: Point> Hook<P> for Hang {
+    fn call<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: &'a P::Payload,
+    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Answers to approval questions, first to last; then no.
+#[derive(Default)]
+pub(crate) struct Answers {
+    answers: Mutex<Vec<Answer>>,
+    pub(crate) asked: Mutex<Vec<Question>>,
+}
+
+impl Approver for Answers {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        self.asked.lock().unwrap().push(question.clone());
+        let mut answers = self.answers.lock().unwrap();
+        let answer = if answers.is_empty() {
+            Answer::No("nobody is there".to_owned())
+        } else {
+            answers.remove(0)
+        };
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            answer
+        })
+    }
+}
+
+/// A tool that is a closure.
+pub(crate) struct NativeTool<F> {
+    spec: ToolSpec,
+    run: F,
+}
+
+impl<F> NativeTool<F>
+where
+    F: Fn(CancellationToken) -> BoxFuture<'static, ToolOutput> + Send + Sync,
+{
+    /// A tool without arguments.
+    pub(crate) fn new(name: &str, effect_class: EffectClass, run: F) -> Self {
+        Self {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: "a tool of the tests".to_owned(),
+                parameters: json!({"type": "object", "properties": {}}),
+                effect_class,
+                plugin: None,
+            },
+            run,
+        }
+    }
+}
+
+impl<F> Tool for NativeTool<F>
+where
+    F: Fn(CancellationToken) -> BoxFuture<'static, ToolOutput> + Send + Sync,
+{
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, _: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        (self.run)(ctx.cancel.clone())
+    }
+}

@@ -1,0 +1,277 @@
+//! Tool calls: who may refuse them, in which order they run, what the model is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rind::message::EffectClass;
+use rind::point::catalog as at;
+use rind::point::failure::{Failure, OnFailure};
+use rind::point::outcome as o;
+use rind::point::payload::StopReason;
+use rind::provider::scripted::Reply;
+use rind::tool::ToolOutput;
+use rind::tool::approval::Answer;
+use rind::tool::policy::{PolicyRule, Rule};
+use serde_json::json;
+
+use super::{ask, block, change, done, inject, read, with_calls, write};
+use crate::harness::{Hang, NativeTool, Setup, check_turn};
+
+#[tokio::test]
+async fn calls_that_only_read_run_side_by_side_and_keep_their_order() {
+    // Each waits for the other, the first answers last.
+    let barrier = Arc::new(tokio::sync::Barrier::new(2));
+    let meet = |name: &str, pause: u64| {
+        let barrier = barrier.clone();
+        let text = format!("result of {name}");
+        NativeTool::new(name, EffectClass::Read, move |_| {
+            let (barrier, text) = (barrier.clone(), text.clone());
+            Box::pin(async move {
+                barrier.wait().await;
+                tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+                ToolOutput::ok(text)
+            })
+        })
+    };
+    let script = vec![
+        Reply::call("slow", json!({}))
+            .and_call("fast", json!({}))
+            .and_call("write_file", json!({"path": "c", "content": ""})),
+        done(),
+    ];
+    let setup = Setup::new(script)
+        .tool(meet("slow", 30))
+        .tool(meet("fast", 0));
+    let expected = with_calls(&[
+        "tool-start",
+        "tool-start",
+        "tool-end",
+        "message-end",
+        "tool-end",
+        "message-end",
+        "tool-start",
+        "tool-end",
+        "message-end",
+    ]);
+    let (running, _) = check_turn(setup, "go on with the work", &expected).await;
+    let lines = running.lines();
+    assert_eq!(
+        lines[2..4],
+        ["tool: result of slow", "tool: result of fast"]
+    );
+}
+
+/// Runs a turn whose one call is refused, and checks what the model is told.
+async fn check_refused(setup: Setup, by: &str, told: &str) {
+    let expected = with_calls(&["tool-end", "message-end"]);
+    let (running, outcome) = check_turn(setup, "go on with the work", &expected).await;
+    assert_eq!(outcome.summary.stop, StopReason::Done);
+    let [(content, is_error, refused_by)] = &running.results()[..] else {
+        panic!("{:?}", running.results());
+    };
+    assert!(content.contains(told), "{content}");
+    assert!(is_error);
+    assert_eq!(refused_by.as_deref(), Some(by));
+    let last = running.request(1).pop().unwrap();
+    assert_eq!(last, format!("tool!: {content}"));
+    assert!(!running.folder.path().join("w/c.txt").exists());
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_a_result() {
+    let setup = Setup::new(vec![Reply::call("fly", json!({})), done()]);
+    check_refused(
+        setup,
+        "host",
+        "there is no tool `fly` in this step; the tools are: bash,",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_a_result() {
+    let setup = Setup::new(vec![Reply::call("write_file", json!({"path": 1})), done()]);
+    check_refused(setup, "host", "at `/path`: 1 is not of type \"string\"").await;
+}
+
+#[tokio::test]
+async fn arguments_that_are_not_json_are_a_result() {
+    let setup = Setup::new(vec![
+        Reply::call("write_file", json!("{\"path\": ")),
+        done(),
+    ]);
+    check_refused(setup, "host", "not valid JSON").await;
+}
+
+#[tokio::test]
+async fn a_call_that_a_hook_blocks_is_a_result() {
+    let setup = Setup::new(vec![write("c.txt"), done()])
+        .hook::<at::PreTool>("guard", |_, _| Ok(block("not on a Sunday")));
+    check_refused(
+        setup,
+        "plugin guard",
+        "refused by plugin guard: not on a Sunday",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_the_policy_denies_is_a_result() {
+    let mut setup = Setup::new(vec![write("c.txt"), done()]);
+    setup.policy.rules = vec![PolicyRule::for_tool("write_*", Rule::Deny).unwrap()];
+    check_refused(setup, "policy", "refused by policy: `write_file` is denied").await;
+}
+
+#[tokio::test]
+async fn a_call_that_the_user_refuses_is_a_result() {
+    let setup =
+        Setup::new(vec![write("c.txt"), done()]).asking(vec![Answer::No("use d.txt".into())]);
+    check_refused(setup, "user", "refused by the user: use d.txt").await;
+}
+
+#[tokio::test]
+async fn no_hook_allows_what_the_policy_denies() {
+    let mut setup = Setup::new(vec![write("c.txt"), done()])
+        .hook::<at::PreTool>("eager", |_, _| {
+            Ok(change(json!({"path": "c.txt", "content": "x"})))
+        });
+    setup.policy.rules = vec![PolicyRule::for_effect(EffectClass::Write, Rule::Deny)];
+    check_refused(setup, "policy", "is denied").await;
+}
+
+#[tokio::test]
+async fn ask_beats_pass_whatever_the_order() {
+    let script = vec![read("a.txt"), done()];
+    let setup = Setup::new(script)
+        .asking(vec![Answer::Yes])
+        .hook::<at::PreTool>("a-curious", |_, _| Ok(ask("is this the right file?")))
+        .hook::<at::PreTool>("b-calm", |_, _| Ok(o::CallOutcome::default()));
+    let expected = with_calls(&["tool-start", "tool-end", "message-end"]);
+    let (running, _) = check_turn(setup, "go on with the work", &expected).await;
+    let asked = running.approver.asked.lock().unwrap();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(
+        asked[0].reasons,
+        [("a-curious".to_owned(), "is this the right file?".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn block_beats_ask_whatever_the_order() {
+    for (first, second) in [("a", "b"), ("b", "a")] {
+        let setup = Setup::new(vec![write("c.txt"), done()])
+            .asking(vec![Answer::Yes])
+            .hook::<at::PreTool>(first, |_, _| Ok(ask("sure?")))
+            .hook::<at::PreTool>(second, |_, _| Ok(block("never")));
+        let approver = setup.approver.clone();
+        check_refused(setup, &format!("plugin {second}"), "never").await;
+        assert!(approver.asked.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn approval_is_asked_for_the_final_arguments() {
+    let setup = Setup::new(vec![write("c.txt"), done()])
+        .asking(vec![Answer::Yes])
+        .hook::<at::PreTool>("mover", |_, _| {
+            Ok(change(json!({"path": "d.txt", "content": "moved"})))
+        });
+    let expected = with_calls(&["tool-start", "tool-end", "message-end"]);
+    let (running, _) = check_turn(setup, "go on with the work", &expected).await;
+    assert!(
+        running.approver.asked.lock().unwrap()[0]
+            .arguments
+            .starts_with("d.txt")
+    );
+    assert!(running.folder.path().join("w/d.txt").exists());
+    assert!(!running.folder.path().join("w/c.txt").exists());
+}
+
+#[tokio::test]
+async fn changed_arguments_that_do_not_fit_refuse_the_call_by_name() {
+    let setup = Setup::new(vec![write("c.txt"), done()])
+        .hook::<at::PreTool>("clumsy", |_, _| Ok(change(json!({"path": 7}))));
+    check_refused(setup, "plugin clumsy", "do not fit the tool's schema").await;
+}
+
+#[tokio::test]
+async fn a_guard_that_broke_goes_on_refusing_until_the_turn_ends() {
+    for broken in ["trap", "deadline"] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let script = vec![
+            write("c.txt"),
+            write("c.txt"),
+            done(),
+            write("c.txt"),
+            done(),
+        ];
+        let mut setup = Setup::new(script);
+        setup = if broken == "trap" {
+            setup.hook::<at::PreTool>("guard", move |_, _| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Err(Failure::Trap("unreachable".into()))
+            })
+        } else {
+            setup.bind::<at::PreTool>("guard", OnFailure::Block, Arc::new(Hang))
+        };
+        let mut running = setup.build();
+        running.turn("go on with the work").await;
+        let results = running.results();
+        assert_eq!(results.len(), 2);
+        for (content, _, by) in &results {
+            assert!(
+                content.starts_with("refused by plugin guard: "),
+                "{content}"
+            );
+            assert_eq!(by.as_deref(), Some("plugin guard"));
+        }
+        assert!(
+            results[1].0.contains("out for the rest of this turn"),
+            "{}",
+            results[1].0
+        );
+        let traces = running.traces();
+        assert_eq!(
+            traces,
+            [
+                "pre-tool guard failed-blocking",
+                "pre-tool guard dropped-blocking"
+            ]
+        );
+        // The next turn gives it a new chance.
+        running.turn("go on").await;
+        assert_eq!(running.traces()[2], "pre-tool guard failed-blocking");
+        if broken == "trap" {
+            assert_eq!(calls.load(Ordering::SeqCst), 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_note_of_a_hook_stands_beneath_the_result() {
+    let setup = Setup::new(vec![read("a.txt"), done()])
+        .hook::<at::PreTool>("loop-detection", |_, _| {
+            Ok(o::CallOutcome {
+                note: Some("third time".into()),
+                ..Default::default()
+            })
+        })
+        .hook::<at::PostTool>("redact", |_, finished| {
+            assert!(finished.result.content.contains("alpha"));
+            Ok(o::ResultOutcome {
+                content: Some("[redacted]".into()),
+                inject: inject("mind the secrets", true),
+                ..Default::default()
+            })
+        });
+    let mut running = setup.build();
+    running.turn("go on with the work").await;
+    assert_eq!(
+        running.lines()[2..4],
+        [
+            "tool: [redacted]\n[note from loop-detection: third time]",
+            "user: [plugin redact] mind the secrets"
+        ]
+    );
+}
