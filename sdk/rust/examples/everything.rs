@@ -21,6 +21,8 @@ mod everything {
         text: String,
         /// How to show it.
         style: Option<Style>,
+        /// How often to show it.
+        times: Option<u32>,
     }
 
     #[data]
@@ -48,11 +50,10 @@ mod everything {
             )));
         }
         let loud = args.style == Some(Style::Loud);
-        notes.lines.push(if loud {
-            args.text.to_uppercase()
-        } else {
-            args.text
-        });
+        let text = args.text.repeat(args.times.unwrap_or(1) as usize);
+        notes
+            .lines
+            .push(if loud { text.to_uppercase() } else { text });
         state::set_json("notes", &notes)?;
         Ok(notes.lines.join("\n"))
     }

@@ -34,6 +34,11 @@ fn tools_are_described_by_their_docs_and_types() {
                     "type": ["string", "null"],
                     "enum": ["plain", "loud", null],
                     "description": "How to show it."
+                },
+                "times": {
+                    "type": ["integer", "null"],
+                    "minimum": 0,
+                    "description": "How often to show it."
                 }
             },
             "required": ["text"],

@@ -3,7 +3,7 @@
 pub use wit_bindgen;
 
 use crate::types::{EffectClass, Error};
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
 
@@ -40,10 +40,25 @@ pub fn schema<T: Arguments>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
+        settings
+            .transforms
+            .push(Box::new(RecursiveTransform(without_rust_formats)));
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     schema.as_value().to_string()
+}
+
+/// Takes out formats such as `uint32`: no standard knows them, and some providers refuse a schema that has them.
+fn without_rust_formats(schema: &mut Schema) {
+    let format = schema.get("format").and_then(|format| format.as_str());
+    if format.is_some_and(|format| {
+        ["int", "uint", "float", "double"]
+            .iter()
+            .any(|it| format.starts_with(it))
+    }) {
+        schema.remove("format");
+    }
 }
 
 /// The arguments of a call, or what is wrong with them in words that the model can act on.

@@ -66,6 +66,11 @@ pub(super) fn prompt(text: &str) {
     let _ = out.flush();
 }
 
+/// The title of what follows.
+pub(super) fn heading(text: &str) {
+    say(styled(BOLD, text));
+}
+
 /// Something beside the point.
 pub(super) fn note(text: &str) {
     say(styled(DIM, printable(text)));

@@ -5,11 +5,13 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, bytes, one_line, printable, say, styled};
+use super::{
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, one_line, printable, say, styled,
+};
 use crate::author::build::BuildReport;
 use crate::plugin::discover::Trust;
 use crate::plugin::inspect::Report;
-use crate::plugin::load::{LeftOut, Why};
+use crate::plugin::load::{LeftOut, Loaded, Why};
 
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {
@@ -31,6 +33,24 @@ pub(in super::super) fn row(report: &Report) {
         styled(GOOD, "✓"),
         report.trust.to_string(),
         report.version
+    ));
+}
+
+/// One line on standard error for a plugin that was loaded: what it is for, and how long that took.
+pub(in super::super) fn loaded(plugin: &Loaded) {
+    let from = if plugin.was_cached {
+        "from the cache"
+    } else {
+        "compiled"
+    };
+    let took = styled(
+        DIM,
+        format_args!("{:.1} ms {from}", plugin.load_time.as_secs_f64() * 1000.0),
+    );
+    let name = styled(PLUGIN, format_args!("{:<20}", plugin.manifest.name));
+    say(format_args!(
+        "  {name} {} {took}",
+        printable(&plugin.manifest.description)
     ));
 }
 

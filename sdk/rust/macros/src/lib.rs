@@ -5,6 +5,7 @@
 
 mod data;
 mod expand;
+mod exports;
 mod function;
 mod module;
 mod points;

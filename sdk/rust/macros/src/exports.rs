@@ -1,0 +1,299 @@
+//! What each kind of exported function comes to: adapters in the author's module that call it, and the functions of the
+//! interface that call the adapters.
+
+use crate::function::Function;
+use crate::module::Plugin;
+use crate::points::Point;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Ident, Type};
+
+/// One interface that is exported.
+pub(crate) struct Export {
+    /// Name of the interface.
+    pub(crate) interface: String,
+    /// Functions in the author's module that the component calls.
+    pub(crate) adapters: Vec<Ident>,
+    /// Their code.
+    pub(crate) code: TokenStream,
+    /// The functions of the interface, for the component.
+    pub(crate) guest: TokenStream,
+}
+
+/// A hook.
+pub(crate) fn hook(point: &Point, function: &Function) -> Export {
+    let adapter = format_ident!("__rind_hook_{}", point.snake());
+    let (payload, outcome) = (point.payload(), point.outcome());
+    let call = call(function, |_| quote!(payload));
+    let body = quote_spanned!(here(function.output_span())=> ::rind_sdk::IntoOutcome::<#outcome>::into_outcome(#call));
+    Export {
+        interface: point.name.to_owned(),
+        code: quote! {
+            pub(crate) fn #adapter(
+                ctx: &::rind_sdk::types::CallContext,
+                payload: #payload,
+            ) -> ::std::result::Result<#outcome, ::rind_sdk::types::Error> {
+                _ = ctx;
+                #body
+            }
+        },
+        guest: quote! {
+            fn run(ctx: CallContext, payload: #payload) -> Result<#outcome, Error> {
+                super::#adapter(&ctx, payload)
+            }
+        },
+        adapters: vec![adapter],
+    }
+}
+
+/// All tools.
+pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
+    if plugin.tools.is_empty() {
+        return None;
+    }
+    let specs = plugin.tools.iter().map(|tool| {
+        let (name, description) = (&tool.name, &tool.function.docs);
+        let effect = format_ident!("{}", tool.effect);
+        let parameters = match tool.function.parameter.as_ref().map(pointee) {
+            Some(ty) => quote_spanned!(here(ty.span())=> ::rind_sdk::macros::schema::<#ty>()),
+            None => quote!(::rind_sdk::macros::no_arguments()),
+        };
+        quote! {
+            ::rind_sdk::macros::Tool {
+                name: #name,
+                description: #description,
+                parameters: #parameters,
+                effect: ::rind_sdk::types::EffectClass::#effect,
+            }
+        }
+    });
+    let arms = tool_arms(plugin);
+    Some(Export {
+        interface: "tools".to_owned(),
+        code: quote! {
+            pub(crate) fn __rind_tools() -> ::std::vec::Vec<::rind_sdk::macros::Tool> {
+                ::std::vec![#(#specs),*]
+            }
+
+            pub(crate) fn __rind_call_tool(
+                ctx: &::rind_sdk::types::CallContext,
+                name: &str,
+                arguments: &str,
+            ) -> ::std::result::Result<::std::string::String, ::rind_sdk::types::Error> {
+                _ = (ctx, arguments);
+                match name {
+                    #(#arms)*
+                    _ => ::rind_sdk::macros::unknown("tool", name),
+                }
+            }
+        },
+        guest: quote! {
+            fn list() -> Vec<exports::rind::plugin::tools::ToolSpec> {
+                let spec = |tool: ::rind_sdk::macros::Tool| exports::rind::plugin::tools::ToolSpec {
+                    name: String::from(tool.name),
+                    description: String::from(tool.description),
+                    parameters: tool.parameters,
+                    effect_class: tool.effect,
+                };
+                super::__rind_tools().into_iter().map(spec).collect()
+            }
+
+            fn call(ctx: CallContext, name: String, arguments: String) -> Result<String, Error> {
+                super::__rind_call_tool(&ctx, &name, &arguments)
+            }
+        },
+        adapters: vec![
+            format_ident!("__rind_tools"),
+            format_ident!("__rind_call_tool"),
+        ],
+    })
+}
+
+fn tool_arms(plugin: &Plugin) -> impl Iterator<Item = TokenStream> {
+    plugin.tools.iter().map(|tool| {
+        let name = &tool.name;
+        let call = call(
+            &tool.function,
+            |ty| quote!(::rind_sdk::macros::arguments::<#ty>(name, arguments)?),
+        );
+        let answer = if tool.function.returns_result() {
+            "result_answer"
+        } else {
+            "answer"
+        };
+        let answer = Ident::new(answer, here(tool.function.output_span()));
+        let body =
+            quote_spanned!(here(tool.function.output_span())=> ::rind_sdk::macros::#answer(#call));
+        quote!(#name => #body,)
+    })
+}
+
+/// All commands.
+pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
+    if plugin.commands.is_empty() {
+        return None;
+    }
+    let specs = plugin.commands.iter().map(|(name, function)| {
+        let description = function
+            .docs
+            .split("\n\n")
+            .next()
+            .unwrap_or_default()
+            .replace('\n', " ");
+        quote!((#name, #description))
+    });
+    let arms = plugin.commands.iter().map(|(name, function)| {
+        let call = call(function, |_| quote!(arguments));
+        let body = quote_spanned! {here(function.output_span())=>
+            ::rind_sdk::IntoOutcome::<::rind_sdk::CommandOutcome>::into_outcome(#call)
+        };
+        quote!(#name => #body,)
+    });
+    Some(Export {
+        interface: "commands".to_owned(),
+        code: quote! {
+            pub(crate) fn __rind_commands() -> ::std::vec::Vec<(&'static str, &'static str)> {
+                ::std::vec![#(#specs),*]
+            }
+
+            pub(crate) fn __rind_run_command(
+                ctx: &::rind_sdk::types::CallContext,
+                name: &str,
+                arguments: ::std::string::String,
+            ) -> ::std::result::Result<::rind_sdk::CommandOutcome, ::rind_sdk::types::Error> {
+                _ = (ctx, &arguments);
+                match name {
+                    #(#arms)*
+                    _ => ::rind_sdk::macros::unknown("command", name),
+                }
+            }
+        },
+        guest: quote! {
+            fn list() -> Vec<exports::rind::plugin::commands::CommandSpec> {
+                let spec = |(name, description)| exports::rind::plugin::commands::CommandSpec {
+                    name: String::from(name),
+                    description: String::from(description),
+                };
+                super::__rind_commands().into_iter().map(spec).collect()
+            }
+
+            fn run(
+                ctx: CallContext,
+                name: String,
+                arguments: String,
+            ) -> Result<exports::rind::plugin::commands::CommandOutcome, Error> {
+                use exports::rind::plugin::commands::CommandOutcome as Out;
+                Ok(match super::__rind_run_command(&ctx, &name, arguments)? {
+                    ::rind_sdk::CommandOutcome::Show(text) => Out::Show(text),
+                    ::rind_sdk::CommandOutcome::Prompt(text) => Out::Prompt(text),
+                })
+            }
+        },
+        adapters: vec![
+            format_ident!("__rind_commands"),
+            format_ident!("__rind_run_command"),
+        ],
+    })
+}
+
+/// All implementations of other plugins' points.
+pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
+    if plugin.implementations.is_empty() {
+        return None;
+    }
+    let arms = plugin.implementations.iter().map(|(point, function)| {
+        let call = call(
+            function,
+            |ty| quote!(::rind_sdk::macros::payload::<#ty>(point, payload)?),
+        );
+        let answer = if function.returns_result() {
+            "result_json"
+        } else {
+            "json"
+        };
+        let answer = Ident::new(answer, here(function.output_span()));
+        let body =
+            quote_spanned!(here(function.output_span())=> ::rind_sdk::macros::#answer(#call));
+        quote!(#point => #body,)
+    });
+    Some(Export {
+        interface: "implement".to_owned(),
+        code: quote! {
+            pub(crate) fn __rind_implement(
+                ctx: &::rind_sdk::types::CallContext,
+                point: &str,
+                payload: &str,
+            ) -> ::std::result::Result<::std::string::String, ::rind_sdk::types::Error> {
+                _ = (ctx, payload);
+                match point {
+                    #(#arms)*
+                    _ => ::rind_sdk::macros::unknown("implementation of", point),
+                }
+            }
+        },
+        guest: quote! {
+            fn run(ctx: CallContext, point: String, payload: String) -> Result<String, Error> {
+                super::__rind_implement(&ctx, &point, &payload)
+            }
+        },
+        adapters: vec![format_ident!("__rind_implement")],
+    })
+}
+
+/// The loop.
+pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
+    let function = plugin.run_loop.as_ref()?;
+    let call = call(function, |_| TokenStream::new());
+    let body = quote_spanned!(here(function.output_span())=> ::rind_sdk::IntoOutcome::<()>::into_outcome(#call));
+    Some(Export {
+        interface: "loop".to_owned(),
+        code: quote! {
+            pub(crate) fn __rind_loop() -> ::std::result::Result<(), ::rind_sdk::types::Error> {
+                #body
+            }
+        },
+        guest: quote! {
+            fn run() -> Result<(), Error> {
+                super::__rind_loop()
+            }
+        },
+        adapters: vec![format_ident!("__rind_loop")],
+    })
+}
+
+/// Calls the author's function with `ctx`, if it wants it, and what `value` makes of its own parameter's type. The
+/// argument has the place of the parameter, so that a wrong type is shown there.
+fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStream {
+    let name = &function.name;
+    let context = function.wants_context.then(|| quote!(ctx,));
+    let argument = function.parameter.as_ref().map(|ty| {
+        let inner = value(pointee(ty));
+        let reference = matches!(ty, Type::Reference(_)).then(|| quote!(&));
+        at(ty.span(), quote!(#reference #inner))
+    });
+    // So is what it returns.
+    quote_spanned!(here(function.output_span())=> #name(#context #argument))
+}
+
+/// What a reference points to; any other type is itself.
+fn pointee(ty: &Type) -> &Type {
+    match ty {
+        Type::Reference(reference) => &reference.elem,
+        other => other,
+    }
+}
+
+/// The place of `span` in a message, the names of the macro.
+fn here(span: Span) -> Span {
+    Span::call_site().located_at(span)
+}
+
+/// The same tokens at another place. Groups are left as they are.
+fn at(span: Span, tokens: TokenStream) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token| {
+        token.set_span(here(span));
+        token
+    });
+    moved.collect()
+}
