@@ -18,3 +18,4 @@ pub mod prompt;
 pub mod tool;
 
 pub mod agent;
+pub mod author;

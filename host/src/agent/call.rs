@@ -211,11 +211,7 @@ impl Turn<'_> {
             }
             policy::Verdict::Ask => {}
         }
-        let reasons: Vec<(String, String)> = asked
-            .into_iter()
-            .map(|said| (said.plugin.to_string(), said.text))
-            .collect();
-        let question = Question::new(&entry.spec, &call.arguments, &reasons);
+        let question = Question::new(&entry.spec, &call.arguments, &asked);
         let approvals = &self.agent.approvals;
         match approvals.ask(&*spec.approver, &question).await {
             Answer::Yes | Answer::Always => Ok(()),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::preview::{preview, printable};
 use crate::message::{EffectClass, ToolSpec};
+use crate::point::dispatch::Said;
 
 /// Longest reason of a hook that is shown.
 const REASON_CAP_BYTES: usize = 500;
@@ -33,9 +34,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// A question about a call with these final arguments. `reasons` are the hooks that asked: plugin and text.
+    /// A question about a call with these final arguments. `reasons` is what the hooks that asked said.
     #[must_use]
-    pub fn new(spec: &ToolSpec, arguments: &Value, reasons: &[(String, String)]) -> Self {
+    pub fn new(spec: &ToolSpec, arguments: &Value, reasons: &[Said]) -> Self {
         Self {
             tool: printable(&spec.name),
             effect_class: spec.effect_class,
@@ -43,7 +44,7 @@ impl Question {
             arguments: preview(spec, arguments),
             reasons: reasons
                 .iter()
-                .map(|(plugin, text)| {
+                .map(|Said { plugin, text }| {
                     let end = text.floor_char_boundary(REASON_CAP_BYTES.min(text.len()));
                     (printable(plugin), printable(&text[..end]))
                 })
@@ -181,7 +182,10 @@ mod tests {
         let approver = Once(Mutex::new(vec![Answer::Always]));
         let plain = Question::new(&spec("t", "d"), &json!({}), &[]);
         assert_eq!(approvals.ask(&approver, &plain).await, Answer::Always);
-        let reasons = [("guard".to_owned(), "looks\u{1b} odd".to_owned())];
+        let reasons = [Said {
+            plugin: "guard".into(),
+            text: "looks\u{1b} odd".to_owned(),
+        }];
         let asked = Question::new(&spec("t", "d"), &json!({}), &reasons);
         assert_eq!(asked.reasons[0].1, "looks\\u{1b} odd");
         assert!(matches!(

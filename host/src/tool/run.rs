@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{Tool, ToolCtx, ToolOutput};
 
@@ -45,10 +46,11 @@ async fn run_bounded(
     if ctx.cancel.is_cancelled() {
         return ToolOutput::error("cancelled before it ran");
     }
-    // The tool's own token, so that a deadline stops this call only.
+    // The tool's own token: a deadline stops this call only, and a tool that ends because its token was set cannot be taken
+    // for one that ended by itself.
     let inner = ToolCtx {
         caller: ctx.caller.clone(),
-        cancel: ctx.cancel.child_token(),
+        cancel: CancellationToken::new(),
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();

@@ -38,6 +38,17 @@ const TRIED_CAP: u64 = 10_000_000;
 /// How many references and combinations may lie inside each other before one value is checked.
 const CHAIN_CAP: usize = 128;
 
+/// Keywords that check nothing themselves; references are counted by what they refer to.
+const UNCHECKED: [&str; 7] = [
+    "$ref",
+    "$defs",
+    "definitions",
+    "title",
+    "description",
+    "default",
+    "examples",
+];
+
 /// Why a schema is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -237,8 +248,10 @@ impl<'a> Load<'a> {
         if depth > CHAIN_CAP {
             return Err(SchemaError::Explosive);
         }
-        // A plain reference is not a second check of the value.
-        let mut load = u64::from(references_of(map).next().is_none() || map.len() > 1);
+        // A reference with nothing but words beside it is not a second check of the value.
+        let is_plain = references_of(map).next().is_some()
+            && map.keys().all(|key| UNCHECKED.contains(&key.as_str()));
+        let mut load = u64::from(!is_plain);
         for reference in references_of(map) {
             load = load.saturating_add(self.of_reference(reference, depth + 1)?);
         }

@@ -160,10 +160,7 @@ impl Workspace {
         } else {
             asked
         };
-        Ok(relative
-            .components()
-            .filter(|part| *part != Component::CurDir)
-            .collect())
+        Ok(plain(relative))
     }
 
     /// Opens a regular file for reading and tells its size in bytes.
@@ -210,6 +207,7 @@ impl Workspace {
             // Without `..`, which the walk's patterns could not be matched against.
             self.dir
                 .canonicalize(&relative)
+                .map(|folder| plain(&folder))
                 .map_err(|source| WorkspaceError::from_io(path, source))
         } else {
             Err(WorkspaceError::NotAFolder {
@@ -292,6 +290,10 @@ impl Workspace {
     fn make_folder(&self, target: &Path) -> io::Result<Dir> {
         match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
+                match self.dir.open_dir(parent) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    opened => return opened,
+                }
                 self.dir.create_dir_all(parent)?;
                 self.dir.open_dir(parent)
             }
@@ -313,6 +315,13 @@ fn write_new(
     }
     file.write_all(content)?;
     file.sync_all()
+}
+
+/// The path without `.`; the root itself is then empty.
+fn plain(path: &Path) -> PathBuf {
+    path.components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
 }
 
 fn nonblocking() -> i32 {

@@ -1,0 +1,128 @@
+//! Puts a plugin's files where Rind loads them from, each in one step.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::BuildError;
+use super::crates::PluginCrate;
+
+/// Files of a plugin's folder that belong to the plugin, besides the component.
+const FILES: [&str; 2] = ["plugin.toml", "README.md"];
+
+/// Folders of a plugin's folder that belong to the plugin.
+const FOLDERS: [&str; 2] = ["prompts", "skills"];
+
+/// Deepest folder within those.
+const DEPTH_CAP: u32 = 16;
+
+/// Writes the component to the place in the crate's own folder that its manifest names, and returns that place.
+pub(super) fn in_place(plugin: &PluginCrate, component: &Path) -> Result<PathBuf, BuildError> {
+    let path = plugin.dir.join(&plugin.component);
+    fs::read(component)
+        .and_then(|bytes| write(&path, &bytes))
+        .map_err(|source| failed(plugin, &path, source))?;
+    Ok(path)
+}
+
+/// Makes `OUT/NAME` from the crate's folder and the component, in place of what an earlier build made there, and returns the
+/// place of the component.
+pub(super) fn in_out(
+    plugin: &PluginCrate,
+    component: &Path,
+    out: &Path,
+) -> Result<PathBuf, BuildError> {
+    let place = out.join(&plugin.name);
+    if place.symlink_metadata().is_ok() && !place.join("plugin.toml").is_file() {
+        return Err(BuildError::InTheWay {
+            plugin: plugin.name.clone(),
+            path: place,
+        });
+    }
+    assemble(plugin, component, out, &place).map_err(|source| failed(plugin, &place, source))?;
+    Ok(place.join(&plugin.component))
+}
+
+fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) -> io::Result<()> {
+    fs::create_dir_all(out)?;
+    let fresh = tempfile::Builder::new()
+        .prefix(&format!(".{}.", plugin.name))
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(out)?;
+    for name in FILES {
+        let from = plugin.dir.join(name);
+        if from.symlink_metadata().is_ok() {
+            copy(&from, &fresh.path().join(name), 0)?;
+        }
+    }
+    for name in FOLDERS {
+        let from = plugin.dir.join(name);
+        if from.symlink_metadata().is_ok() {
+            copy(&from, &fresh.path().join(name), DEPTH_CAP)?;
+        }
+    }
+    write(&fresh.path().join(&plugin.component), &fs::read(component)?)?;
+    // The old one steps aside first, so that a plugin folder is never half of each.
+    let old = tempfile::Builder::new()
+        .prefix(&format!(".{}.old.", plugin.name))
+        .tempdir_in(out)?;
+    let aside = old.path().join("plugin");
+    match fs::rename(place, &aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    if let Err(error) = fs::rename(fresh.path(), place) {
+        let _ = fs::rename(&aside, place);
+        return Err(error);
+    }
+    // It has moved; there is nothing left to remove.
+    let _ = fresh.keep();
+    Ok(())
+}
+
+/// Copies a file, or a folder with what is in it. A link is refused: it would mean something else where the plugin goes.
+fn copy(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
+    let kind = from.symlink_metadata()?.file_type();
+    let refused = |why: &str| io::Error::other(format!("{} {why}", from.display()));
+    if kind.is_file() {
+        return fs::copy(from, to).map(|_| ());
+    }
+    if !kind.is_dir() {
+        return Err(refused(
+            "is a link or a device; plugins are made of plain files",
+        ));
+    }
+    if depth == 0 {
+        return Err(refused(
+            "is a folder where a file belongs, or is nested too deeply",
+        ));
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        copy(&from.join(&name), &to.join(&name), depth - 1)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".component.")
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn failed(plugin: &PluginCrate, path: &Path, source: io::Error) -> BuildError {
+    BuildError::File {
+        plugin: plugin.name.clone(),
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,125 @@
+//! A plugin's crate folder: the few things of `plugin.toml` and `Cargo.toml` that building needs.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::BuildError;
+
+/// Largest manifest that is read.
+const MANIFEST_CAP_BYTES: u64 = 1024 * 1024;
+
+/// A folder with the crate of one plugin.
+#[derive(Clone, Debug)]
+pub(super) struct PluginCrate {
+    /// The folder, without links.
+    pub(super) dir: PathBuf,
+    /// Name of the plugin.
+    pub(super) name: String,
+    /// Where in the folder the component goes.
+    pub(super) component: PathBuf,
+    /// Name of the cargo package.
+    pub(super) package: String,
+}
+
+/// The rest of the file is the plugin loader's to check.
+#[derive(Deserialize)]
+struct PluginKeys {
+    name: String,
+    component: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CargoKeys {
+    package: Option<PackageKeys>,
+}
+
+#[derive(Deserialize)]
+struct PackageKeys {
+    name: String,
+}
+
+impl PluginCrate {
+    pub(super) fn read(dir: &Path) -> Result<Self, BuildError> {
+        let folder_name = dir.file_name().unwrap_or(dir.as_os_str());
+        let known_as = folder_name.to_string_lossy().into_owned();
+        let file = |path: &Path, source| BuildError::File {
+            plugin: known_as.clone(),
+            path: path.to_owned(),
+            source,
+        };
+        let dir = dir.canonicalize().map_err(|source| file(dir, source))?;
+        let plugin_path = dir.join("plugin.toml");
+        let text = read(&plugin_path).map_err(|source| file(&plugin_path, source))?;
+        let plugin: PluginKeys = parse(&text, &plugin_path, &known_as)?;
+        let wrong = |path: &Path, problem: String| BuildError::Manifest {
+            plugin: known_as.clone(),
+            path: path.to_owned(),
+            problem,
+        };
+        if !is_plugin_name(&plugin.name) {
+            let problem = format!("name {:?} is not made of a-z, 0-9 and -", plugin.name);
+            return Err(wrong(&plugin_path, problem));
+        }
+        let component = plugin.component.ok_or_else(|| {
+            let problem = "there is no `component` key, so there is nothing to build";
+            wrong(&plugin_path, problem.to_owned())
+        })?;
+        let component = PathBuf::from(component);
+        if component.file_name().is_none() || !is_below(&component) {
+            let problem = format!("component {component:?} is not a path within the folder");
+            return Err(wrong(&plugin_path, problem));
+        }
+        let cargo_path = dir.join("Cargo.toml");
+        let text = read(&cargo_path).map_err(|source| file(&cargo_path, source))?;
+        let cargo: CargoKeys = parse(&text, &cargo_path, &known_as)?;
+        let package = cargo
+            .package
+            .ok_or_else(|| wrong(&cargo_path, "there is no [package]".to_owned()))?;
+        Ok(Self {
+            dir,
+            name: plugin.name,
+            component,
+            package: package.name,
+        })
+    }
+
+    pub(super) fn cargo_manifest(&self) -> PathBuf {
+        self.dir.join("Cargo.toml")
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    if std::fs::metadata(path)?.len() > MANIFEST_CAP_BYTES {
+        return Err(io::Error::other(
+            "the file is larger than a manifest can be",
+        ));
+    }
+    std::fs::read_to_string(path)
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(
+    text: &str,
+    path: &Path,
+    plugin: &str,
+) -> Result<T, BuildError> {
+    toml::from_str(text).map_err(|error| BuildError::Manifest {
+        plugin: plugin.to_owned(),
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+/// The name becomes a folder's name.
+fn is_plugin_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+fn is_below(path: &Path) -> bool {
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}

@@ -1,0 +1,113 @@
+//! Why a plugin could not be built.
+
+use std::path::PathBuf;
+
+use crate::tool::process::SpawnError;
+
+/// Why one plugin, or all of them, could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A file of the plugin could not be read or written.
+    #[error("plugin `{plugin}`: {path}: {source}")]
+    File {
+        /// Name of the plugin, or of its folder while the name is not known.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// `plugin.toml` or `Cargo.toml` does not say what is needed.
+    #[error("plugin `{plugin}`: {path}: {problem}")]
+    Manifest {
+        /// Name of the plugin, or of its folder while the name is not known.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, as a sentence.
+        problem: String,
+    },
+    /// Two plugins to build have the same name.
+    #[error("plugin `{plugin}` is there twice: {first} and {second}")]
+    SameName {
+        /// The name.
+        plugin: String,
+        /// Folder of the one.
+        first: PathBuf,
+        /// Folder of the other.
+        second: PathBuf,
+    },
+    /// There is no cargo.
+    #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
+    NoCargo(#[source] SpawnError),
+    /// The wasm32-wasip2 target is missing and there is no rustup to add it.
+    #[error(
+        "the Rust in {sysroot} has no wasm32-wasip2 target, and rustup, which could add it, cannot be run: {source}. \
+         Install the target with your package manager, or Rust from https://rustup.rs"
+    )]
+    NoRustup {
+        /// Folder of the toolchain.
+        sysroot: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: SpawnError,
+    },
+    /// A program of the toolchain failed.
+    #[error("{command} failed:\n{text}")]
+    Toolchain {
+        /// What was run.
+        command: String,
+        /// What it wrote.
+        text: String,
+    },
+    /// A program of the toolchain could not be run.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The compiler refused, or cargo could not build.
+    #[error("plugin {}: the build failed:\n{text}", quoted(.plugins))]
+    Compile {
+        /// Names of the plugins that were not built.
+        plugins: Vec<String>,
+        /// What cargo and the compiler wrote.
+        text: String,
+    },
+    /// The crate was built but there is no component.
+    #[error(
+        "plugin `{plugin}`: cargo built no component of package `{package}`. Its Cargo.toml needs `[lib]` with \
+         `crate-type = [\"cdylib\"]`"
+    )]
+    NoComponent {
+        /// Name of the plugin.
+        plugin: String,
+        /// Name of the package.
+        package: String,
+    },
+    /// The build ran into its deadline.
+    #[error("plugin {}: the build was stopped after {seconds} s", quoted(.plugins))]
+    Deadline {
+        /// Names of the plugins that were being built.
+        plugins: Vec<String>,
+        /// The deadline.
+        seconds: u64,
+    },
+    /// The build was cancelled.
+    #[error("the build was cancelled")]
+    Cancelled,
+    /// What is in the place of the assembled plugin is not a plugin.
+    #[error(
+        "plugin `{plugin}`: {path} is in the way: it is not a plugin folder and is not overwritten"
+    )]
+    InTheWay {
+        /// Name of the plugin.
+        plugin: String,
+        /// What is in the way.
+        path: PathBuf,
+    },
+}
+
+fn quoted(plugins: &[String]) -> String {
+    let quoted: Vec<String> = plugins.iter().map(|plugin| format!("`{plugin}`")).collect();
+    quoted.join(", ")
+}

@@ -1,0 +1,145 @@
+//! The Rust toolchain of a folder: running its programs, and that it can compile to wasm32-wasip2.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::BuildError;
+use super::build::Progress;
+use crate::tool::process::{
+    Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
+};
+
+/// The target that plugins are compiled to.
+pub(super) const TARGET: &str = "wasm32-wasip2";
+
+/// How long a question to the toolchain may take; rustup may install a pinned toolchain first.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
+
+/// How much of a program's output is kept for errors.
+const CAPTURE_BYTES: usize = 256 * 1024;
+
+/// Variables that say where the toolchain and its settings are and how to reach the network. All others are left out: those
+/// that a surrounding `cargo run` sets are about another crate (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and
+/// build scripts must not see keys.
+const NAMES: &[&str] = &[
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CARGO_BUILD_JOBS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUSTUP_DIST_SERVER",
+    "RUSTUP_UPDATE_ROOT",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+];
+
+const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
+
+/// Runs a program of the toolchain in `cwd`, which decides which toolchain it is.
+pub(super) async fn run(
+    program: &str,
+    args: Vec<OsString>,
+    cwd: &Path,
+    deadline: Duration,
+    on_line: Option<OnLine>,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
+    Process {
+        program: program.into(),
+        args,
+        cwd: cwd.to_owned(),
+        env: environment_with(NAMES, PREFIXES),
+        deadline,
+        streams: Streams::Separate,
+        capture_bytes: CAPTURE_BYTES,
+        on_line,
+    }
+    .run(cancel)
+    .await
+}
+
+/// Asks a program of the toolchain for one line.
+pub(super) async fn ask(
+    program: &str,
+    args: &[&str],
+    cwd: &Path,
+    cancel: &CancellationToken,
+) -> Result<String, BuildError> {
+    let arguments = args.iter().map(OsString::from).collect();
+    let finished = run(program, arguments, cwd, QUESTION_DEADLINE, None, cancel)
+        .await
+        .map_err(|error| match program {
+            "cargo" | "rustc" if is_missing(&error) => BuildError::NoCargo(error),
+            _ => BuildError::Spawn(error),
+        })?;
+    answer_of(finished, program, args)
+}
+
+fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String, BuildError> {
+    match finished.ending {
+        Ending::Exited(0) => Ok(finished.stdout.text().trim().to_owned()),
+        Ending::Cancelled => Err(BuildError::Cancelled),
+        _ => Err(BuildError::Toolchain {
+            command: format!("{program} {}", args.join(" ")),
+            text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
+        }),
+    }
+}
+
+/// Sees to it that the folder's toolchain can compile plugins; adds the target when it is missing.
+pub(super) async fn ensure_target(
+    cwd: &Path,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<(), BuildError> {
+    ask("cargo", &["--version"], cwd, cancel).await?;
+    let sysroot = PathBuf::from(ask("rustc", &["--print", "sysroot"], cwd, cancel).await?);
+    let target = sysroot.join("lib/rustlib").join(TARGET);
+    if target.is_dir() {
+        return Ok(());
+    }
+    progress(&format!(
+        "adding the {TARGET} target to the Rust in {}",
+        sysroot.display()
+    ));
+    let args = ["target", "add", TARGET];
+    let arguments = args.iter().map(OsString::from).collect();
+    let told = progress.clone();
+    let on_line: OnLine = std::sync::Arc::new(move |_, line| told(line));
+    let finished = run(
+        "rustup",
+        arguments,
+        cwd,
+        QUESTION_DEADLINE,
+        Some(on_line),
+        cancel,
+    )
+    .await
+    .map_err(|source| BuildError::NoRustup {
+        sysroot: sysroot.clone(),
+        source,
+    })?;
+    answer_of(finished, "rustup", &args)?;
+    if target.is_dir() {
+        return Ok(());
+    }
+    Err(BuildError::Toolchain {
+        command: format!("rustup target add {TARGET}"),
+        text: format!("the target is still missing in {}", sysroot.display()),
+    })
+}
+
+fn is_missing(error: &SpawnError) -> bool {
+    error.source.kind() == std::io::ErrorKind::NotFound
+}

@@ -1,0 +1,267 @@
+//! Building plugins with the real toolchain. The crates have no dependencies, so that nothing is downloaded.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rind::author::build::{BuildOptions, BuildReport, Progress, build};
+
+fn put(path: &Path, content: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+fn put_crate(dir: &Path, name: &str, component: &str, code: &str) {
+    let cargo = format!(
+        "[package]\nname = \"{name}-crate\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n"
+    );
+    put(&dir.join("Cargo.toml"), &cargo);
+    put(
+        &dir.join("plugin.toml"),
+        &format!("name = \"{name}\"\n{component}\n[hooks.pre-tool]\n"),
+    );
+    put(&dir.join("src/lib.rs"), code);
+}
+
+async fn run(dirs: &[&Path], out: Option<&Path>) -> (BuildReport, String) {
+    let lines = Arc::new(Mutex::new(String::new()));
+    let told = lines.clone();
+    let progress: Progress = Arc::new(move |line| *told.lock().unwrap() += &format!("{line}\n"));
+    let options = BuildOptions {
+        dirs: dirs.iter().map(|dir| dir.to_path_buf()).collect(),
+        out: out.map(Path::to_path_buf),
+        deadline: Duration::from_secs(120),
+    };
+    let report = build(&options, &progress, &Default::default())
+        .await
+        .unwrap();
+    let lines = lines.lock().unwrap().clone();
+    (report, lines)
+}
+
+fn is_component(path: &Path) -> bool {
+    std::fs::read(path)
+        .unwrap()
+        .starts_with(b"\0asm\x0d\0\x01\0")
+}
+
+#[tokio::test]
+async fn crates_of_one_workspace_are_built_at_once_and_the_good_ones_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    put(
+        &root.join("Cargo.toml"),
+        "[workspace]\nresolver = \"3\"\nmembers = [\"*-plugin\"]\n",
+    );
+    let (good, bad) = (root.join("good-plugin"), root.join("bad-plugin"));
+    let code = "#[unsafe(no_mangle)]\npub extern \"C\" fn nothing() {}\n";
+    put_crate(&good, "good", "component = \"build/good.wasm\"", code);
+    put_crate(
+        &bad,
+        "bad",
+        "component = \"bad.wasm\"",
+        "pub fn broken() -> u8 { \"text\" }",
+    );
+    let (report, lines) = run(&[&bad, &good], None).await;
+    let built: Vec<&str> = report
+        .built
+        .iter()
+        .map(|plugin| plugin.name.as_str())
+        .collect();
+    assert_eq!(
+        (built, report.failed.len()),
+        (vec!["good"], 1),
+        "{:?}",
+        report.failed
+    );
+    assert_eq!(
+        report.built[0].path,
+        good.canonicalize().unwrap().join("build/good.wasm")
+    );
+    assert!(is_component(&report.built[0].path));
+    assert_eq!(
+        report.built[0].bytes,
+        report.built[0].path.metadata().unwrap().len()
+    );
+    let error = report.failed[0].to_string();
+    assert!(
+        error.starts_with("plugin `bad`: the build failed:\n"),
+        "{error}"
+    );
+    assert!(error.contains("mismatched types"), "{error}");
+    assert!(
+        lines.starts_with("building bad, good\n") && lines.contains("Compiling good-crate"),
+        "{lines}"
+    );
+
+    let out = root.join("out");
+    put(&good.join("README.md"), "about");
+    put(&good.join("prompts/ask.md"), "prompt");
+    put(&good.join("skills/one/SKILL.md"), "skill");
+    put(&out.join("good/plugin.toml"), "old");
+    put(&out.join("good/stale.md"), "old");
+    let (report, _) = run(&[&good], Some(&out)).await;
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    assert_eq!(report.built[0].path, out.join("good/build/good.wasm"));
+    for file in [
+        "plugin.toml",
+        "README.md",
+        "prompts/ask.md",
+        "skills/one/SKILL.md",
+        "build/good.wasm",
+    ] {
+        assert!(out.join("good").join(file).is_file(), "{file}");
+    }
+    assert!(!out.join("good/stale.md").exists() && !out.join("good/src").exists());
+    assert_eq!(
+        std::fs::read_dir(&out).unwrap().count(),
+        1,
+        "nothing temporary is left"
+    );
+
+    put(&root.join("taken/good/precious.txt"), "mine");
+    let (report, _) = run(&[&good], Some(&root.join("taken"))).await;
+    assert!(
+        report.failed[0].to_string().contains("is in the way"),
+        "{:?}",
+        report.failed
+    );
+    assert!(root.join("taken/good/precious.txt").is_file());
+}
+
+#[tokio::test]
+async fn manifests_that_cannot_be_built_are_told_with_file_and_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("some-plugin");
+    put_crate(&dir, "twin", "component = \"a.wasm\"", "");
+    put_crate(
+        &folder.path().join("other"),
+        "twin",
+        "component = \"a.wasm\"",
+        "",
+    );
+    for (plugin, reason) in [
+        (
+            "name = \"Bad/Name\"\ncomponent = \"a.wasm\"",
+            "is not made of a-z",
+        ),
+        ("name = \"x\"", "no `component` key"),
+        (
+            "name = \"x\"\ncomponent = \"../a.wasm\"",
+            "not a path within the folder",
+        ),
+        (
+            "name = \"x\"\ncomponent = \"/tmp/a.wasm\"",
+            "not a path within the folder",
+        ),
+        ("name = ", "TOML parse error"),
+    ] {
+        put(&dir.join("plugin.toml"), plugin);
+        let (report, _) = run(&[&dir], None).await;
+        let error = report.failed[0].to_string();
+        assert!(
+            error.starts_with("plugin `some-plugin`: ") && error.contains(reason),
+            "{error}"
+        );
+    }
+    let (report, _) = run(&[&folder.path().join("missing")], None).await;
+    assert!(
+        report.failed[0].to_string().contains("missing"),
+        "{:?}",
+        report.failed
+    );
+}
+
+const RUSTC: &str = "echo \"${0%/*}/../sysroot\"";
+
+const RUSTUP: &str =
+    "echo \"installing $3\" >&2\n/bin/mkdir -p \"${0%/*}/../sysroot/lib/rustlib/$3\"";
+
+/// Says that it compiled what lies in the plugin's folder already.
+const CARGO: &str = r#"case "$1" in
+locate-project) echo "$PWD/Cargo.toml" ;;
+build) echo "{\"reason\":\"compiler-artifact\",\"manifest_path\":\"$PWD/Cargo.toml\",\"target\":{\"kind\":[\"cdylib\"]},\"filenames\":[\"$PWD/made.wasm\"]}" ;;
+esac"#;
+
+/// The search path cannot be changed safely within a test, so the test runs itself again for each toolchain it makes up.
+#[tokio::test]
+async fn a_missing_target_is_added_and_a_missing_toolchain_is_told() {
+    const FOLDER: &str = "RIND_TEST_TOOLCHAIN";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return with_toolchain(Path::new(&folder)).await;
+    }
+    for programs in [
+        &[("cargo", CARGO), ("rustc", RUSTC), ("rustup", RUSTUP)][..],
+        &[("cargo", CARGO), ("rustc", RUSTC)],
+        &[],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let bin = folder.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        for (name, script) in programs {
+            let path = bin.join(name);
+            put(&path, &format!("#!/bin/sh\n{script}\n"));
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .unwrap();
+        }
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "author::a_missing_target_is_added_and_a_missing_toolchain_is_told",
+            ])
+            .env(FOLDER, folder.path())
+            .env("PATH", &bin)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&again.stdout);
+        assert!(
+            again.status.success() && text.contains("1 passed"),
+            "{programs:?}: {text}"
+        );
+    }
+}
+
+async fn with_toolchain(folder: &Path) {
+    let has = |program: &str| folder.join("bin").join(program).exists();
+    let plugin = folder.join("plugin");
+    put_crate(&plugin, "made", "component = \"component.wasm\"", "");
+    put(&plugin.join("made.wasm"), "component");
+    let lines = Arc::new(Mutex::new(String::new()));
+    let told = lines.clone();
+    let progress: Progress = Arc::new(move |line| *told.lock().unwrap() += &format!("{line}\n"));
+    let options = BuildOptions {
+        dirs: vec![plugin.clone()],
+        out: None,
+        deadline: Duration::from_secs(10),
+    };
+    let built = build(&options, &progress, &Default::default()).await;
+    match built {
+        Ok(report) => {
+            assert!(
+                has("rustup") && report.failed.is_empty(),
+                "{:?}",
+                report.failed
+            );
+            assert_eq!(
+                std::fs::read_to_string(plugin.join("component.wasm")).unwrap(),
+                "component"
+            );
+            let lines = lines.lock().unwrap();
+            assert!(
+                lines.starts_with("adding the wasm32-wasip2 target"),
+                "{lines}"
+            );
+            assert!(lines.contains("installing wasm32-wasip2"), "{lines}");
+        }
+        Err(error) if has("cargo") => {
+            assert!(!has("rustup"));
+            assert!(
+                error
+                    .to_string()
+                    .contains("has no wasm32-wasip2 target, and rustup"),
+                "{error}"
+            );
+        }
+        Err(error) => assert!(error.to_string().contains("https://rustup.rs"), "{error}"),
+    }
+}

@@ -1,0 +1,316 @@
+//! Reading, writing, editing, listing and searching files.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use super::{Fixture, link};
+
+#[tokio::test]
+async fn a_file_is_read_in_parts_that_say_how_to_go_on() {
+    let fixture = Fixture::new();
+    let lines: String = (1..=5_000).map(|n| format!("line {n}\n")).collect();
+    fixture.put("long.txt", lines);
+    let first = fixture.ok("read_file", json!({"path": "long.txt"})).await;
+    assert!(first.starts_with("line 1\n"));
+    assert!(
+        first.ends_with("line 2000\n[lines 1–2000; the file goes on: read it with offset 2001]")
+    );
+    let part = fixture
+        .ok(
+            "read_file",
+            json!({"path": "long.txt", "offset": 4999, "limit": 1}),
+        )
+        .await;
+    assert_eq!(
+        part,
+        "line 4999\n[lines 4999–4999; the file goes on: read it with offset 5000]"
+    );
+    let last = fixture
+        .ok("read_file", json!({"path": "long.txt", "offset": 5000}))
+        .await;
+    assert_eq!(last, "line 5000\n");
+    let behind = fixture
+        .error("read_file", json!({"path": "long.txt", "offset": 6000}))
+        .await;
+    assert!(behind.contains("only 5000 lines"), "{behind}");
+}
+
+#[tokio::test]
+async fn what_is_not_a_text_file_is_told_as_such() {
+    let fixture = Fixture::new();
+    fixture.put("image.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    fixture.put("empty", "");
+    fixture.put("latin1.txt", b"caf\xe9\n");
+    fixture.put("long_line", "x".repeat(300 * 1024));
+    let read = |path: &'static str| fixture.call("read_file", json!({"path": path}));
+    assert!(
+        read("image.png")
+            .await
+            .content
+            .contains("binary file of 16 bytes")
+    );
+    assert_eq!(read("empty").await.content, "[the file is empty]");
+    assert_eq!(read("latin1.txt").await.content, "caf\u{fffd}\n");
+    let long = read("long_line").await.content;
+    assert!(
+        long.ends_with("[line 1 is longer than 262144 bytes and was cut; go on with offset 2]")
+    );
+    assert_eq!(read("missing").await.content, "`missing` does not exist");
+    assert_eq!(read(".").await.content, "`.` is not a file");
+}
+
+#[tokio::test]
+async fn a_pipe_is_refused_at_once() {
+    let fixture = Fixture::new();
+    fixture.ok("bash", json!({"command": "mkfifo pipe"})).await;
+    let why = fixture.error("read_file", json!({"path": "pipe"})).await;
+    assert_eq!(why, "`pipe` is not a file");
+    let why = fixture
+        .error("write_file", json!({"path": "pipe", "content": ""}))
+        .await;
+    assert_eq!(why, "`pipe` is not a file");
+    assert_eq!(
+        fixture.ok("search", json!({"pattern": "x"})).await,
+        "[no match]"
+    );
+}
+
+#[tokio::test]
+async fn writing_makes_folders_and_says_what_happened() {
+    let fixture = Fixture::new();
+    let write = |content: &'static str| {
+        fixture.ok(
+            "write_file",
+            json!({"path": "a/b/c.sh", "content": content}),
+        )
+    };
+    assert_eq!(write("one").await, "created `a/b/c.sh` (3 bytes)");
+    std::fs::set_permissions(fixture.inside("a/b/c.sh"), PermissionsExt::from_mode(0o750)).unwrap();
+    assert_eq!(write("three").await, "overwrote `a/b/c.sh` (5 bytes)");
+    let mode = fixture
+        .inside("a/b/c.sh")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(
+        (fixture.text("a/b/c.sh").as_str(), mode & 0o777),
+        ("three", 0o750)
+    );
+    let left: Vec<_> = std::fs::read_dir(fixture.inside("a/b")).unwrap().collect();
+    assert_eq!(left.len(), 1, "no temporary file is left");
+}
+
+#[tokio::test]
+async fn folders_and_read_only_files_are_not_overwritten() {
+    let fixture = Fixture::new();
+    fixture.put("folder/file", "x");
+    std::fs::set_permissions(
+        fixture.inside("folder/file"),
+        PermissionsExt::from_mode(0o444),
+    )
+    .unwrap();
+    for (path, why) in [
+        ("folder", "`folder` is not a file"),
+        ("folder/file", "`folder/file` is read-only"),
+        (".", "`.` is not a file"),
+        ("", "`` is not a file"),
+        ("folder/file/below", "`folder/file/below` is not a folder"),
+    ] {
+        let told = fixture
+            .error("write_file", json!({"path": path, "content": "y"}))
+            .await;
+        assert_eq!(told, why);
+    }
+    assert_eq!(fixture.text("folder/file"), "x");
+}
+
+#[tokio::test]
+async fn an_edit_must_match_once_and_keeps_everything_else() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "one\r\ntwo\r\ntwo\r\n");
+    std::fs::set_permissions(fixture.inside("a.txt"), PermissionsExt::from_mode(0o600)).unwrap();
+    let edit = |old: &str, new: &str, all: bool| {
+        fixture.call(
+            "edit_file",
+            json!({"path": "a.txt", "old_text": old, "new_text": new, "replace_all": all}),
+        )
+    };
+    assert!(
+        edit("three", "x", false)
+            .await
+            .content
+            .contains("old_text is not in it")
+    );
+    assert!(edit("two", "x", false).await.content.contains("2 times"));
+    assert!(
+        edit("one", "one", false)
+            .await
+            .content
+            .contains("are the same")
+    );
+    assert!(edit("", "x", false).await.is_error);
+    assert_eq!(fixture.text("a.txt"), "one\r\ntwo\r\ntwo\r\n");
+    let shown = edit("one\ntwo\n", "1\n2\n", false).await.content;
+    assert_eq!(
+        shown,
+        "edited `a.txt` in 1 place\n@@ line 1 @@\n-one\n-two\n+1\n+2\n two\n"
+    );
+    assert_eq!(fixture.text("a.txt"), "1\r\n2\r\ntwo\r\n");
+    let mode = fixture
+        .inside("a.txt")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(
+        edit("\n", "\n\n", true)
+            .await
+            .content
+            .contains("in 3 places")
+    );
+}
+
+#[tokio::test]
+async fn ignored_files_are_neither_listed_nor_searched() {
+    let fixture = Fixture::new();
+    fixture.put(".gitignore", "target/\n*.log\n!keep.log\n");
+    fixture.put("sub/.gitignore", "/local\n");
+    fixture.put(".git/config", "needle");
+    fixture.put(".git/info/exclude", "private\n");
+    for path in [
+        "target/a",
+        "x.log",
+        "keep.log",
+        "sub/local",
+        "sub/other",
+        "private",
+        ".hidden/a",
+        "z/local",
+    ] {
+        fixture.put(path, "needle");
+    }
+    let expected = [".hidden/a", "keep.log", "sub/other", "z/local"];
+    let found = fixture.ok("search", json!({"pattern": "needle"})).await;
+    let found: Vec<&str> = found
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    assert_eq!(found, expected);
+    let listed = fixture.ok("list_files", json!({"glob": "[!.]*"})).await;
+    assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
+    let asked = fixture.ok("list_files", json!({"path": "target"})).await;
+    assert_eq!(
+        asked, "target/a\n",
+        "a folder that is asked for by name is listed"
+    );
+}
+
+#[tokio::test]
+async fn rules_of_the_repository_around_the_workspace_hold() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.folder.path().join(".git")).unwrap();
+    std::fs::write(
+        fixture.folder.path().join(".gitignore"),
+        "/workspace/build\n",
+    )
+    .unwrap();
+    fixture.put("build/out", "x");
+    fixture.put("src/in", "x");
+    assert_eq!(fixture.ok("list_files", json!({})).await, "src/\n");
+}
+
+#[tokio::test]
+async fn a_listing_is_sorted_and_capped_and_counts_the_rest() {
+    let fixture = Fixture::new();
+    for n in 0..1_100 {
+        fixture.put(&format!("many/{n:04}"), "");
+    }
+    fixture.put("a.rs", "");
+    link("a.rs", fixture.inside("b"));
+    assert_eq!(
+        fixture.ok("list_files", json!({})).await,
+        "a.rs\nb@\nmany/\n"
+    );
+    let listed = fixture.ok("list_files", json!({"path": "many"})).await;
+    assert!(listed.starts_with("many/0000\n"));
+    assert!(listed.ends_with("many/0999\n[100 more; list a folder or use a glob to see them]\n"));
+    let around = fixture.ok("list_files", json!({"path": "many/.."})).await;
+    assert_eq!(around, "a.rs\nb@\nmany/\n");
+    let by_glob = fixture
+        .ok("list_files", json!({"glob": "many/10[0-9]0"}))
+        .await;
+    assert_eq!(by_glob.lines().count(), 10);
+    assert_eq!(
+        fixture.ok("list_files", json!({"glob": "*.rs"})).await,
+        "a.rs\n"
+    );
+    assert_eq!(
+        fixture.ok("list_files", json!({"glob": "*.py"})).await,
+        "[nothing there]"
+    );
+    assert!(
+        fixture
+            .error("list_files", json!({"glob": "["}))
+            .await
+            .contains("not a valid glob")
+    );
+    assert!(
+        fixture
+            .error("list_files", json!({"path": "a.rs"}))
+            .await
+            .contains("not a folder")
+    );
+}
+
+#[tokio::test]
+async fn a_search_shows_lines_context_and_where_it_was_cut() {
+    let fixture = Fixture::new();
+    fixture.put("src/a.rs", "one\ntwo\nthree\nfour\nfive\nsix\ntwo\n");
+    fixture.put("b.txt", "two\n");
+    fixture.put("binary", b"two\0two\n");
+    let search = |arguments| fixture.call("search", arguments);
+    let all = search(json!({"pattern": "t[w]o"})).await.content;
+    assert_eq!(all, "b.txt:1:two\nsrc/a.rs:2:two\nsrc/a.rs:7:two\n");
+    let context = search(json!({"pattern": "TWO|(?i)SIX", "glob": "*.rs", "context": 1}))
+        .await
+        .content;
+    assert_eq!(context, "src/a.rs-5-five\nsrc/a.rs:6:six\nsrc/a.rs-7-two\n");
+    let groups = search(json!({"pattern": "two", "path": "src", "context": 1}))
+        .await
+        .content;
+    assert_eq!(
+        groups,
+        "src/a.rs-1-one\nsrc/a.rs:2:two\nsrc/a.rs-3-three\n--\nsrc/a.rs-6-six\nsrc/a.rs:7:two\n"
+    );
+    let cut = search(json!({"pattern": "two", "max_matches": 2}))
+        .await
+        .content;
+    assert!(
+        cut.contains("src/a.rs:2:two\n[cut after 2 matches in 2 files;"),
+        "{cut}"
+    );
+    let one = search(json!({"pattern": "two", "path": "b.txt"}))
+        .await
+        .content;
+    assert_eq!(one, "b.txt:1:two\n");
+    assert!(search(json!({"pattern": "("})).await.is_error);
+}
+
+#[tokio::test]
+async fn a_search_answers_with_at_most_a_mebibyte() {
+    let fixture = Fixture::new();
+    fixture.put(
+        "big.txt",
+        format!("{}\n", "needle ".repeat(200)).repeat(2_000),
+    );
+    let found = fixture.ok("search", json!({"pattern": "needle"})).await;
+    assert!(
+        (900_000..1_050_000).contains(&found.len()),
+        "{}",
+        found.len()
+    );
+    assert!(found.contains("[cut after "));
+}

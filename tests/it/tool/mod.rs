@@ -1,0 +1,127 @@
+//! Tools on real folders and real processes.
+
+mod call;
+mod command;
+mod escape;
+mod files;
+mod policy;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rind::tool::registry::ToolRegistry;
+use rind::tool::run::run_call;
+use rind::tool::workspace::Workspace;
+use rind::tool::{ToolCtx, ToolOutput, builtin};
+use serde_json::Value;
+
+/// A workspace with all built-in tools, and a folder beside it that nothing may touch.
+struct Fixture {
+    folder: tempfile::TempDir,
+    tools: ToolRegistry,
+    ctx: ToolCtx,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("workspace")).unwrap();
+        std::fs::create_dir(folder.path().join("outside")).unwrap();
+        std::fs::write(folder.path().join("outside/secret.txt"), "the secret\n").unwrap();
+        let workspace = Arc::new(Workspace::open(&folder.path().join("workspace")).unwrap());
+        let mut tools = ToolRegistry::default();
+        for tool in builtin::all(&workspace) {
+            tools.add(tool).unwrap();
+        }
+        Self {
+            folder,
+            tools,
+            ctx: ctx(),
+        }
+    }
+
+    fn inside(&self, path: &str) -> PathBuf {
+        self.folder.path().join("workspace").join(path)
+    }
+
+    fn outside(&self, path: &str) -> PathBuf {
+        self.folder.path().join("outside").join(path)
+    }
+
+    fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.inside(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.inside(path)).unwrap()
+    }
+
+    /// Checks the arguments as the agent would and runs the call.
+    async fn call(&self, tool: &str, arguments: Value) -> ToolOutput {
+        let entry = self.tools.get(tool).unwrap();
+        if let Err(why) = (entry.check)(&arguments) {
+            return ToolOutput::error(why);
+        }
+        let deadline = rind::tool::run::DEFAULT_DEADLINE;
+        let cap = rind::tool::run::DEFAULT_OUTPUT_CAP_BYTES;
+        run_call(&*entry.tool, arguments, &self.ctx, deadline, cap)
+            .await
+            .0
+    }
+
+    async fn ok(&self, tool: &str, arguments: Value) -> String {
+        let output = self.call(tool, arguments).await;
+        assert!(!output.is_error, "{tool}: {}", output.content);
+        output.content
+    }
+
+    async fn error(&self, tool: &str, arguments: Value) -> String {
+        let output = self.call(tool, arguments).await;
+        assert!(output.is_error, "{tool}: {}", output.content);
+        output.content
+    }
+}
+
+fn ctx() -> ToolCtx {
+    ToolCtx {
+        caller: Default::default(),
+        cancel: Default::default(),
+    }
+}
+
+fn link(target: impl AsRef<Path>, at: PathBuf) {
+    std::os::unix::fs::symlink(target, at).unwrap();
+}
+
+#[test]
+fn every_built_in_tool_is_registered_with_an_effect_class() {
+    let fixture = Fixture::new();
+    let specs: Vec<String> = fixture
+        .tools
+        .specs()
+        .iter()
+        .map(|spec| format!("{} {}", spec.name, spec.effect_class))
+        .collect();
+    let expected = [
+        "bash execute",
+        "edit_file write",
+        "list_files read",
+        "read_file read",
+        "search read",
+        "write_file write",
+    ];
+    assert_eq!(specs, expected);
+    for spec in fixture.tools.specs() {
+        let schema = &spec.parameters;
+        assert_eq!(schema["additionalProperties"], false, "{schema}");
+        for property in schema["properties"].as_object().unwrap().values() {
+            assert!(
+                property["description"].is_string(),
+                "{}: {property}",
+                spec.name
+            );
+        }
+    }
+}
