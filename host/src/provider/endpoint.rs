@@ -8,7 +8,8 @@ use std::fmt;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-use super::error::{Error, ServerText};
+use super::error::Error;
+use super::server_text::ServerText;
 
 /// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]

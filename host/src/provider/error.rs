@@ -1,66 +1,12 @@
 //! Why a model gave no answer: one typed error for every provider.
 //!
-//! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only ever
-//! held as [`ServerText`], which caps and labels it. Start from [`Error`].
+//! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only
+//! ever held as [`ServerText`], which caps and labels it. Start from [`Error`].
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too little
-/// to flood a terminal or a transcript.
-pub const SERVER_TEXT_LIMIT: usize = 500;
-
-/// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is
-/// always shown in quotes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerText(String);
-
-impl ServerText {
-    /// Cleans and caps `text`.
-    #[must_use]
-    pub fn new(text: &str) -> Self {
-        let mut kept = String::new();
-        let mut n_chars = 0;
-        for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-            for c in word.chars().filter(|c| !is_invisible(*c)) {
-                if n_chars == SERVER_TEXT_LIMIT {
-                    kept.push('…');
-                    return Self(kept);
-                }
-                kept.push(c);
-                n_chars += 1;
-            }
-            if !word.is_empty() && n_chars < SERVER_TEXT_LIMIT {
-                kept.push(' ');
-                n_chars += 1;
-            }
-        }
-        kept.truncate(kept.trim_end().len());
-        Self(kept)
-    }
-
-    /// The cleaned text without quotes.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// Marks that reorder or hide text on a terminal (Unicode bidi controls, zero-width characters, tags).
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}')
-}
-
-impl fmt::Display for ServerText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("nothing");
-        }
-        write!(f, "\"{}\"", self.0)
-    }
-}
+use super::server_text::ServerText;
 
 /// What a provider was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,7 +149,11 @@ pub enum Error {
     },
 
     /// The server was silent for too long.
-    #[error("{provider} kept silent: waited {after_ms} ms {}; try again, or raise {}", .phase.waited_for(), .phase.setting())]
+    #[error(
+        "{provider} kept silent: waited {after_ms} ms {}; try again, or raise {}",
+        .phase.waited_for(),
+        .phase.setting()
+    )]
     Timeout {
         /// Name of the provider.
         provider: String,
@@ -215,7 +165,8 @@ pub enum Error {
 
     /// The answer is not in the format of this provider.
     #[error(
-        "{provider} sent an answer that cannot be read: {what}, near {excerpt}; check that {url_env} names an API of this kind"
+        "{provider} sent an answer that cannot be read: {what}, near {excerpt}; check that {url_env} names an API of \
+         this kind"
     )]
     BadStream {
         /// Name of the provider.
@@ -351,22 +302,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_text_is_capped_on_one_line_and_without_controls() {
-        let long = "x".repeat(600);
-        let table: &[(&str, &str)] = &[
-            ("plain", "\"plain\""),
-            ("", "nothing"),
-            (" \n ", "nothing"),
-            ("two\nlines\tand  spaces ", "\"two lines and spaces\""),
-            ("\u{1b}[31mred\u{7}", "\"[31mred\""),
-            ("a\u{202e}b\u{200b}c", "\"abc\""),
-        ];
-        for (text, expected) in table {
-            assert_eq!(ServerText::new(text).to_string(), *expected, "{text:?}");
-        }
-        let capped = ServerText::new(&long);
-        assert_eq!(capped.as_str().chars().count(), SERVER_TEXT_LIMIT + 1);
-        assert!(capped.as_str().ends_with('…'));
+    fn errors_are_small_enough_to_be_returned_by_value() {
+        assert!(size_of::<Error>() < 128, "{}", size_of::<Error>());
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Http {
             () = cancel.cancelled() => return Err(Error::Cancelled),
             outcome = attempts => outcome,
         };
-        outcome.map_err(|failure| failure.error)
+        outcome.map_err(|failure| *failure.error)
     }
 
     /// How long to wait before the next attempt; `None` gives up.

@@ -1,18 +1,19 @@
 //! Model APIs: one trait, and one file for each wire format.
 //!
 //! A provider turns a [`Request`] into a wire body, sends a body (which hooks may have changed in between), and streams
-//! the answer. Our own message types inside, the provider's at the edge. It knows nothing of tools' code, plugins or the
-//! loop. Start from [`Provider`].
+//! the answer. Our own message types inside, the provider's at the edge. It knows nothing of tools' code, plugins or
+//! the loop. Start from [`Provider`].
 
 pub mod anthropic;
 mod assemble;
 pub mod endpoint;
 pub mod error;
-pub mod http;
+mod http;
 pub mod openai;
 mod retry;
 pub mod scripted;
 pub mod select;
+pub mod server_text;
 mod sse;
 mod wait;
 
@@ -21,6 +22,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use error::Error;
+pub use http::HttpConfig;
 pub use select::{ProviderConfig, Selected, select};
 
 use crate::message::{Message, ToolSpec, Usage};
@@ -115,8 +117,8 @@ pub trait Provider: Send + Sync {
     /// The body to send for `request`, in the wire format.
     fn body(&self, request: &Request) -> Value;
 
-    /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can be
-    /// retried as long as nothing was streamed yet. A set `cancel` ends it with [`Error::Cancelled`].
+    /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can
+    /// be retried as long as nothing was streamed yet. A set `cancel` ends it with [`Error::Cancelled`].
     fn send<'a>(
         &'a self,
         body: Value,

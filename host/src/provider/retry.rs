@@ -15,7 +15,8 @@ use super::error::Error;
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) error: Error,
+    /// Boxed, because it passes through many hands.
+    pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
     /// What the server asked for.
     pub(crate) retry_after: Option<Duration>,
@@ -25,7 +26,7 @@ impl Failure {
     /// A failure that another attempt would not mend.
     pub(crate) fn fatal(error: Error) -> Self {
         Self {
-            error,
+            error: Box::new(error),
             is_retryable: false,
             retry_after: None,
         }
@@ -34,7 +35,7 @@ impl Failure {
     /// A failure that may pass.
     pub(crate) fn passing(error: Error) -> Self {
         Self {
-            error,
+            error: Box::new(error),
             is_retryable: true,
             retry_after: None,
         }
@@ -121,7 +122,7 @@ pub(crate) fn status_failure(
         },
     };
     Failure {
-        error,
+        error: Box::new(error),
         // A spent budget looks like a rate limit, but waiting does not refill it.
         is_retryable: matches!(status, 408 | 429 | 500 | 502 | 503 | 504 | 529)
             && code != "insufficient_quota",

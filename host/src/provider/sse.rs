@@ -14,7 +14,7 @@ use futures_util::{FutureExt, Stream, StreamExt, stream};
 use sse_stream::{Sse, SseStream};
 
 use super::RAW_LIMIT_BYTES;
-use super::error::SERVER_TEXT_LIMIT;
+use super::server_text::SERVER_TEXT_LIMIT;
 
 /// Largest single event. A whole tool call with a file in it fits many times over; a server that never ends an event
 /// must not fill the memory.
@@ -67,7 +67,8 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended too.
+    /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended
+    /// too.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],

@@ -1,6 +1,7 @@
 //! The time limits of one attempt, and what a broken connection means.
 //!
-//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Start from [`Wait::until`].
+//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Start from
+//! [`Wait::until`].
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
 //! The Anthropic Messages API.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the network
-//! (`http`) nor where its key came from (`select`). Start from [`Anthropic`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
+//! network (`http`) nor where its key came from (`select`). Start from [`Anthropic`].
 
 mod body;
 mod stream;
+mod wire;
 
 use futures_util::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};

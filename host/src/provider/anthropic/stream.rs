@@ -5,12 +5,10 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-use serde_json::Value;
 use sse_stream::Sse;
 
 use super::body::REDACTED;
-use crate::message::Usage;
+use super::wire::{Block, Delta, Ending, Event, WireUsage};
 use crate::provider::assemble::{Answer, Assembler, CallSlot, Decoder, Fault};
 use crate::provider::{Finish, StreamEvent};
 
@@ -22,142 +20,6 @@ pub(super) struct Reader {
     usage: WireUsage,
     stop_reason: Option<String>,
     is_stopped: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    MessageStart {
-        message: Start,
-    },
-    ContentBlockStart {
-        index: u64,
-        content_block: Block,
-    },
-    ContentBlockDelta {
-        index: u64,
-        delta: Delta,
-    },
-    MessageDelta {
-        delta: Ending,
-        #[serde(default)]
-        usage: WireUsage,
-    },
-    MessageStop,
-    Error {
-        error: Said,
-    },
-    /// A whole message that was not streamed.
-    Message {
-        content: Vec<Block>,
-        #[serde(flatten)]
-        ending: Ending,
-        #[serde(default)]
-        usage: WireUsage,
-    },
-    /// `ping`, `content_block_stop`, and what later versions of the API add.
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Start {
-    #[serde(default)]
-    usage: WireUsage,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    Thinking {
-        #[serde(default)]
-        thinking: String,
-        #[serde(default)]
-        signature: String,
-    },
-    RedactedThinking {
-        data: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        #[serde(default)]
-        input: Value,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Delta {
-    TextDelta {
-        text: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Ending {
-    stop_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Said {
-    #[serde(rename = "type", default)]
-    kind: String,
-}
-
-/// Counts as sent; those of a later event replace those of an earlier one.
-#[derive(Default, Deserialize)]
-struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-}
-
-impl WireUsage {
-    fn update(&mut self, later: WireUsage) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
-        self.output_tokens = later.output_tokens.or(self.output_tokens);
-        self.cache_read_input_tokens = later
-            .cache_read_input_tokens
-            .or(self.cache_read_input_tokens);
-        self.cache_creation_input_tokens = later
-            .cache_creation_input_tokens
-            .or(self.cache_creation_input_tokens);
-    }
-
-    /// The API counts cached input apart; our input counts all of it.
-    fn total(&self) -> Usage {
-        let cache_read_tokens = self.cache_read_input_tokens.unwrap_or(0);
-        let cache_write_tokens = self.cache_creation_input_tokens.unwrap_or(0);
-        Usage {
-            input_tokens: self
-                .input_tokens
-                .unwrap_or(0)
-                .saturating_add(cache_read_tokens)
-                .saturating_add(cache_write_tokens),
-            output_tokens: self.output_tokens.unwrap_or(0),
-            cache_read_tokens,
-            cache_write_tokens,
-        }
-    }
 }
 
 impl Reader {
@@ -286,10 +148,10 @@ fn status_of(kind: &str) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::message::{Content, ToolCall};
+    use crate::message::{Content, ToolCall, Usage};
 
     fn read(events: &[Value]) -> Result<(Answer, Vec<StreamEvent>), Fault> {
         let mut reader = Reader::default();

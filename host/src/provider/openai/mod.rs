@@ -1,10 +1,11 @@
 //! Chat completions as OpenAI made them and many servers speak them: Ollama, vLLM, llama.cpp, OpenRouter and others.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the network
-//! (`http`) nor where its key came from (`select`). Start from [`OpenAi`].
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must not know the
+//! network (`http`) nor where its key came from (`select`). Start from [`OpenAi`].
 
 mod body;
 mod stream;
+mod wire;
 
 use futures_util::future::BoxFuture;
 use reqwest::header::{AUTHORIZATION, HeaderMap};

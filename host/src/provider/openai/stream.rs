@@ -3,10 +3,10 @@
 //! Owns the reading, and the differences between servers that matter to it; it must not know the network. Start from
 //! [`Reader`].
 
-use serde::Deserialize;
 use serde_json::Value;
 use sse_stream::Sse;
 
+use super::wire::{CallDelta, Chunk, Delta, WireUsage};
 use crate::message::Usage;
 use crate::provider::assemble::{Answer, Assembler, CallSlot, Decoder, Fault};
 use crate::provider::{Finish, StreamEvent};
@@ -27,61 +27,6 @@ struct OpenCall {
     index: Option<u64>,
     id: String,
     slot: CallSlot,
-}
-
-#[derive(Deserialize)]
-struct Chunk {
-    #[serde(default)]
-    choices: Vec<Choice>,
-    usage: Option<WireUsage>,
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    /// A whole completion has a `message` in place of deltas.
-    #[serde(alias = "message")]
-    delta: Option<Delta>,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Delta {
-    content: Option<String>,
-    /// DeepSeek and llama.cpp say this, OpenRouter and Ollama `reasoning`, and some versions of vLLM both.
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
-    refusal: Option<String>,
-    tool_calls: Option<Vec<CallDelta>>,
-}
-
-#[derive(Deserialize)]
-struct CallDelta {
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<FunctionDelta>,
-}
-
-#[derive(Default, Deserialize)]
-struct FunctionDelta {
-    name: Option<String>,
-    /// A string that grows; some servers send the object itself.
-    #[serde(default)]
-    arguments: Value,
-}
-
-#[derive(Deserialize)]
-struct WireUsage {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-    prompt_tokens_details: Option<PromptDetails>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
 }
 
 impl Reader {

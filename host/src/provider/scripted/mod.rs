@@ -1,8 +1,33 @@
 //! A provider that answers from a script: the default on a bare machine, and the model of every test.
 //!
-//! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body in
-//! `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change the
-//! body change the answer as they would with a real model. Start from [`Scripted`].
+//! Owns playing a reply as a stream. The script format is in `script`, the choice of a reply in `pick`, the wire body
+//! in `conversation`. It must not know the network, and it works from the wire body alone, so that hooks which change
+//! the body change the answer as they would with a real model. Start from [`Scripted`].
+//!
+//! A script is a TOML file (or the same as JSON, `{"reply": [...]}`):
+//!
+//! ```toml
+//! [[reply]]                              # without `when`: used in order, once each
+//! text = "You said: {input}"
+//!
+//! [[reply]]                              # goes before the others whenever it matches
+//! when = { contains = "weather", step = 1 }
+//! times = 0                              # as often as it matches; 1 when not given
+//! thinking = "I should look."
+//! text = "I will look."
+//! [[reply.tool_calls]]
+//! name = "get_weather"
+//! arguments = { city = "Oslo" }
+//!
+//! [[reply]]
+//! when = { after_tool = "get_weather" }
+//! text = "It is so: {tool_result}"
+//! delay_ms = 200
+//! usage = { input_tokens = 120, output_tokens = 8 }
+//!
+//! [[reply]]
+//! error = { status = 529, message = "overloaded" }
+//! ```
 
 mod conversation;
 mod pick;
@@ -22,7 +47,7 @@ pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, 
 use self::conversation::Conversation;
 use self::pick::{Pick, fill};
 use super::assemble::Assembler;
-use super::error::ServerText;
+use super::server_text::ServerText;
 use super::{Error, Finish, Provider, Request, Response, StreamEvent};
 use crate::message::Usage;
 
@@ -68,7 +93,8 @@ impl Scripted {
         Script::from_toml("(built in)", DEFAULT_SCRIPT).map(Self::new)
     }
 
-    /// The same, but keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the conversation.
+    /// The same, but keeps every body it is sent, for [`Self::bodies`]. Off by default: bodies grow with the
+    /// conversation.
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.bodies = Some(Mutex::default());
@@ -99,15 +125,15 @@ impl Scripted {
             serde_json::from_value(body).map_err(|error| Error::Script {
                 script: self.script.name.clone(),
                 line: None,
-                what: format!("the request is not one of the scripted provider ({error}): correct the hook that changed it"),
+                what: format!(
+                    "the request is not one of the scripted provider ({error}): correct the hook that \
+                     changed it"
+                ),
             })?;
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let n = lock(&self.pick).next(&self.script, &conversation)?;
-        let Some(reply) = self.script.replies.get(n) else {
-            return Err(Error::Cancelled);
-        };
+        let (n, reply) = lock(&self.pick).next(&self.script, &conversation)?;
         pause(reply.delay_ms, cancel).await?;
         if let Some(error) = &reply.error {
             return Err(Error::ScriptedFailure {

@@ -5,6 +5,7 @@
 use super::conversation::Conversation;
 use super::script::{Reply, Script, When};
 use crate::provider::error::Error;
+use crate::provider::server_text::ServerText;
 
 /// Most characters of a tool result that a reply quotes.
 const QUOTE_LIMIT: usize = 800;
@@ -19,12 +20,12 @@ pub(super) struct Pick {
 }
 
 impl Pick {
-    /// The index of the reply for `conversation`, counted as used.
-    pub(super) fn next(
+    /// The reply for `conversation`, counted as used, with its index.
+    pub(super) fn next<'s>(
         &mut self,
-        script: &Script,
+        script: &'s Script,
         conversation: &Conversation,
-    ) -> Result<usize, Error> {
+    ) -> Result<(usize, &'s Reply), Error> {
         self.used.resize(script.replies.len(), 0);
         let is_left = |reply: &Reply, used: u32| match reply.times {
             Some(0) => true,
@@ -45,18 +46,18 @@ impl Pick {
                 .is_some_and(|when| matches(when, conversation))
         });
         let picked = special.or_else(|| left.find(|(_, reply)| reply.when.is_none()));
-        let Some((n, _)) = picked else {
+        let Some((n, reply)) = picked else {
             return Err(Error::ScriptEnded {
                 script: script.name.clone(),
                 used: self.used.iter().sum(),
                 step: conversation.step(),
-                input: cut(conversation.input(), INPUT_LIMIT),
+                input: cut(ServerText::new(conversation.input()).as_str(), INPUT_LIMIT),
             });
         };
         if let Some(used) = self.used.get_mut(n) {
             *used = used.saturating_add(1);
         }
-        Ok(n)
+        Ok((n, reply))
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
         let pick_one = |messages: &Value| {
             let conversation = conversation(messages.clone());
             match pick.next(&script, &conversation) {
-                Ok(n) => fill(script.replies[n].text.as_deref().unwrap(), &conversation),
+                Ok((_, reply)) => fill(reply.text.as_deref().unwrap(), &conversation),
                 Err(error) => error.to_string(),
             }
         };

@@ -1,0 +1,83 @@
+//! Text that came from a server, made fit to be shown.
+//!
+//! Owns what is cut and what is stripped. It must not know where the text is shown. Start from [`ServerText`].
+
+use std::fmt;
+
+/// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too
+/// little to flood a terminal or a transcript.
+pub const SERVER_TEXT_LIMIT: usize = 500;
+
+/// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is
+/// always shown in quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerText(Box<str>);
+
+impl ServerText {
+    /// Cleans and caps `text`.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut kept = String::new();
+        let mut n_chars = 0;
+        for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+            for c in word.chars().filter(|c| !is_invisible(*c)) {
+                if n_chars == SERVER_TEXT_LIMIT {
+                    kept.push('…');
+                    return Self(kept.into());
+                }
+                kept.push(c);
+                n_chars += 1;
+            }
+            if !word.is_empty() && n_chars < SERVER_TEXT_LIMIT {
+                kept.push(' ');
+                n_chars += 1;
+            }
+        }
+        Self(kept.trim_end().into())
+    }
+
+    /// The cleaned text without quotes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Marks that reorder or hide text on a terminal (Unicode bidi controls, zero-width characters, tags).
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+impl fmt::Display for ServerText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("nothing");
+        }
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_text_is_capped_on_one_line_and_without_controls() {
+        let long = "x".repeat(600);
+        let table: &[(&str, &str)] = &[
+            ("plain", "\"plain\""),
+            ("", "nothing"),
+            (" \n ", "nothing"),
+            ("two\nlines\tand  spaces ", "\"two lines and spaces\""),
+            ("\u{1b}[31mred\u{7}", "\"[31mred\""),
+            ("a\u{202e}b\u{200b}c", "\"abc\""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(ServerText::new(text).to_string(), *expected, "{text:?}");
+        }
+        let capped = ServerText::new(&long);
+        assert_eq!(capped.as_str().chars().count(), SERVER_TEXT_LIMIT + 1);
+        assert!(capped.as_str().ends_with('…'));
+    }
+}

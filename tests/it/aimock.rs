@@ -1,0 +1,216 @@
+//! The provider layer against aimock, a mock model server that somebody else wrote and checks against the real APIs.
+//!
+//! It comes from npm and is installed once under the target folder. A machine without npm, or without a way to the
+//! registry, skips the conversation; that it was the installation which failed is asserted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says why it skips"
+)]
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
+use rind::provider::{Error, Finish, HttpConfig, Provider, Request, Response, StreamEvent};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::provider::provider;
+
+/// The version whose behavior is asserted here.
+const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
+
+/// How long the server may take to listen; it needs about a second.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// The program that starts the server, installed if need be; otherwise why it cannot be had.
+fn install() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("aimock");
+    let program = folder.join("node_modules/.bin/llmock");
+    if program.exists() {
+        return Ok(program);
+    }
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let output = Command::new("npm")
+        .args([
+            "install",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+        ])
+        .arg(&folder)
+        .arg(PACKAGE)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("npm cannot be run: {error}"))?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("npm install failed: {}", stderr.trim()));
+    }
+    Ok(program)
+}
+
+/// The running server, killed when dropped.
+struct Aimock {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Aimock {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Aimock {
+    fn start(program: &Path, fixtures: &Path) -> Self {
+        // The port is free when asked for. Should somebody take it before the server does, the start fails loudly.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut child = Command::new(program)
+            .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-c", "3", "-f"])
+            .arg(fixtures)
+            .args(["--strict", "--validate-on-load", "--log-level", "warn"])
+            .env("AIMOCK_STRICT_TURN_INDEX", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("start llmock");
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert_eq!(child.try_wait().unwrap(), None, "llmock ended at once");
+            assert!(started.elapsed() < START_LIMIT, "llmock does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self {
+            child,
+            url: format!("http://127.0.0.1:{port}"),
+        }
+    }
+}
+
+fn request(messages: Vec<Message>) -> Request {
+    Request {
+        model: "test-model".to_owned(),
+        system: Vec::new(),
+        messages,
+        tools: vec![ToolSpec {
+            name: "get_weather".to_owned(),
+            description: "Weather of a city.".to_owned(),
+            parameters: json!({"type": "object", "properties": {"city": {"type": "string"}}}),
+            effect_class: EffectClass::Read,
+            plugin: None,
+        }],
+        temperature: None,
+        max_tokens: None,
+    }
+}
+
+async fn send(
+    provider: &dyn Provider,
+    messages: &[Message],
+) -> (Result<Response, Error>, Vec<StreamEvent>) {
+    let body = provider.body(&request(messages.to_vec()));
+    let mut events = Vec::new();
+    let on = &mut |event| events.push(event);
+    let result = provider.send(body, on, &CancellationToken::new()).await;
+    (result, events)
+}
+
+/// A question, the tool call, its result, and the answer.
+async fn talk(provider: &dyn Provider) {
+    let name = provider.name().to_owned();
+    let mut messages = vec![Message::text(Role::User, "How is the weather?")];
+    let (result, events) = send(provider, &messages).await;
+    let response = result.unwrap();
+    let calls: Vec<ToolCall> = response.message.tool_calls().cloned().collect();
+    let [call] = &calls[..] else {
+        panic!("{name}: one call, not {calls:?}");
+    };
+    assert_eq!(
+        (call.name.as_str(), &call.arguments),
+        ("get_weather", &json!({"city": "Oslo"}))
+    );
+    assert_eq!((response.finish, response.status), (Finish::ToolCalls, 200));
+    let began = StreamEvent::ToolCall {
+        name: "get_weather".to_owned(),
+    };
+    assert_eq!(events, [began], "{name}");
+
+    let result = ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        content: "-3 degrees".to_owned(),
+        is_error: false,
+    };
+    let result = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
+    messages.extend([response.message, result]);
+    let (result, events) = send(provider, &messages).await;
+    let response = result.unwrap();
+    assert_eq!(
+        response.message.joined_text(),
+        "It is cold in Oslo.",
+        "{name}"
+    );
+    assert_eq!(response.finish, Finish::Done);
+    assert!(events.len() > 1, "{name}: streamed in pieces");
+    let used = (response.usage.input_tokens, response.usage.output_tokens);
+    assert_eq!(used, (21, 6), "{name}");
+}
+
+#[tokio::test]
+async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
+    let program = match install() {
+        Ok(program) => program,
+        Err(why) => {
+            eprintln!("skipped, aimock cannot be installed: {why}");
+            let installed =
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join("aimock/node_modules/.bin/llmock");
+            assert!(!installed.exists(), "it is installed and must be used");
+            return;
+        }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = folder.path().join("fixtures.json");
+    let usage = json!({"input_tokens": 21, "output_tokens": 6});
+    let script = json!({"fixtures": [
+        {"match": {"userMessage": "weather", "hasToolResult": true},
+         "response": {"content": "It is cold in Oslo.", "usage": usage}},
+        {"match": {"userMessage": "weather", "hasToolResult": false},
+         "response": {"toolCalls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}},
+        {"match": {"userMessage": "overload"},
+         "response": {"error": {"message": "overloaded", "type": "overloaded_error"}, "status": 529}},
+    ]});
+    std::fs::write(&fixtures, script.to_string()).unwrap();
+    let server = Aimock::start(&program, &fixtures);
+    let http = HttpConfig {
+        retry_delay_ms: 1,
+        ..HttpConfig::default()
+    };
+    for name in ["anthropic", "openai"] {
+        let provider = provider(name, &server.url, http.clone());
+        talk(&*provider).await;
+        let (result, events) = send(&*provider, &[Message::text(Role::User, "overload")]).await;
+        let error = result.unwrap_err();
+        let is_overloaded = matches!(
+            error,
+            Error::Overloaded {
+                status: 529,
+                attempts: 4,
+                ..
+            }
+        );
+        assert!(is_overloaded, "{name}: {error}");
+        assert_eq!(events.len(), 3, "{name}: three announced retries");
+    }
+}

@@ -1,0 +1,222 @@
+//! A model server on the loopback address that replays what it is told to, byte for byte, and keeps what it was sent.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// First byte of a TLS connection.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// How a reply ends after its last piece.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// As HTTP wants it.
+    Proper,
+    /// The connection is closed in the middle of the body.
+    Torn,
+    /// Nothing more comes, and the connection stays open until the client hangs up.
+    Silence,
+}
+
+/// One answer of the server.
+#[derive(Clone)]
+pub(super) struct Reply {
+    head: String,
+    pieces: Vec<Vec<u8>>,
+    end: End,
+}
+
+impl Reply {
+    /// An event stream; every piece reaches the client as a chunk of its own.
+    pub(super) fn stream<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            head: "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+                .to_owned(),
+            pieces: pieces.into_iter().map(Into::into).collect(),
+            end: End::Proper,
+        }
+    }
+
+    /// An answer that is not a stream, with further header lines.
+    pub(super) fn plain(status: u16, headers: &[&str], body: &str) -> Self {
+        let mut head = format!("HTTP/1.1 {status} Told\r\ncontent-type: application/json\r\n");
+        for header in headers {
+            head.push_str(header);
+            head.push_str("\r\n");
+        }
+        Self {
+            head,
+            pieces: vec![body.as_bytes().to_vec()],
+            end: End::Proper,
+        }
+    }
+
+    /// The same, but cut off.
+    pub(super) fn torn(mut self) -> Self {
+        self.end = End::Torn;
+        self
+    }
+
+    /// The same, but falling silent.
+    pub(super) fn silent(mut self) -> Self {
+        self.end = End::Silence;
+        self
+    }
+
+    /// Accepts the connection and says nothing at all.
+    pub(super) fn mute() -> Self {
+        Self {
+            head: String::new(),
+            pieces: Vec::new(),
+            end: End::Silence,
+        }
+    }
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(super) struct Received {
+    /// First line without the HTTP version.
+    pub(super) line: String,
+    /// Header lines, names in lower case.
+    pub(super) headers: Vec<String>,
+    /// The body.
+    pub(super) body: Value,
+}
+
+impl Received {
+    /// Whether this header line was sent.
+    pub(super) fn has(&self, header: &str) -> bool {
+        self.headers.iter().any(|line| line == header)
+    }
+}
+
+/// A running server. It stops when dropped.
+pub(super) struct Server {
+    /// Address without a path, such as `http://127.0.0.1:4010`.
+    pub(super) url: String,
+    /// Notified when a client hangs up on a silent reply.
+    pub(super) hung_up: Arc<Notify>,
+    received: Arc<Mutex<Vec<Received>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    /// Gives `replies` in turn, and the last one again for every further request.
+    pub(super) async fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let hung_up = Arc::new(Notify::new());
+        let (log, notify) = (Arc::clone(&received), Arc::clone(&hung_up));
+        let task = tokio::spawn(async move {
+            let mut n_served = 0;
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let Some(request) = receive(&mut stream).await else {
+                    continue;
+                };
+                log.lock().unwrap().push(request);
+                let reply = replies[n_served.min(replies.len() - 1)].clone();
+                n_served += 1;
+                // Side by side, so that a silent reply does not keep the next client waiting.
+                let notify = Arc::clone(&notify);
+                tokio::spawn(async move {
+                    // A client that hangs up early is what some tests are about.
+                    let _ = answer(&mut stream, reply, &notify).await;
+                });
+            }
+        });
+        Self {
+            url,
+            hung_up,
+            received,
+            task,
+        }
+    }
+
+    /// What was sent so far.
+    pub(super) fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
+    }
+}
+
+/// The next request; `None` for a client that speaks TLS, which is told off as real servers do.
+async fn receive(stream: &mut TcpStream) -> Option<Received> {
+    let mut bytes = Vec::new();
+    let head_end = loop {
+        assert_ne!(
+            stream.read_buf(&mut bytes).await.unwrap(),
+            0,
+            "a request without end"
+        );
+        if bytes[0] == TLS_HANDSHAKE {
+            let refusal = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+            stream.write_all(refusal).await.unwrap();
+            return None;
+        }
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at;
+        }
+    };
+    let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
+    let mut lines = head.lines();
+    let line = lines
+        .next()
+        .unwrap()
+        .trim_end_matches(" HTTP/1.1")
+        .to_owned();
+    let headers: Vec<String> = lines.map(str::to_owned).collect();
+    let length: usize = headers
+        .iter()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |length| length.parse().unwrap());
+    let mut body = bytes.split_off(head_end + 4);
+    while body.len() < length {
+        assert_ne!(
+            stream.read_buf(&mut body).await.unwrap(),
+            0,
+            "a body without end"
+        );
+    }
+    Some(Received {
+        line,
+        headers,
+        body: serde_json::from_slice(&body).unwrap(),
+    })
+}
+
+async fn answer(stream: &mut TcpStream, reply: Reply, hung_up: &Notify) -> std::io::Result<()> {
+    if !reply.head.is_empty() {
+        stream.write_all(reply.head.as_bytes()).await?;
+        let rest = b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(rest).await?;
+    }
+    for piece in reply.pieces.iter().filter(|piece| !piece.is_empty()) {
+        let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+        chunk.extend_from_slice(piece);
+        chunk.extend_from_slice(b"\r\n");
+        stream.write_all(&chunk).await?;
+        stream.flush().await?;
+    }
+    match reply.end {
+        End::Proper => stream.write_all(b"0\r\n\r\n").await,
+        End::Torn => Ok(()),
+        End::Silence => {
+            let mut buffer = [0];
+            // Nothing more is sent by this client, so the read ends when it hangs up, one way or the other.
+            let _ = stream.read(&mut buffer).await;
+            hung_up.notify_one();
+            Ok(())
+        }
+    }
+}
