@@ -353,6 +353,8 @@ impl<P: Point> Hook<P> for Hang {
 #[derive(Default)]
 pub(crate) struct Answers {
     answers: Mutex<Vec<Answer>>,
+    /// Never answer.
+    pub(crate) hangs: std::sync::atomic::AtomicBool,
     pub(crate) asked: Mutex<Vec<Question>>,
 }
 
@@ -365,8 +367,12 @@ impl Approver for Answers {
         } else {
             answers.remove(0)
         };
+        let hangs = self.hangs.load(std::sync::atomic::Ordering::SeqCst);
         Box::pin(async move {
             tokio::task::yield_now().await;
+            if hangs {
+                std::future::pending::<()>().await;
+            }
             answer
         })
     }

@@ -323,6 +323,40 @@ fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
     ));
 }
 
+#[test]
+fn a_fork_begins_like_the_other_session_and_leaves_it_alone() {
+    let place = Place::new();
+    let session = place.create();
+    let large = "x".repeat(INLINE_BYTES + 1);
+    session.state_set("p", "k", Some(&large)).unwrap();
+    write(
+        &session,
+        vec![turn_start(1), user("one"), calls(&["1"]), result("1")],
+    );
+    let (id, before) = (
+        session.id().to_string(),
+        fs::read(place.file(session.id())).unwrap(),
+    );
+    let (entries, _) = place.store.read(&id).unwrap();
+    let until = &entries[4].id;
+
+    let spec = session_spec(Path::new("/w"));
+    let fork = place.store.fork(&id, Some(until), &spec).unwrap();
+    assert_eq!(lines(&fork).len(), 3);
+    assert!(lines(&fork)[2].starts_with("tool!: [interrupted: "));
+    fork.state_set("p", "k", None).unwrap();
+    assert_eq!(session.state_get("p", "k").unwrap(), Some(large));
+    assert_eq!(fs::read(place.file(&id)).unwrap(), before);
+    assert_eq!(
+        place.store.fork(&id, None, &spec).unwrap().messages(),
+        session.messages()
+    );
+    assert!(matches!(
+        place.store.fork(&id, Some("x"), &spec),
+        Err(Error::Unknown { .. })
+    ));
+}
+
 #[cfg(unix)]
 #[test]
 fn only_the_owner_may_read_a_session() {

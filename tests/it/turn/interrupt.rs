@@ -195,6 +195,31 @@ async fn a_tool_that_is_interrupted_says_what_it_did_so_far() {
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_answers_can_be_interrupted() {
+    let setup = Setup::new(vec![write("c.txt"), done()]).asking(Vec::new());
+    setup
+        .approver
+        .hangs
+        .store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut running = setup.build();
+    let cancel = CancellationToken::new();
+    let (approver, user) = (running.approver.clone(), cancel.clone());
+    let interrupt = async {
+        while approver.asked.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        user.cancel();
+    };
+    let turn = running
+        .agent
+        .run_turn("go on with the work", Source::Terminal, &cancel);
+    let (outcome, ()) = tokio::join!(turn, interrupt);
+    assert_eq!(outcome.unwrap().summary.stop, StopReason::Cancelled);
+    assert!(running.lines()[2].starts_with("tool!: [cancelled: "));
+    assert!(!running.folder.path().join("w/c.txt").exists());
+}
+
+#[tokio::test]
 async fn what_was_streamed_of_an_interrupted_answer_is_kept() {
     let mut running = Setup::new(vec![Reply::text("one two three four five")]).build();
     let cancel = CancellationToken::new();
