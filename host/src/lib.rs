@@ -16,11 +16,12 @@ pub mod config;
 pub mod event;
 
 // What a turn is made of.
-pub mod tool;
-
-pub mod prompt;
 pub mod provider;
 pub mod session;
+pub mod tool;
+
+// What the model is told.
+pub mod prompt;
 
 // What runs it.
 pub mod agent;

@@ -27,13 +27,15 @@ pub struct Paths {
 impl Paths {
     /// The folders for a user whose home is `home` and whose environment is `env`, working in `workspace`.
     ///
-    /// The XDG variables decide where they are set to absolute paths, as their specification says; `RIND_HOME` goes
-    /// before them. The rules are written out here because `etcetera` reads the process environment itself.
+    /// The XDG variables decide where they are set to absolute paths, as their specification says. `RIND_HOME` goes before
+    /// them; a relative one is meant from the workspace, because leaving it out would write to the real home folder. The
+    /// rules are written out here because `etcetera` reads the process environment itself.
     #[must_use]
     pub fn new(home: &Path, env: impl Fn(&str) -> Option<String>, workspace: &Path) -> Self {
         let workspace = workspace.to_owned();
         let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        if let Some(root) = absolute(HOME_VARIABLE) {
+        if let Some(root) = env(HOME_VARIABLE).filter(|root| !root.is_empty()) {
+            let root = workspace.join(root);
             return Self {
                 config: root.join("config"),
                 data: root.join("data"),
@@ -122,6 +124,16 @@ mod tests {
             "/r/config",
             "/r/data",
             "/r/cache",
+        );
+    }
+
+    #[test]
+    fn a_relative_rind_home_is_within_the_workspace() {
+        check(
+            &[("RIND_HOME", "ci")],
+            "/w/ci/config",
+            "/w/ci/data",
+            "/w/ci/cache",
         );
     }
 }

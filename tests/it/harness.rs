@@ -1,13 +1,14 @@
 //! What the tests of the loop share: an agent over a scripted model, native hooks, a real workspace and a real session.
 
+mod native;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use rind::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
 use rind::event::{Event, Events};
-use rind::message::{EffectClass, Message, Role, ToolSpec};
+use rind::message::{Message, Role};
 use rind::point::caller::Caller;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::payload::Source;
@@ -15,14 +16,17 @@ use rind::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
 use rind::point::{Hook, Point};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
-use rind::tool::approval::{Answer, Approver, Question};
+use rind::tool::approval::Answer;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
-use rind::tool::{SharedTool, Tool, ToolCtx, ToolOutput, builtin};
+use rind::tool::{SharedTool, Tool, builtin};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
+
+use native::Native;
+pub(crate) use native::{Answers, Hang, NativeTool};
 
 /// Everything that a test may set before a turn.
 pub(crate) struct Setup {
@@ -312,100 +316,5 @@ fn wire_line(message: &Value) -> String {
             format!("tool{}: {content}", if is_error { "!" } else { "" })
         }
         role => format!("{role}: {text}{calls}"),
-    }
-}
-
-/// A hook that is a closure.
-struct Native<F>(F);
-
-impl<P: Point, F> Hook<P> for Native<F>
-where
-    F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,
-{
-    fn call<'a>(
-        &'a self,
-        caller: &'a Caller,
-        payload: &'a P::Payload,
-    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
-        let outcome = (self.0)(caller, payload);
-        Box::pin(async move {
-            // A real hook runs elsewhere, so every call is an await where a turn can be interrupted.
-            tokio::task::yield_now().await;
-            outcome
-        })
-    }
-}
-
-/// A hook that never answers.
-pub(crate) struct Hang;
-
-impl<P: Point> Hook<P> for Hang {
-    fn call<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: &'a P::Payload,
-    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
-        Box::pin(std::future::pending())
-    }
-}
-
-/// Answers to approval questions, first to last; then no.
-#[derive(Default)]
-pub(crate) struct Answers {
-    answers: Mutex<Vec<Answer>>,
-    pub(crate) asked: Mutex<Vec<Question>>,
-}
-
-impl Approver for Answers {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
-        self.asked.lock().unwrap().push(question.clone());
-        let mut answers = self.answers.lock().unwrap();
-        let answer = if answers.is_empty() {
-            Answer::No("nobody is there".to_owned())
-        } else {
-            answers.remove(0)
-        };
-        Box::pin(async move {
-            tokio::task::yield_now().await;
-            answer
-        })
-    }
-}
-
-/// A tool that is a closure.
-pub(crate) struct NativeTool<F> {
-    spec: ToolSpec,
-    run: F,
-}
-
-impl<F> NativeTool<F>
-where
-    F: Fn(CancellationToken) -> BoxFuture<'static, ToolOutput> + Send + Sync,
-{
-    /// A tool without arguments.
-    pub(crate) fn new(name: &str, effect_class: EffectClass, run: F) -> Self {
-        Self {
-            spec: ToolSpec {
-                name: name.to_owned(),
-                description: "a tool of the tests".to_owned(),
-                parameters: json!({"type": "object", "properties": {}}),
-                effect_class,
-                plugin: None,
-            },
-            run,
-        }
-    }
-}
-
-impl<F> Tool for NativeTool<F>
-where
-    F: Fn(CancellationToken) -> BoxFuture<'static, ToolOutput> + Send + Sync,
-{
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(&'a self, _: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        (self.run)(ctx.cancel.clone())
     }
 }

@@ -1,16 +1,14 @@
-//! Sessions on disk: what outlives a crash, a full disk's leavings, another version and another process.
+//! Sessions on disk: what is kept, who may open it, how it is found.
 
 mod crash;
+mod state;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rind::message::{Content, Message, Role, ToolCall, ToolResult};
-use rind::point::handle::{AgentHandle, HandleError};
 use rind::point::payload::{Source, StopReason, TurnSummary};
-use rind::session::{
-    Body, Error, INLINE_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, Session, SessionStore,
-};
+use rind::session::{Body, Error, INLINE_BYTES, Session, SessionStore};
 use serde_json::json;
 
 use crate::harness::{line, session_spec};
@@ -204,81 +202,6 @@ fn a_session_has_one_writer_and_the_error_names_the_other() {
 }
 
 #[test]
-fn large_values_of_the_state_are_blobs() {
-    let place = Place::new();
-    let session = place.create();
-    let large = "x".repeat(INLINE_BYTES + 1);
-    session.state_set("p", "small", Some("s")).unwrap();
-    session.state_set("p", "large", Some(&large)).unwrap();
-    session.state_set("p", "gone", Some("g")).unwrap();
-    session.state_set("p", "gone", None).unwrap();
-    session.state_set("q", "small", Some("other")).unwrap();
-    let (id, blobs) = (session.id().to_string(), session.folder().join("blobs"));
-    assert_eq!(fs::read_dir(&blobs).unwrap().count(), 1);
-    assert!(fs::metadata(place.file(&id)).unwrap().len() < 4096);
-    drop(session);
-
-    let session = place.resume(&id).unwrap();
-    assert_eq!(session.state_keys("p", ""), ["large", "small"]);
-    assert_eq!(session.state_keys("p", "sm"), ["small"]);
-    assert_eq!(session.state_get("p", "large").unwrap(), Some(large));
-    assert_eq!(session.state_get("p", "gone").unwrap(), None);
-    assert_eq!(
-        session.state_get("q", "small").unwrap().as_deref(),
-        Some("other")
-    );
-    // A blob that nothing refers to any more goes.
-    session.state_set("p", "large", Some("short")).unwrap();
-    assert_eq!(fs::read_dir(&blobs).unwrap().count(), 0);
-}
-
-#[test]
-fn a_blob_that_was_changed_is_an_error() {
-    let place = Place::new();
-    let session = place.create();
-    session
-        .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))
-        .unwrap();
-    let blobs = session.folder().join("blobs");
-    let blob = fs::read_dir(&blobs)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    fs::write(blob, "something else").unwrap();
-    assert!(matches!(
-        session.state_get("p", "k"),
-        Err(Error::Blob { .. })
-    ));
-}
-
-#[test]
-fn state_has_limits() {
-    let place = Place::new();
-    let session = place.create();
-    let set = |key: &str, value: &str| session.state_set("p", key, Some(value));
-    assert!(matches!(
-        set(&"k".repeat(MAX_KEY_BYTES + 1), "v"),
-        Err(Error::Limit { .. })
-    ));
-    set(&"k".repeat(MAX_KEY_BYTES), "v").unwrap();
-    let largest = "x".repeat(MAX_VALUE_BYTES);
-    assert!(matches!(
-        set("k", &format!("{largest}x")),
-        Err(Error::Limit { .. })
-    ));
-    for n in 0..3 {
-        set(&format!("{n}"), &largest).unwrap();
-    }
-    let error = set("3", &largest).unwrap_err().to_string();
-    assert!(error.contains("plugin `p` went over a limit"), "{error}");
-    // A value that takes the place of another counts once, and another plugin has limits of its own.
-    set("2", &largest).unwrap();
-    session.state_set("q", "0", Some(&largest)).unwrap();
-}
-
-#[test]
 fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
     let place = Place::new();
     assert!(place.store.list().unwrap().is_empty());
@@ -324,6 +247,40 @@ fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
     ));
 }
 
+#[test]
+fn a_fork_begins_like_the_other_session_and_leaves_it_alone() {
+    let place = Place::new();
+    let session = place.create();
+    let large = "x".repeat(INLINE_BYTES + 1);
+    session.state_set("p", "k", Some(&large)).unwrap();
+    write(
+        &session,
+        vec![turn_start(1), user("one"), calls(&["1"]), result("1")],
+    );
+    let (id, before) = (
+        session.id().to_string(),
+        fs::read(place.file(session.id())).unwrap(),
+    );
+    let (entries, _) = place.store.read(&id).unwrap();
+    let until = &entries[4].id;
+
+    let spec = session_spec(Path::new("/w"));
+    let fork = place.store.fork(&id, Some(until), &spec).unwrap();
+    assert_eq!(lines(&fork).len(), 3);
+    assert!(lines(&fork)[2].starts_with("tool!: [interrupted: "));
+    fork.state_set("p", "k", None).unwrap();
+    assert_eq!(session.state_get("p", "k").unwrap(), Some(large));
+    assert_eq!(fs::read(place.file(&id)).unwrap(), before);
+    assert_eq!(
+        place.store.fork(&id, None, &spec).unwrap().messages(),
+        session.messages()
+    );
+    assert!(matches!(
+        place.store.fork(&id, Some("x"), &spec),
+        Err(Error::Unknown { .. })
+    ));
+}
+
 #[cfg(unix)]
 #[test]
 fn only_the_owner_may_read_a_session() {
@@ -336,46 +293,4 @@ fn only_the_owner_may_read_a_session() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(session.folder()), 0o700);
     assert_eq!(mode(&place.file(session.id())), 0o600);
-}
-
-#[tokio::test]
-async fn plugins_reach_the_session_through_their_handle() {
-    let place = Place::new();
-    let session = std::sync::Arc::new(place.create());
-    session.append(user("hi")).unwrap();
-    let (events, mut receiver) = rind::event::Events::channel();
-    let handle =
-        rind::agent::SessionHandle::new(session.clone(), events, std::sync::Arc::new(|_, _, _| {}));
-    handle.state_set("p", "k", Some("v")).unwrap();
-    assert_eq!(handle.state_get("p", "k").as_deref(), Some("v"));
-    assert_eq!(handle.state_get("q", "k"), None);
-    assert_eq!(handle.messages(5).len(), 1);
-    handle.append("p", "note", json!({"a": 1})).unwrap();
-    assert!(matches!(
-        handle.append("p", "", json!(1)),
-        Err(HandleError::InvalidInput(_))
-    ));
-    assert!(matches!(
-        handle.append("p", "n", json!("x".repeat(2 << 20))),
-        Err(HandleError::Limit(_))
-    ));
-    let long = "k".repeat(MAX_KEY_BYTES + 1);
-    assert!(matches!(
-        handle.state_set("p", &long, Some("")),
-        Err(HandleError::Limit(_))
-    ));
-    let caller = rind::point::caller::Caller::default();
-    let called = handle.call_point("p", "extract", json!({}), caller).await;
-    assert_eq!(
-        called,
-        Err(HandleError::NotFound(
-            "there is no point `p.extract`".into()
-        ))
-    );
-    let metric = rind::point::outcome::Effect::Metric {
-        name: "m".into(),
-        value: 2.0,
-    };
-    handle.effect("p", metric);
-    assert_eq!(receiver.try_recv().unwrap().name(), "metric");
 }

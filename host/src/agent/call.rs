@@ -78,12 +78,14 @@ impl Turn<'_> {
                     .find(|r| r.call.id == call.id)
                     .cloned();
                 let Some(ran) = ran else { continue };
-                let finished = self.finish_call(ran).await?;
-                // From here to the entry in the session there is no await, so an interrupted turn neither loses the
-                // result nor has it twice.
-                self.lock_ran().retain(|r| r.call.id != call.id);
+                let finished = self.finish_call(ran).await;
                 let result = Content::ToolResult(finished.value.result);
-                self.push(Message::new(Role::Tool, vec![result])).await?;
+                let message = Message::new(Role::Tool, vec![result]);
+                self.keep(&message)?;
+                // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
+                // has it twice.
+                self.lock_ran().retain(|r| r.call.id != call.id);
+                self.tell(message).await;
                 inject.extend(finished.inject);
             }
         }
@@ -284,10 +286,7 @@ impl Turn<'_> {
     }
 
     /// `post-tool`, the notes of `pre-tool` hooks beneath the result, and word to everybody.
-    pub(super) async fn finish_call(
-        &mut self,
-        ran: RanCall,
-    ) -> Result<Dispatched<FinishedCall>, Stop> {
+    pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<FinishedCall> {
         let mut finished = self
             .dispatch::<at::PostTool>(FinishedCall {
                 call: ran.call,
@@ -305,16 +304,17 @@ impl Turn<'_> {
             name: result.name.clone(),
             is_error: result.is_error,
         });
-        self.agent.spec.session.append(Body::ToolEnd {
+        // The result itself must not wait for this to work.
+        self.agent.spec.session.append_or_defer(Body::ToolEnd {
             call: result.call_id.clone(),
             duration_ms: ran.duration_ms,
             refused_by: ran.refused_by.clone(),
-        })?;
+        });
         self.agent.spec.events.emit(Event::ToolEnd {
             result: result.clone(),
             duration_ms: ran.duration_ms,
             refused_by: ran.refused_by,
         });
-        Ok(finished)
+        finished
     }
 }

@@ -89,15 +89,12 @@ impl Turn<'_> {
         let ran = std::mem::take(&mut *self.lock_ran());
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for call in ran {
-            let finished = self.finish_call(call).await?;
+            let finished = self.finish_call(call).await;
             known.push(finished.value.result);
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {
-            self.emit(Event::MessageEnd {
-                message: message.clone(),
-            });
-            self.dispatch::<at::MessageEnd>(message).await;
+            self.tell(message).await;
         }
         self.inject(inject).await
     }
@@ -140,5 +137,66 @@ impl Turn<'_> {
             plugin: None,
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_util::sync::CancellationToken;
+
+    use crate::agent::{Agent, AgentConfig, AgentSpec};
+    use crate::event::Events;
+    use crate::point::payload::Source;
+    use crate::provider::scripted::{Reply, Script, Scripted};
+    use crate::session::Session;
+    use crate::tool::approval::AllowAll;
+
+    /// Runs a turn on a disk with so much room; whether it failed, and the names of its events.
+    async fn run_with_room(room: usize) -> (bool, Vec<&'static str>) {
+        let (session, _) = Session::on_small_disk(room);
+        let (events, mut receiver) = Events::channel();
+        let script = Script::new(vec![Reply::text("done")]);
+        let mut agent = Agent::new(AgentSpec {
+            provider: Arc::new(Scripted::new(script)),
+            model: "m".to_owned(),
+            temperature: None,
+            max_tokens: None,
+            tools: Default::default(),
+            hooks: Arc::default(),
+            policy: Default::default(),
+            approver: Arc::new(AllowAll),
+            session: Arc::new(session),
+            events,
+            keep_in_store: Arc::new(|_, _, _| {}),
+            config: AgentConfig::default(),
+            workspace: "/w".into(),
+            parts: Vec::new(),
+            name: "main".into(),
+            depth: 0,
+            causes: Vec::new(),
+        });
+        let cancel = CancellationToken::new();
+        let outcome = agent.run_turn("hello", Source::Terminal, &cancel).await;
+        let mut names = Vec::new();
+        while let Ok(event) = receiver.try_recv() {
+            names.push(event.name());
+        }
+        (outcome.is_err(), names)
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_fails_the_turn_wherever_it_is_full_and_the_turn_still_ends() {
+        for room in (0..10_000).step_by(100) {
+            let (has_failed, names) = run_with_room(room).await;
+            assert_eq!(names.last(), Some(&"turn-end"), "{room}");
+            if !has_failed {
+                assert!(room > 1_000, "{room}");
+                assert!(!names.contains(&"error"));
+                return;
+            }
+        }
+        panic!("never enough room");
     }
 }

@@ -119,6 +119,7 @@ pub struct Agent {
     frozen: Option<Vec<PromptPart>>,
     /// The parts as they stand in the session's ledger.
     ledger: Vec<PromptRow>,
+    is_announced: bool,
     is_started: bool,
 }
 
@@ -138,6 +139,7 @@ impl Agent {
             approvals: SessionApprovals::default(),
             frozen: None,
             ledger: Vec::new(),
+            is_announced: false,
             is_started: false,
             spec,
         }
@@ -180,7 +182,7 @@ impl Agent {
         source: Source,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
-        self.start().await;
+        self.announce();
         let input = TurnInput {
             text: input.to_owned(),
             source,
@@ -202,19 +204,18 @@ impl Agent {
         Ok(self.spec.session.sync()?)
     }
 
-    /// Opens the session for those who watch: once, before the first turn.
-    async fn start(&mut self) {
-        if std::mem::replace(&mut self.is_started, true) {
+    /// Tells those who watch that the session is open: once, before the first turn.
+    fn announce(&mut self) {
+        if std::mem::replace(&mut self.is_announced, true) {
             return;
         }
-        let info = self.session_info();
         let SessionInfo {
             id,
             resumed,
             messages,
             provider,
             model,
-        } = info.clone();
+        } = self.session_info();
         self.spec.events.emit(Event::SessionOpened {
             id,
             resumed,
@@ -225,6 +226,14 @@ impl Agent {
         for notice in self.spec.session.notices() {
             self.notice(Level::Warn, notice.clone());
         }
+    }
+
+    /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.
+    async fn start(&mut self) {
+        if std::mem::replace(&mut self.is_started, true) {
+            return;
+        }
+        let info = self.session_info();
         let caller = self.caller();
         self.dispatcher
             .dispatch::<SessionStart>(&caller, info)

@@ -172,7 +172,7 @@ impl Turn<'_> {
             // The calls go as well: a refused answer does nothing.
             message.content = vec![Content::Text { text: text.clone() }];
         }
-        mend_call_ids(&mut message);
+        mend(&mut message);
         let reply = Reply {
             draft: message.joined_text(),
             calls: message.tool_calls().cloned().collect(),
@@ -199,9 +199,11 @@ impl Turn<'_> {
     }
 }
 
-/// Gives calls without an id, or with that of another call of the message, one of their own: results are matched by id,
-/// and small model servers leave ids out.
-fn mend_call_ids(message: &mut Message) {
+/// Makes a message one that every provider takes back. Empty texts go. Calls without an id, or with that of another call of
+/// the message, get one of their own: results are matched by id, and small model servers leave ids out.
+fn mend(message: &mut Message) {
+    let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
+    message.content.retain(|part| !is_empty(part));
     let mut seen = std::collections::HashSet::new();
     for part in &mut message.content {
         if let Content::ToolCall(call) = part
@@ -209,5 +211,33 @@ fn mend_call_ids(message: &mut Message) {
         {
             call.id = format!("call_{}", crate::clock::new_id());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    #[test]
+    fn calls_get_ids_of_their_own_and_empty_texts_go() {
+        let call = |id: &str| {
+            Content::ToolCall(ToolCall {
+                id: id.to_owned(),
+                name: "bash".to_owned(),
+                arguments: serde_json::json!({}),
+            })
+        };
+        let empty = Content::Text {
+            text: String::new(),
+        };
+        let content = vec![empty, call("a"), call(""), call("a"), call("b")];
+        let mut message = Message::new(Role::Assistant, content);
+        mend(&mut message);
+        assert_eq!(message.content.len(), 4);
+        let ids: std::collections::HashSet<&str> =
+            message.tool_calls().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids.len(), 4);
+        assert!(ids.contains("a") && ids.contains("b") && !ids.contains(""));
     }
 }

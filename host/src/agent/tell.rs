@@ -30,14 +30,23 @@ impl Turn<'_> {
 
     /// Puts a finished message into the session and tells everybody.
     pub(super) async fn push(&self, message: Message) -> Result<(), Stop> {
-        self.agent.spec.session.append(Body::Message {
-            message: message.clone(),
-        })?;
+        self.keep(&message)?;
+        self.tell(message).await;
+        Ok(())
+    }
+
+    /// Puts a finished message into the session.
+    pub(super) fn keep(&self, message: &Message) -> Result<(), Stop> {
+        let message = message.clone();
+        Ok(self.agent.spec.session.append(Body::Message { message })?)
+    }
+
+    /// Tells everybody of a message that is in the session.
+    pub(super) async fn tell(&self, message: Message) {
         self.emit(Event::MessageEnd {
             message: message.clone(),
         });
         self.dispatch::<at::MessageEnd>(message).await;
-        Ok(())
     }
 
     /// Takes in what plugins want to say: kept messages go into the session, the others into the next request.

@@ -136,6 +136,7 @@ impl<'a> Turn<'a> {
 
     /// The whole of a turn: input, answer, output, and again for every follow-up.
     async fn body(&mut self) -> Result<(), Stop> {
+        self.agent.start().await;
         let decision = self.take_input().await?;
         self.build_system(decision).await?;
         loop {

@@ -50,7 +50,8 @@ pub trait AgentHandle: Send + Sync {
     /// A value of the plugin's session state.
     fn state_get(&self, plugin: &str, key: &str) -> Option<String>;
 
-    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state; on disk when it returns.
+    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. It is in the session file when this returns,
+    /// and on the disk before the model or a tool can depend on it.
     fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError>;
 
     /// Keys of the plugin's session state that start with `prefix`, sorted.

@@ -65,6 +65,11 @@ pub enum Body {
         /// Name of the model from here on.
         model: String,
     },
+    /// The lines before this one are those of another session, from which this one was forked.
+    Forked {
+        /// Id of that session.
+        from: String,
+    },
     /// A finished message.
     Message {
         /// The message.
@@ -197,6 +202,7 @@ pub enum Body {
 const KNOWN: &[&str] = &[
     "session",
     "resumed",
+    "forked",
     "message",
     "turn-start",
     "turn-end",
@@ -301,6 +307,6 @@ mod tests {
         });
         let value = serde_json::to_value(&cut).unwrap();
         assert!(KNOWN.contains(&value["type"].as_str().unwrap()));
-        assert_eq!(KNOWN.len(), 15);
+        assert_eq!(KNOWN.len(), 16);
     }
 }

@@ -295,3 +295,61 @@ fn header(spec: &SessionSpec) -> Body {
         model: spec.model.clone(),
     }
 }
+
+#[cfg(test)]
+impl Session {
+    /// A session on a disk with room for so many bytes; more room is made through the second value.
+    pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
+        let (disk, log) = super::log::tests::SmallDisk::log(room);
+        let session = Self {
+            id: "small".into(),
+            folder: PathBuf::new(),
+            is_resumed: false,
+            notices: Vec::new(),
+            inner: Mutex::new(Inner {
+                log,
+                transcript: Transcript::default(),
+                states: States::new(Path::new("")),
+                last_entry: None,
+                deferred: None,
+            }),
+        };
+        (session, move |room| disk.0.lock().unwrap().1 = room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    fn user(text: &str) -> Body {
+        Body::Message {
+            message: Message::text(Role::User, text),
+        }
+    }
+
+    #[test]
+    fn an_entry_that_could_not_be_written_is_not_in_memory_either() {
+        let (session, make_room) = Session::on_small_disk(500);
+        session.append(user("first")).unwrap();
+        let long = "x".repeat(1000);
+        session.append(user(&long)).unwrap_err();
+        session.state_set("p", "k", Some(&long)).unwrap_err();
+        assert_eq!(session.n_messages(), 1);
+        assert_eq!(session.state_get("p", "k").unwrap(), None);
+        make_room(100_000);
+        session.append(user(&long)).unwrap();
+        session.sync().unwrap();
+        assert_eq!(session.n_messages(), 2);
+    }
+
+    #[test]
+    fn a_failure_that_nobody_could_be_told_of_comes_with_the_next_sync() {
+        let (session, make_room) = Session::on_small_disk(0);
+        session.append_or_defer(user("lost"));
+        make_room(100_000);
+        session.sync().unwrap_err();
+        session.sync().unwrap();
+    }
+}

@@ -254,17 +254,17 @@ pub(super) fn sync_folder(folder: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
 
     /// A disk with room for so many bytes.
     #[derive(Clone)]
-    struct SmallDisk(Arc<Mutex<(Vec<u8>, usize)>>);
+    pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8>, usize)>>);
 
     impl SmallDisk {
-        fn log(room: usize) -> (Self, Log) {
+        pub(in crate::session) fn log(room: usize) -> (Self, Log) {
             let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
             let log = Log::over(Box::new(disk.clone()), "s.jsonl".into(), 0, None);
             (disk, log)

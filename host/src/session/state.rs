@@ -26,6 +26,9 @@ pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
 /// Values up to this length, in bytes, stand in the session file itself; longer ones would make it slow to read.
 pub const INLINE_BYTES: usize = 8 << 10;
 
+/// Name of the folder, within that of the session, that holds large values.
+pub(super) const BLOBS: &str = "blobs";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Inline(String),
@@ -53,7 +56,7 @@ impl States {
     /// No state yet; `folder` is the session's.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
-            blobs: folder.join("blobs"),
+            blobs: folder.join(BLOBS),
             plugins: BTreeMap::new(),
             written: BTreeMap::new(),
         }

@@ -7,7 +7,8 @@ use std::time::UNIX_EPOCH;
 
 use super::entry::{Body, Entry, VERSION};
 use super::live::Session;
-use super::log::FILE;
+use super::log::{FILE, write_private};
+use super::state::BLOBS;
 use super::{Error, SessionSpec};
 
 /// How many lines of a session are read for the list: its first input is near the top.
@@ -47,6 +48,44 @@ impl SessionStore {
 
     /// Makes a new session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
+        let (id, folder) = self.new_folder()?;
+        Session::create(&id, &folder, spec)
+    }
+
+    /// Makes a new session that begins like the session `id`: with all of its entries, or with those up to and including the
+    /// entry `until`. The other session is left as it is and may be open.
+    pub fn fork(
+        &self,
+        id: &str,
+        until: Option<&str>,
+        spec: &SessionSpec,
+    ) -> Result<Session, Error> {
+        let (mut entries, _) = self.read(id)?;
+        if let Some(until) = until {
+            let at = entries.iter().position(|entry| entry.id == until);
+            let at = at.ok_or_else(|| Error::Unknown {
+                wanted: format!("{id}/{until}"),
+                root: self.root.clone(),
+            })?;
+            entries.truncate(at + 1);
+        }
+        let (new, folder) = self.new_folder()?;
+        let mut lines = Vec::new();
+        for entry in &entries {
+            lines.extend(entry.line()?);
+        }
+        let path = folder.join(FILE);
+        write_private(&path, &lines).map_err(|source| Error::write(&path, source))?;
+        copy_blobs(&self.root.join(id), &folder)?;
+        let session = Session::open(&new, &folder, spec)?;
+        session.append(Body::Forked {
+            from: id.to_owned(),
+        })?;
+        session.sync()?;
+        Ok(session)
+    }
+
+    fn new_folder(&self) -> Result<(String, PathBuf), Error> {
         let id = crate::clock::new_session_id();
         let folder = self.root.join(&id);
         let mut builder = DirBuilder::new();
@@ -56,7 +95,7 @@ impl SessionStore {
         builder
             .create(&folder)
             .map_err(|source| Error::write(&folder, source))?;
-        Session::create(&id, &folder, spec)
+        Ok((id, folder))
     }
 
     /// Opens a session to go on with it. `id` is a whole id, as [`SessionStore::resolve`] returns it.
@@ -138,6 +177,24 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String
         }
     }
     Ok((entries, notices))
+}
+
+/// Blobs are removed when nothing in their session refers to them, so a fork has its own.
+fn copy_blobs(from: &Path, to: &Path) -> Result<(), Error> {
+    let from = from.join(BLOBS);
+    let to = to.join(BLOBS);
+    let entries = match std::fs::read_dir(&from) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(Error::read(&from, source)),
+    };
+    std::fs::create_dir(&to).map_err(|source| Error::write(&to, source))?;
+    for entry in entries {
+        let entry = entry.map_err(|source| Error::read(&from, source))?;
+        let copy = to.join(entry.file_name());
+        std::fs::copy(entry.path(), &copy).map_err(|source| Error::write(&copy, source))?;
+    }
+    Ok(())
 }
 
 fn row(id: String, path: &Path) -> Option<SessionRow> {

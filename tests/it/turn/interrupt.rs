@@ -115,6 +115,7 @@ async fn a_turn_can_be_interrupted_at_every_await() {
         queue.steer("hurry", Source::Terminal);
         queue.follow_up("and then", Source::Terminal);
         let cancel = CancellationToken::new();
+        let started = std::time::Instant::now();
         let outcome = {
             let turn = running
                 .agent
@@ -138,6 +139,8 @@ async fn a_turn_can_be_interrupted_at_every_await() {
         while let Ok(event) = running.receiver.try_recv() {
             running.events.push(event);
         }
+        // No grace is waited out: tools stop when they are told to.
+        assert!(started.elapsed() < std::time::Duration::from_secs(3), "{n}");
         let messages = running.session.messages();
         check_pairs(&messages);
         assert_eq!(running.names().last(), Some(&"turn-end"), "{n}");
@@ -192,6 +195,31 @@ async fn a_tool_that_is_interrupted_says_what_it_did_so_far() {
     assert!(lines[2].contains("half done"), "{lines:?}");
     assert!(lines[3].starts_with("tool!: [cancelled: "), "{lines:?}");
     check_pairs(&running.session.messages());
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_can_be_interrupted() {
+    let setup = Setup::new(vec![write("c.txt"), done()]).asking(Vec::new());
+    setup
+        .approver
+        .hangs
+        .store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut running = setup.build();
+    let cancel = CancellationToken::new();
+    let (approver, user) = (running.approver.clone(), cancel.clone());
+    let interrupt = async {
+        while approver.asked.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        user.cancel();
+    };
+    let turn = running
+        .agent
+        .run_turn("go on with the work", Source::Terminal, &cancel);
+    let (outcome, ()) = tokio::join!(turn, interrupt);
+    assert_eq!(outcome.unwrap().summary.stop, StopReason::Cancelled);
+    assert!(running.lines()[2].starts_with("tool!: [cancelled: "));
+    assert!(!running.folder.path().join("w/c.txt").exists());
 }
 
 #[tokio::test]
