@@ -1,5 +1,5 @@
 //! What a hook costs: through Rind's dispatch, as the bare call of the same component, as a native trait object, and as a
-//! process. `cargo bench -p rind-tests` runs all of it; each group compares within one run.
+//! process. `cargo bench -p rind-benches` runs all of it; each group compares within one run.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 mod bare {
     //! The component called by wasmtime alone, with the engine's settings and limits that plugins get.
     wasmtime::component::bindgen!({
-        path: "../wit",
+        path: "../../wit",
         inline: "package bench:echo; world echo { export rind:plugin/after-system-prompt@0.1.0; }",
         imports: { default: async },
         exports: { default: async },

@@ -109,17 +109,19 @@ pub(super) async fn turn(
         live: render::is_live() && !has_output_hooks(&agent),
     };
     let cancel = CancellationToken::new();
+    let over = CancellationToken::new();
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(view),
         events,
         questions,
         cancel.clone(),
+        over.clone(),
     ));
     tokio::spawn(interrupts(cancel.clone()));
     let outcome = agent.run_turn(prompt, Source::Terminal, &cancel).await;
     let id = agent.spec().session.id().clone();
-    // Closing drops the last sender of events, which ends the renderer.
     let closed = agent.close().await;
+    over.cancel();
     let _ = shown.await;
     let outcome = outcome?;
     closed?;
@@ -143,6 +145,7 @@ async fn show_all(
     mut events: UnboundedReceiver<Event>,
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
+    over: CancellationToken,
 ) {
     loop {
         tokio::select! {
@@ -152,6 +155,8 @@ async fn show_all(
                 Some(event) => renderer.show(&event),
                 None => break,
             },
+            // Not the end of the channel: who else holds a sender does not matter.
+            () = over.cancelled() => break,
             Some(asked) = questions.recv() => {
                 renderer.pause();
                 tokio::select! {

@@ -1,7 +1,7 @@
 //! From what was typed to an agent: folders, settings, provider, plugins, session.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use anyhow::Context;
 use futures_util::future::BoxFuture;
@@ -204,7 +204,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         causes: Vec::new(),
     });
     handle.set_points(Arc::new(PluginPoints {
-        dispatcher: agent.dispatcher(),
+        dispatcher: Arc::downgrade(&agent.dispatcher()),
         points: open.points,
     }));
     Ok((agent, shown))
@@ -219,9 +219,10 @@ fn keep_in_store(data: PathBuf) -> KeepInStore {
     })
 }
 
-/// The points that plugins define, called through the agent's dispatcher.
+/// The points that plugins define, called through the agent's dispatcher. The dispatcher holds the hooks, which hold the
+/// handle that holds this: a strong reference would keep all of them for ever.
 struct PluginPoints {
-    dispatcher: Arc<Dispatcher>,
+    dispatcher: Weak<Dispatcher>,
     points: DefinedPoints,
 }
 
@@ -234,8 +235,11 @@ impl CallPoint for PluginPoints {
         caller: Caller,
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
         Box::pin(async move {
+            let Some(dispatcher) = self.dispatcher.upgrade() else {
+                return Err(HandleError::Failed("the session is over".to_owned()));
+            };
             self.points
-                .call(&self.dispatcher, plugin, name, payload, &caller)
+                .call(&dispatcher, plugin, name, payload, &caller)
                 .await
         })
     }

@@ -1,0 +1,1 @@
+//! Benches of Rind; each is a file beside this one.
