@@ -220,6 +220,22 @@ async fn a_tool_that_never_ends_can_be_dropped_and_the_next_call_gets_a_fresh_in
 }
 
 #[tokio::test]
+async fn a_tool_that_never_ends_is_stopped_at_the_deadline_of_its_manifest() {
+    let mut host = Host::default();
+    host.plugin(Trust::Managed, "hostile", |manifest| {
+        manifest + "\n[limits]\ntimeout = \"200ms\"\n"
+    });
+    host.set("hostile", "how", "loop");
+    let session = Session::open(&host.load().await);
+    let output = session.tool("misbehaving", json!({})).await;
+    assert!(output.is_error);
+    assert_eq!(
+        output.content,
+        "the tool `misbehaving` of plugin `hostile` failed: it was stopped at its deadline of 200 ms"
+    );
+}
+
+#[tokio::test]
 async fn an_instance_stays_warm_within_a_session_and_is_never_shared_between_sessions() {
     let mut host = Host::default();
     host.guest("hostile");

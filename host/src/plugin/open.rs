@@ -75,6 +75,7 @@ impl Loaded {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),
                 slot: slot.clone(),
+                deadline: super::tools::deadline(&self.manifest),
             }));
         }
     }

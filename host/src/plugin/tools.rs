@@ -1,6 +1,7 @@
 //! A plugin's tools as tools of the host.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -17,6 +18,23 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<Slot>,
+    /// How long one call may take.
+    pub(super) deadline: Duration,
+}
+
+/// Deadline of a plugin's tool when its manifest names none: a guest computes, it does not wait for a build.
+const TOOL_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The longest deadline that a manifest may name for its tools.
+const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
+
+/// The deadline of a plugin's tools.
+pub(super) fn deadline(manifest: &Manifest) -> Duration {
+    manifest
+        .limits
+        .timeout
+        .unwrap_or(TOOL_DEADLINE)
+        .min(MAX_TOOL_DEADLINE)
 }
 
 impl Tool for WasmTool {
@@ -26,7 +44,8 @@ impl Tool for WasmTool {
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            match self.call(&arguments, ctx).await {
+            let call = tokio::time::timeout(self.deadline, self.call(&arguments, ctx)).await;
+            match call.unwrap_or(Err(Failure::Deadline(self.deadline))) {
                 Ok(output) => output,
                 Err(failure) => {
                     let plugin = self.spec.plugin.as_deref().unwrap_or_default();
