@@ -2,6 +2,7 @@
 
 mod calls;
 mod flow;
+mod guard;
 mod interrupt;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
 
+use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult};
@@ -294,6 +295,12 @@ impl Turn<'_> {
                 duration_ms: ran.duration_ms,
             })
             .await;
+        if let Some(Said { plugin, text }) = blocked(&finished).cloned() {
+            // A hook that had to see the result could not: the model does not get it either.
+            let result = &mut finished.value.result;
+            result.content = format!("[the result was withheld by plugin {plugin}: {text}]");
+            result.is_error = true;
+        }
         let result = &mut finished.value.result;
         for Said { plugin, text } in ran.notes {
             result

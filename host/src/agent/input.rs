@@ -24,7 +24,10 @@ impl Turn<'_> {
         self.input = taken.value;
 
         let assessment = assess(&self.input.text);
-        let assessment = settle(self.dispatch::<at::PostAssess>(assessment).await.value);
+        let assessment = settle(
+            self.pass::<at::PostAssess>("assessment", assessment)
+                .await?,
+        );
         self.emit(Event::Assessed {
             decision: assessment.decision,
             confidence: assessment.confidence,

@@ -56,7 +56,7 @@ impl Turn<'_> {
     async fn build_request(&mut self) -> Result<Request, Stop> {
         let mut messages = self.agent.spec.session.messages();
         messages.append(&mut self.passing);
-        let messages = self.dispatch::<at::Context>(messages).await.value;
+        let messages = self.pass::<at::Context>("conversation", messages).await?;
         let reasoned = self
             .dispatch::<at::PreReason>(ModelRequest {
                 provider: self.agent.spec.provider.name().to_owned(),
@@ -94,7 +94,7 @@ impl Turn<'_> {
             spec.session.clone(),
             spec.events.clone(),
         );
-        let body = self.wire_body(provider.body(&request)).await;
+        let body = self.wire_body(provider.body(&request)).await?;
         // What the model is about to read outlives a power cut.
         session.sync()?;
         self.partial.clear();
@@ -143,24 +143,26 @@ impl Turn<'_> {
     }
 
     /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.
-    async fn wire_body(&self, body: serde_json::Value) -> serde_json::Value {
+    async fn wire_body(&self, body: serde_json::Value) -> Result<serde_json::Value, Stop> {
         use crate::point::Point;
         let registry = self.agent.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
-            return body;
+            return Ok(body);
         }
         let text = body.to_string();
         let wire = WireRequest {
             provider: self.agent.spec.provider.name().to_owned(),
             body: text.clone(),
         };
-        let wire = self.dispatch::<at::BeforeProviderRequest>(wire).await.value;
+        let wire = self
+            .pass::<at::BeforeProviderRequest>("request", wire)
+            .await?;
         if wire.body == text {
-            return body;
+            return Ok(body);
         }
         // A body that is not an object was refused when it was merged.
-        serde_json::from_str(&wire.body).unwrap_or(body)
+        Ok(serde_json::from_str(&wire.body).unwrap_or(body))
     }
 
     /// `post-reason`, then the answer becomes a message.

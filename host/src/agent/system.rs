@@ -17,11 +17,13 @@ impl Turn<'_> {
             decision,
             parts: self.own_parts(decision),
         };
-        let collected = self.dispatch::<at::SystemPrompt>(context).await.value.parts;
+        let collected = self
+            .pass::<at::SystemPrompt>("system prompt", context)
+            .await?
+            .parts;
         let mut parts = self
-            .dispatch::<at::BeforeSystemPrompt>(collected)
-            .await
-            .value;
+            .pass::<at::BeforeSystemPrompt>("system prompt", collected)
+            .await?;
         prompt::sort(&mut parts);
         let parts = self.freeze(parts);
 
@@ -36,9 +38,8 @@ impl Turn<'_> {
         let blocks = prompt::render(&parts);
         let text = prompt::joined(&blocks);
         let edited = self
-            .dispatch::<at::AfterSystemPrompt>(text.clone())
-            .await
-            .value;
+            .pass::<at::AfterSystemPrompt>("system prompt", text.clone())
+            .await?;
         self.system = if edited == text {
             blocks
         } else {

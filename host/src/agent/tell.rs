@@ -3,6 +3,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::call::RanCall;
+use super::input::refused;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::Message;
@@ -26,6 +27,18 @@ impl Turn<'_> {
                 .await;
         }
         out
+    }
+
+    /// Calls the hooks of a point where only a failing hook can refuse: one that is set to block when it fails ends the turn,
+    /// so that what it would have looked at goes no further.
+    pub(super) async fn pass<P: Point>(
+        &self,
+        what: &str,
+        payload: P::Payload,
+    ) -> Result<P::Payload, Stop> {
+        let out = self.dispatch::<P>(payload).await;
+        refused(what, blocked(&out))?;
+        Ok(out.value)
     }
 
     /// Puts a finished message into the session and tells everybody.

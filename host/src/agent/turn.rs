@@ -165,7 +165,7 @@ impl<'a> Turn<'a> {
             if step.goes_on || self.agent.steering.has_steering() {
                 continue;
             }
-            let reflected = self.reflect(step.draft).await;
+            let reflected = self.reflect(step.draft).await?;
             match reflected.continue_because {
                 Some(reason) => {
                     let message = Message::text(Role::User, format!("[reflection] {reason}"));
@@ -197,20 +197,20 @@ impl<'a> Turn<'a> {
     }
 
     /// `pre-reflect` → the built-in reflection → `post-reflect`, which may ask for another step, within bounds.
-    async fn reflect(&mut self, draft: String) -> ReflectVerdict {
+    async fn reflect(&mut self, draft: String) -> Result<ReflectVerdict, Stop> {
         let reflection = Reflection {
             draft,
             input: self.input.text.clone(),
             tools: self.used.clone(),
             criteria: Vec::new(),
         };
-        let reflection = self.dispatch::<at::PreReflect>(reflection).await.value;
+        let reflection = self.pass::<at::PreReflect>("answer", reflection).await?;
         let verdict = super::reflect::reflect(&reflection, self.n_criteria);
         // The model is told of a criterion once; asking again for the same would never end.
         self.n_criteria = reflection.criteria.len();
-        let mut verdict = self.dispatch::<at::PostReflect>(verdict).await.value;
+        let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
         if verdict.continue_because.is_none() {
-            return verdict;
+            return Ok(verdict);
         }
         let has_rounds = self.n_rounds < self.agent.spec.config.reflect_rounds;
         if has_rounds && self.step < self.last_step {
@@ -221,7 +221,7 @@ impl<'a> Turn<'a> {
                 format!("reflection asked for another step and none is left: {reason}"),
             );
         }
-        verdict
+        Ok(verdict)
     }
 
     /// `pre-output`, the output, `post-output`.
