@@ -42,10 +42,12 @@ pub(crate) struct Setup {
 impl Setup {
     /// An agent with the built-in tools that is let do everything.
     pub(crate) fn new(script: Vec<Reply>) -> Self {
-        let mut policy = ToolPolicy::default();
-        policy.mode = PolicyMode {
-            yes: true,
-            ..PolicyMode::default()
+        let policy = ToolPolicy {
+            mode: PolicyMode {
+                yes: true,
+                ..PolicyMode::default()
+            },
+            ..ToolPolicy::default()
         };
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("w")).unwrap();

@@ -1,8 +1,8 @@
 //! Plugins: the only folder that names wasmtime.
 //!
 //! [`manifest`] reads `plugin.toml`; [`engine`] and [`cache`] turn bytes into native code; [`authority`] decides whether a
-//! component's imports and exports are covered; [`load`] puts it together for every folder that is searched; [`instance`]
-//! keeps one warm instance for each plugin and session; [`hooks`] and [`tools`] make it look like any other hook or tool.
+//! component's imports and exports are covered; [`load`] puts it together for every folder that is searched; `instance`
+//! keeps one warm instance for each plugin and session; `hooks` and `tools` make it look like any other hook or tool.
 //! It reaches the session only through [`crate::point::handle::AgentHandle`].
 //!
 //! Start from [`load::PluginSet::load`].

@@ -55,7 +55,7 @@ pub struct PointRow {
     pub name: &'static str,
     /// Its kind.
     pub kind: Kind,
-    /// Names that other systems and the seeds of this design use; accepted in `plugin.toml`, nowhere else.
+    /// Names that other systems use; accepted in `plugin.toml`, nowhere else.
     pub aliases: &'static [&'static str],
     /// What a hook may return, in words.
     pub returns: &'static str,

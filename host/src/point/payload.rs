@@ -157,7 +157,7 @@ pub struct WireResponse {
     pub latency_ms: u64,
     /// What was used.
     pub usage: Usage,
-    /// The answer as it came over the wire, cut after [`crate::provider::RAW_LIMIT_BYTES`].
+    /// The answer as it came over the wire, cut where the provider's limit is.
     pub body: String,
 }
 

@@ -256,6 +256,9 @@ mod tests {
         }
     }
 
+    /// Settings, the environment, and what comes of them.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
     fn config(toml: &str) -> ProviderConfig {
         toml::from_str(toml).unwrap()
     }
@@ -265,7 +268,7 @@ mod tests {
         let a = ("ANTHROPIC_API_KEY", "k");
         let o = ("OPENAI_API_KEY", "k");
         let url = ("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1");
-        let table: &[(&str, &[(&str, &str)], &str)] = &[
+        let table: &[Case<'_>] = &[
             (
                 "",
                 &[],
@@ -302,7 +305,7 @@ mod tests {
     #[test]
     fn a_name_wins_over_the_environment() {
         let a = ("ANTHROPIC_API_KEY", "k");
-        let table: &[(&str, &[(&str, &str)], &str)] = &[
+        let table: &[Case<'_>] = &[
             (
                 "name = \"scripted\"",
                 &[a],

@@ -56,10 +56,10 @@ impl Reader {
 
     fn delta(&mut self, index: u64, delta: Delta, emit: &mut dyn FnMut(StreamEvent)) {
         match delta {
-            Delta::TextDelta { text } => self.assembler.text(&text, emit),
-            Delta::ThinkingDelta { thinking } => self.assembler.thinking(&thinking, emit),
-            Delta::SignatureDelta { signature } => self.sign(signature),
-            Delta::InputJsonDelta { partial_json } => {
+            Delta::Text { text } => self.assembler.text(&text, emit),
+            Delta::Thinking { thinking } => self.assembler.thinking(&thinking, emit),
+            Delta::Signature { signature } => self.sign(signature),
+            Delta::InputJson { partial_json } => {
                 if let Some(slot) = self.calls.get(&index) {
                     self.assembler.arguments(*slot, &partial_json);
                 }

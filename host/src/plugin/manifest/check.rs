@@ -1,0 +1,131 @@
+//! What the format alone cannot say: names, sections without their side effect, hooks on points that there are.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use super::{Manifest, SideEffect};
+use crate::point::catalog;
+use crate::point::dispatch::Kind;
+use crate::point::failure::OnFailure;
+
+impl Manifest {
+    /// Checks the whole manifest; `text` is what it was read from, for lines in messages.
+    pub(super) fn check(&mut self, text: &str) -> Result<(), String> {
+        check_name(&self.name)?;
+        if let Some(component) = &self.component
+            && (component.is_empty()
+                || component.contains(['/', '\\'])
+                || component.starts_with('.'))
+        {
+            return Err(format!(
+                "component = \"{component}\" is not the name of a file beside the manifest"
+            ));
+        }
+        if self.has(SideEffect::None) && self.side_effects.len() > 1 {
+            return Err(
+                "side_effects: `none` stands alone; leave it out when there are others".to_owned(),
+            );
+        }
+        self.check_sections()?;
+        self.check_hooks(text)?;
+        for name in self.points.keys() {
+            check_name(name).map_err(|e| format!("[points.{name}]: {e}"))?;
+        }
+        for (name, options) in &self.implements {
+            if name.split_once('.').is_none_or(|(owner, point)| {
+                check_name(owner).is_err() || check_name(point).is_err()
+            }) {
+                return Err(format!("[implements] `{name}` is not written `owner.NAME`"));
+            }
+            if options.is_async {
+                return Err(format!(
+                    "[implements] `{name}`: the owner of a point waits for its answers, so `async` is not possible"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A section that asks for something needs the side effect that says so.
+    fn check_sections(&self) -> Result<(), String> {
+        let sections = [
+            (
+                "filesystem",
+                self.filesystem.is_some(),
+                SideEffect::Filesystem,
+            ),
+            ("network", self.network.is_some(), SideEffect::Network),
+            ("external", self.external.is_some(), SideEffect::External),
+        ];
+        for (section, is_there, effect) in sections {
+            if is_there && !self.has(effect) {
+                return Err(format!("[{section}] needs `side_effects = [\"{effect}\"]`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hooks must name points of the catalog; an alias is put in the catalog's words.
+    fn check_hooks(&mut self, text: &str) -> Result<(), String> {
+        let mut hooks = BTreeMap::new();
+        for (name, options) in std::mem::take(&mut self.hooks) {
+            let at = format!(
+                "line {}, [hooks.{}]",
+                line_of(text, name.span().start),
+                name.get_ref()
+            );
+            let Some(row) = catalog::find(name.get_ref()) else {
+                return Err(format!(
+                    "{at}: there is no such point; the points are {}",
+                    point_names()
+                ));
+            };
+            if options.is_async && row.kind != Kind::Observe {
+                return Err(format!(
+                    "{at}: only hooks of observe points can be `async`, and {} is a {} point",
+                    row.name, row.kind
+                ));
+            }
+            if options.on_failure == Some(OnFailure::Block)
+                && matches!(row.kind, Kind::Observe | Kind::Collect)
+            {
+                return Err(format!(
+                    "{at}: a hook of a {} point has nothing to block",
+                    row.kind
+                ));
+            }
+            let key = Spanned::new(name.span(), row.name.to_owned());
+            if hooks.insert(key, options).is_some() {
+                return Err(format!("{at}: the hook on {} has options twice", row.name));
+            }
+        }
+        self.hooks = hooks;
+        Ok(())
+    }
+}
+
+fn point_names() -> String {
+    let names: Vec<&str> = catalog::CATALOG.iter().map(|row| row.name).collect();
+    names.join(", ")
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_fine) {
+        return Err(format!(
+            "the name `{}` is not made of 1 to 64 of a-z, 0-9 and `-`",
+            name.escape_debug()
+        ));
+    }
+    Ok(())
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()
+        .iter()
+        .take(at)
+        .filter(|b| **b == b'\n')
+        .count()
+        + 1
+}

@@ -1,0 +1,130 @@
+//! `plugin.toml`: what a plugin says of itself.
+//!
+//! Owns the format and its checks; it gives nothing and trusts nothing. Unknown keys are errors that point at their line.
+//!
+//! Start from [`Manifest::read`].
+
+mod check;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toml::Spanned;
+
+use super::Error;
+
+pub use sections::{
+    Compat, Credential, External, Filesystem, HookOptions, InertSockets, Limits, Network,
+    PointDeclaration, SideEffect,
+};
+
+/// A whole manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Unique name, `[a-z0-9-]`, at most 64 bytes.
+    pub name: String,
+    /// Version of the plugin.
+    pub version: semver::Version,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// File name of the component; absent for a plugin of prompts and skills only.
+    #[serde(default)]
+    pub component: Option<String>,
+    /// What it does to the world.
+    #[serde(default)]
+    pub side_effects: Vec<SideEffect>,
+    /// Options of its hooks by point; the exports of the component say which it has.
+    #[serde(default, serialize_with = "plain_keys")]
+    pub hooks: BTreeMap<Spanned<String>, HookOptions>,
+    /// Folders.
+    #[serde(default)]
+    pub filesystem: Option<Filesystem>,
+    /// Hosts.
+    #[serde(default)]
+    pub network: Option<Network>,
+    /// Other powers.
+    #[serde(default)]
+    pub external: Option<External>,
+    /// Limits.
+    #[serde(default)]
+    pub limits: Limits,
+    /// JSON Schema of its settings.
+    #[serde(default)]
+    pub config: Option<Value>,
+    /// Plugins that must be loaded before it.
+    #[serde(default)]
+    pub dependencies: BTreeMap<String, semver::VersionReq>,
+    /// Points that it defines.
+    #[serde(default)]
+    pub points: BTreeMap<String, PointDeclaration>,
+    /// Points of others that it implements, written `owner.NAME`.
+    #[serde(default)]
+    pub implements: BTreeMap<String, HookOptions>,
+    /// Concessions.
+    #[serde(default)]
+    pub compat: Compat,
+}
+
+/// File name of a manifest.
+pub const FILE_NAME: &str = "plugin.toml";
+
+impl Manifest {
+    /// Reads and checks `folder/plugin.toml`.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(FILE_NAME);
+        let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        Self::parse(&text, &path)
+    }
+
+    /// Parses and checks a manifest; `path` is for messages only.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
+        let refuse = |message: String| Error::Manifest {
+            path: path.to_owned(),
+            message,
+        };
+        let mut manifest: Self =
+            toml::from_str(text).map_err(|e| refuse(e.to_string().trim_end().to_owned()))?;
+        manifest.check(text).map_err(refuse)?;
+        Ok(manifest)
+    }
+
+    /// Whether a side effect is declared.
+    #[must_use]
+    pub fn has(&self, effect: SideEffect) -> bool {
+        self.side_effects.contains(&effect)
+    }
+
+    /// Options of the hook on `point`, the defaults when none are given.
+    #[must_use]
+    pub fn hook(&self, point: &str) -> HookOptions {
+        self.hooks
+            .iter()
+            .find(|(name, _)| name.get_ref() == point)
+            .map(|(_, options)| options.clone())
+            .unwrap_or_default()
+    }
+
+    /// Where the component is, if the plugin has one.
+    #[must_use]
+    pub fn component_path(&self, folder: &Path) -> Option<PathBuf> {
+        self.component.as_ref().map(|name| folder.join(name))
+    }
+}
+
+fn plain_keys<S: serde::Serializer>(
+    hooks: &BTreeMap<Spanned<String>, HookOptions>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(
+        hooks
+            .iter()
+            .map(|(name, options)| (name.get_ref(), options)),
+    )
+}

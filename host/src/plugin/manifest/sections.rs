@@ -1,0 +1,150 @@
+//! The sections of a manifest, each a table of its own.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::units::{bytes, duration};
+use crate::point::dispatch::Kind;
+use crate::point::failure::OnFailure;
+
+/// What a plugin says it does to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SideEffect {
+    /// Nothing at all; stands alone.
+    None,
+    /// Reads or writes files.
+    Filesystem,
+    /// Talks over the network.
+    Network,
+    /// Reads or changes the conversation: prompts, messages, tool calls, the model.
+    Session,
+    /// Asks models, runs agents or other tools.
+    External,
+}
+
+impl std::fmt::Display for SideEffect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Filesystem => "filesystem",
+            Self::Network => "network",
+            Self::Session => "session",
+            Self::External => "external",
+        })
+    }
+}
+
+/// Options of one hook, or of one implementation of a plugin-defined point.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookOptions {
+    /// Lower runs first; 100 when absent.
+    pub priority: Option<u16>,
+    /// What its failure does; `block` for gates and `skip` for the rest when absent.
+    pub on_failure: Option<OnFailure>,
+    /// Whether the turn goes on without waiting; observe points only.
+    #[serde(default, rename = "async")]
+    pub is_async: bool,
+    /// How long one call may take; at most the host's 5 s, 15 s for `async`.
+    #[serde(default, with = "duration")]
+    pub timeout: Option<Duration>,
+}
+
+/// `[filesystem]`: folders that the plugin asks for, `workspace[/sub]` or `data`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filesystem {
+    /// To read.
+    #[serde(default)]
+    pub read: Vec<String>,
+    /// To read and write.
+    #[serde(default)]
+    pub write: Vec<String>,
+}
+
+/// `[[network.credentials]]`: a header that the host adds on the way out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credential {
+    /// Host that gets it.
+    pub host: String,
+    /// Name of the header.
+    pub header: String,
+    /// Its value, with `{NAME}` for secrets that the operator keeps.
+    pub value: String,
+}
+
+/// `[network]`: hosts that the plugin asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Host names, `*.` in front for subdomains, `:port` behind for another port than 443.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Headers that the host adds.
+    #[serde(default)]
+    pub credentials: Vec<Credential>,
+}
+
+/// `[external]`: other powers of the host that the plugin asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct External {
+    /// Asking the model.
+    #[serde(default)]
+    pub model: bool,
+    /// Running subagents.
+    #[serde(default)]
+    pub agents: bool,
+    /// Calling these tools.
+    #[serde(default)]
+    pub tools: Vec<String>,
+}
+
+/// `[limits]`: lower bounds than the host's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Linear memory over all memories of an instance, as `"64MiB"`.
+    #[serde(default, with = "bytes")]
+    pub memory: Option<u64>,
+    /// How long one call may take, as `"5s"` or `"500ms"`.
+    #[serde(default, with = "duration")]
+    pub timeout: Option<Duration>,
+}
+
+/// `[points.NAME]`: a point that the plugin defines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointDeclaration {
+    /// Its kind.
+    pub kind: Kind,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of what implementers are shown, an object; anything when absent.
+    #[serde(default)]
+    pub payload: Option<Value>,
+    /// JSON Schema of what they answer, an object; anything when absent.
+    #[serde(default)]
+    pub result: Option<Value>,
+}
+
+/// `[compat]`: concessions to guests that import more than they use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compat {
+    /// `"inert"` links `wasi:sockets` to a context that denies everything.
+    pub sockets: Option<InertSockets>,
+}
+
+/// The only value of `[compat] sockets`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InertSockets {
+    /// Linked, and denied at every call.
+    Inert,
+}

@@ -1,0 +1,76 @@
+//! Sizes and times as people write them.
+
+/// `"64MiB"`: a number and one of B, KiB, MiB, GiB.
+pub(super) mod bytes {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    const UNITS: [(&str, u64); 4] = [
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+        ("B", 1),
+    ];
+
+    pub(in crate::plugin::manifest) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<u64>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parsed = UNITS.iter().find_map(|(unit, factor)| {
+            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+            number.checked_mul(*factor)
+        });
+        parsed.map(Some).ok_or_else(|| {
+            D::Error::custom(format!(
+                "`{text}` is not a size like \"64MiB\" (B, KiB, MiB, GiB)"
+            ))
+        })
+    }
+
+    pub(in crate::plugin::manifest) fn serialize<S: Serializer>(
+        value: &Option<u64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(bytes) => serializer.serialize_str(&format!("{bytes}B")),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
+/// `"5s"` or `"500ms"`.
+pub(super) mod duration {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(in crate::plugin::manifest) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let millis = match text.strip_suffix("ms") {
+            Some(number) => number.trim().parse::<u64>().ok(),
+            None => text
+                .strip_suffix('s')
+                .and_then(|number| number.trim().parse::<u64>().ok()?.checked_mul(1000)),
+        };
+        match millis {
+            Some(0) => Err(D::Error::custom(
+                "a time of 0 would stop every call before it starts",
+            )),
+            Some(millis) => Ok(Some(Duration::from_millis(millis))),
+            None => Err(D::Error::custom(format!(
+                "`{text}` is not a time like \"5s\" or \"500ms\""
+            ))),
+        }
+    }
+
+    pub(in crate::plugin::manifest) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(time) => serializer.serialize_str(&format!("{}ms", time.as_millis())),
+            None => serializer.serialize_none(),
+        }
+    }
+}

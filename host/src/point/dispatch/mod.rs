@@ -1,0 +1,189 @@
+//! The one dispatch function: every hook of every point, built-in or plugin-defined, runs through it.
+//!
+//! It holds the rules of dispatch: order, chain or side by side, deadlines, merge and re-check, `block` over `ask` over
+//! `pass`, failure policy and quarantine, trace records, and that a plugin's hooks do not fire on what the plugin itself
+//! causes. It knows neither WebAssembly nor what any point means.
+
+mod kind;
+mod report;
+mod run;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio_util::task::TaskTracker;
+
+use super::Point;
+use super::caller::{Caller, MAX_NESTING};
+use super::failure::Failure;
+use super::quarantine::Quarantine;
+use super::registry::{Bound, Registry};
+use super::trace::Sink;
+use report::Report;
+use run::Run;
+
+pub use kind::Kind;
+pub use run::{Dispatched, Said, Verdict};
+
+/// Calls hooks. One per agent and session; subagents share its registry through [`Dispatcher::fork`].
+pub struct Dispatcher {
+    registry: Arc<Registry>,
+    quarantine: Arc<Quarantine>,
+    sink: Arc<dyn Sink>,
+    background: TaskTracker,
+}
+
+impl Dispatcher {
+    /// A dispatcher over `registry` that reports to `sink`.
+    #[must_use]
+    pub fn new(registry: Arc<Registry>, sink: Arc<dyn Sink>) -> Self {
+        let quarantine = Arc::new(Quarantine::default());
+        quarantine.clear();
+        Self {
+            registry,
+            quarantine,
+            sink,
+            background: TaskTracker::new(),
+        }
+    }
+
+    /// The hooks this dispatcher calls.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Gives every hook that was dropped in the last turn a new chance.
+    pub fn begin_turn(&self) {
+        self.quarantine.clear();
+    }
+
+    /// Waits for `async` hooks that still run, at most `limit`. Whether all have ended.
+    pub async fn settle(&self, limit: Duration) -> bool {
+        self.background.close();
+        let settled = tokio::time::timeout(limit, self.background.wait())
+            .await
+            .is_ok();
+        self.background.reopen();
+        settled
+    }
+
+    /// Calls the hooks of a built-in point.
+    pub async fn dispatch<P: Point>(
+        &self,
+        caller: &Caller,
+        payload: P::Payload,
+    ) -> Dispatched<P::Payload> {
+        self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload)
+            .await
+    }
+
+    /// Calls the hooks of the point `name`: [`Dispatcher::dispatch`] with name and kind given, for plugin-defined points.
+    pub async fn dispatch_named<P: Point>(
+        &self,
+        name: Cow<'static, str>,
+        kind: Kind,
+        caller: &Caller,
+        payload: P::Payload,
+    ) -> Dispatched<P::Payload> {
+        let mut run = Run::<P> {
+            dispatcher: self,
+            point: name,
+            caller,
+            out: Dispatched {
+                value: payload,
+                verdict: Verdict::Pass,
+                inject: Vec::new(),
+                notes: Vec::new(),
+            },
+        };
+        let hooks = self.registry.hooks::<P>(&run.point);
+        if hooks.is_empty() {
+            return run.out;
+        }
+        let is_too_deep = caller.causes.len() > MAX_NESTING;
+        let mut side_by_side = Vec::new();
+        for bound in hooks
+            .iter()
+            .filter(|bound| !caller.is_caused_by(&bound.spec.plugin))
+        {
+            if is_too_deep {
+                let failure = Failure::Unavailable(format!(
+                    "plugins calling plugins are nested deeper than {MAX_NESTING}"
+                ));
+                run.finish(&bound.spec, Instant::now(), Err(failure));
+            } else if let Some(why) = self.quarantine.why(&bound.spec.plugin, &run.point) {
+                run.dropped(&bound.spec, why);
+            } else if bound.spec.is_async {
+                self.spawn(bound.clone(), run.point.clone(), caller, &run.out.value);
+            } else if kind.is_chain() {
+                let started = Instant::now();
+                let result = call(bound, caller, &run.out.value).await;
+                run.finish(&bound.spec, started, result);
+            } else {
+                side_by_side.push(bound);
+            }
+        }
+        if let [bound] = side_by_side[..] {
+            let started = Instant::now();
+            let result = call(bound, caller, &run.out.value).await;
+            run.finish(&bound.spec, started, result);
+        } else if !side_by_side.is_empty() {
+            let value = &run.out.value;
+            let calls = side_by_side.iter().map(|bound| async {
+                let started = Instant::now();
+                (started, call(bound, caller, value).await)
+            });
+            let results = join_all(calls).await;
+            for (bound, (started, result)) in side_by_side.iter().zip(results) {
+                run.finish(&bound.spec, started, result);
+            }
+        }
+        run.out
+    }
+
+    /// Starts a hook that nobody waits for. Its effects and its trace record come when it ends.
+    fn spawn<P: Point>(
+        &self,
+        bound: Bound<P>,
+        point: Cow<'static, str>,
+        caller: &Caller,
+        payload: &P::Payload,
+    ) {
+        let (caller, mut payload) = (caller.clone(), payload.clone());
+        let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
+        self.background.spawn(async move {
+            let started = Instant::now();
+            let result = call(&bound, &caller, &payload).await;
+            let report = Report {
+                quarantine: &quarantine,
+                sink: &*sink,
+                point: &point,
+                caller: &caller,
+            };
+            report.finish::<P>(&bound.spec, started, result, &mut payload);
+        });
+    }
+}
+
+/// Calls one hook within its deadline.
+async fn call<P: Point>(
+    bound: &Bound<P>,
+    caller: &Caller,
+    payload: &P::Payload,
+) -> Result<P::Outcome, Failure> {
+    let deadline = bound.spec.deadline;
+    tokio::time::timeout(deadline, bound.hook.call(caller, payload))
+        .await
+        .unwrap_or(Err(Failure::Deadline(deadline)))
+}
+
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}

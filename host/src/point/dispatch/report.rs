@@ -1,0 +1,104 @@
+//! What becomes of one hook's answer: merge or failure policy, effects, trace record.
+
+use std::borrow::Cow;
+use std::time::Instant;
+
+use crate::point::Point;
+use crate::point::caller::Caller;
+use crate::point::failure::{Failure, OnFailure};
+use crate::point::merge::{Answer, MergeEnv, Merged};
+use crate::point::quarantine::Quarantine;
+use crate::point::registry::HookSpec;
+use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
+
+/// What happens to a hook's answer whether or not somebody waits for it.
+pub(super) struct Report<'a> {
+    pub(super) quarantine: &'a Quarantine,
+    pub(super) sink: &'a dyn Sink,
+    pub(super) point: &'a Cow<'static, str>,
+    pub(super) caller: &'a Caller,
+}
+
+impl Report<'_> {
+    /// Merges an outcome, or applies the failure policy; leaves a trace record either way.
+    pub(super) fn finish<P: Point>(
+        &self,
+        spec: &HookSpec,
+        started: Instant,
+        result: Result<P::Outcome, Failure>,
+        payload: &mut P::Payload,
+    ) -> Merged {
+        let env = MergeEnv {
+            plugin: &spec.plugin,
+            may_change: spec.may_change,
+        };
+        let merged =
+            result.and_then(|outcome| P::merge(payload, outcome, &env).map_err(Failure::Malformed));
+        let micros = started.elapsed().as_nanos() as f64 / 1000.0;
+        match merged {
+            Ok(mut merged) => {
+                let (outcome, reason) = match &merged.answer {
+                    Some(Answer::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
+                    Some(Answer::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
+                    None if merged.changed.is_empty() => (TraceOutcome::Pass, None),
+                    None => (TraceOutcome::Changed, merged.note.clone()),
+                };
+                self.trace(
+                    spec,
+                    outcome,
+                    std::mem::take(&mut merged.changed),
+                    reason,
+                    micros,
+                );
+                for effect in merged.effects.drain(..) {
+                    self.sink.effect(&spec.plugin, effect);
+                }
+                merged
+            }
+            Err(failure) => self.failed(spec, &failure, micros),
+        }
+    }
+
+    fn failed(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> Merged {
+        let why = failure.to_string();
+        if failure.drops_hook() {
+            self.quarantine
+                .drop_hook(&spec.plugin, self.point, why.clone());
+        }
+        let (outcome, answer) = match spec.on_failure {
+            OnFailure::Block => (
+                TraceOutcome::FailedBlocking,
+                Some(Answer::Block(format!(
+                    "the hook failed, so what it judges is refused: {why}"
+                ))),
+            ),
+            OnFailure::Skip => (TraceOutcome::Failed, None),
+        };
+        self.trace(spec, outcome, Vec::new(), Some(why), micros);
+        Merged {
+            answer,
+            ..Merged::default()
+        }
+    }
+
+    pub(super) fn trace(
+        &self,
+        spec: &HookSpec,
+        outcome: TraceOutcome,
+        changed: Vec<&'static str>,
+        reason: Option<String>,
+        micros: f64,
+    ) {
+        let (turn, step) = (self.caller.context.turn, self.caller.context.step);
+        self.sink.trace(TraceRecord {
+            point: self.point.clone(),
+            plugin: spec.plugin.clone(),
+            outcome,
+            changed,
+            reason,
+            micros,
+            turn,
+            step,
+        });
+    }
+}

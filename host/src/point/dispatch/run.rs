@@ -1,0 +1,123 @@
+//! One dispatch on its way: what its hooks together say and leave behind.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Dispatcher;
+use super::report::Report;
+use crate::point::Point;
+use crate::point::caller::Caller;
+use crate::point::failure::{Failure, OnFailure};
+use crate::point::merge::Answer;
+use crate::point::outcome::Injection;
+use crate::point::registry::HookSpec;
+use crate::point::trace::TraceOutcome;
+
+/// Something a plugin said, with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Name of the plugin.
+    pub plugin: Arc<str>,
+    /// What it said.
+    pub text: String,
+}
+
+/// What all hooks together say to going on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing against it.
+    #[default]
+    Pass,
+    /// Ask the user first; the reasons of every hook that asked.
+    Ask(Vec<Said>),
+    /// Refused; the first refusal in order.
+    Block(Said),
+}
+
+/// What came of a dispatch.
+#[derive(Clone, Debug)]
+pub struct Dispatched<T> {
+    /// The payload as the hooks left it.
+    pub value: T,
+    /// What they say to going on.
+    pub verdict: Verdict,
+    /// Messages to add, in order.
+    pub inject: Vec<(Arc<str>, Injection)>,
+    /// Warnings for the model, in order.
+    pub notes: Vec<Said>,
+}
+
+/// One dispatch on its way.
+pub(super) struct Run<'a, P: Point> {
+    pub(super) dispatcher: &'a Dispatcher,
+    pub(super) point: Cow<'static, str>,
+    pub(super) caller: &'a Caller,
+    pub(super) out: Dispatched<P::Payload>,
+}
+
+impl<P: Point> Run<'_, P> {
+    /// Takes in what a hook answered.
+    pub(super) fn finish(
+        &mut self,
+        spec: &HookSpec,
+        started: Instant,
+        result: Result<P::Outcome, Failure>,
+    ) {
+        let report = Report {
+            quarantine: &self.dispatcher.quarantine,
+            sink: &*self.dispatcher.sink,
+            point: &self.point,
+            caller: self.caller,
+        };
+        let merged = report.finish::<P>(spec, started, result, &mut self.out.value);
+        self.out.inject.extend(
+            merged
+                .inject
+                .into_iter()
+                .map(|injection| (spec.plugin.clone(), injection)),
+        );
+        if let Some(text) = merged.note {
+            self.out.notes.push(Said {
+                plugin: spec.plugin.clone(),
+                text,
+            });
+        }
+        self.answer(spec, merged.answer);
+    }
+
+    /// A hook that is out for the rest of the turn: a guard goes on refusing, by name.
+    pub(super) fn dropped(&mut self, spec: &HookSpec, why: String) {
+        let report = Report {
+            quarantine: &self.dispatcher.quarantine,
+            sink: &*self.dispatcher.sink,
+            point: &self.point,
+            caller: self.caller,
+        };
+        let (outcome, answer) = match spec.on_failure {
+            OnFailure::Block => {
+                let reason = format!(
+                    "the hook is out for the rest of this turn and refuses what it would have judged: {why}"
+                );
+                (TraceOutcome::DroppedBlocking, Some(Answer::Block(reason)))
+            }
+            OnFailure::Skip => (TraceOutcome::Dropped, None),
+        };
+        report.trace(spec, outcome, Vec::new(), Some(why), 0.0);
+        self.answer(spec, answer);
+    }
+
+    /// `block` beats `ask` beats `pass`, whatever the order.
+    fn answer(&mut self, spec: &HookSpec, answer: Option<Answer>) {
+        let said = |text| Said {
+            plugin: spec.plugin.clone(),
+            text,
+        };
+        match (answer, &mut self.out.verdict) {
+            (None, _) | (Some(_), Verdict::Block(_)) => {}
+            (Some(Answer::Block(text)), verdict) => *verdict = Verdict::Block(said(text)),
+            (Some(Answer::Ask(text)), Verdict::Ask(all)) => all.push(said(text)),
+            (Some(Answer::Ask(text)), verdict) => *verdict = Verdict::Ask(vec![said(text)]),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Tool calls: what a gate says to one about to be made, and what becomes of its result.
+
+use serde_json::Value;
+
+use super::{Answer, Merge, MergeEnv, Merged, check_option, check_text, set_text};
+use crate::point::outcome as o;
+use crate::point::payload as p;
+
+impl Merge<p::ProposedCall> for o::CallOutcome {
+    fn merge(self, payload: &mut p::ProposedCall, env: &MergeEnv<'_>) -> Result<Merged, String> {
+        check_option("the note", self.note.as_ref())?;
+        let mut merged = Merged::with(self.effects)?;
+        merged.note = self.note;
+        match self.verdict {
+            o::CallVerdict::Pass => {}
+            o::CallVerdict::Ask(reason) => merged.answer = Some(Answer::Ask(reason)),
+            o::CallVerdict::Block(reason) => merged.answer = Some(Answer::Block(reason)),
+            o::CallVerdict::Change(arguments) => {
+                if !env.may_change {
+                    return Err(
+                        "it changes arguments, which needs the side effect `session`".to_owned(),
+                    );
+                }
+                check_text("the new arguments", &arguments)?;
+                let arguments: Value = serde_json::from_str(&arguments)
+                    .map_err(|e| format!("the new arguments are not JSON: {e}"))?;
+                (payload.check)(&arguments)
+                    .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
+                if arguments != payload.call.arguments {
+                    payload.call.arguments = arguments;
+                    merged.changed.push("arguments");
+                }
+            }
+        }
+        if merged.note.is_some() {
+            merged.changed.push("note");
+        }
+        Ok(merged)
+    }
+}
+
+impl Merge<p::FinishedCall> for o::ResultOutcome {
+    fn merge(self, payload: &mut p::FinishedCall, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        check_option("the new content", self.content.as_ref())?;
+        let mut merged = Merged::with(self.effects)?;
+        merged.inject(self.inject)?;
+        set_text(
+            &mut merged,
+            &mut payload.result.content,
+            self.content,
+            "content",
+        );
+        if let Some(is_error) = self.is_error
+            && is_error != payload.result.is_error
+        {
+            payload.result.is_error = is_error;
+            merged.changed.push("is-error");
+        }
+        Ok(merged)
+    }
+}

@@ -1,0 +1,80 @@
+//! Edits of the messages of one request. A tool call and its result stay or go together, whatever a hook asks for.
+
+use super::{Merge, MergeEnv, Merged, check_text};
+use crate::message::{Content, Message};
+use crate::point::outcome as o;
+
+/// Ids of the tool calls that a message makes or answers.
+fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
+    message
+        .tool_calls()
+        .map(|call| call.id.as_str())
+        .chain(message.tool_results().map(|result| result.call_id.as_str()))
+}
+
+/// Leaves out a message and, so that no result is an orphan, every message its calls or results go with.
+fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
+    let at = position(messages, id)?;
+    let calls: Vec<String> = call_ids(&messages[at]).map(str::to_owned).collect();
+    messages.retain(|message| {
+        message.id != id && !call_ids(message).any(|call| calls.iter().any(|c| c == call))
+    });
+    Ok(())
+}
+
+fn position(messages: &[Message], id: &str) -> Result<usize, String> {
+    messages
+        .iter()
+        .position(|message| message.id == id)
+        .ok_or_else(|| format!("there is no message `{id}`"))
+}
+
+impl Merge<Vec<Message>> for o::ContextOutcome {
+    fn merge(self, payload: &mut Vec<Message>, env: &MergeEnv<'_>) -> Result<Merged, String> {
+        let mut merged = Merged::with(self.effects)?;
+        if self.edits.is_empty() {
+            return Ok(merged);
+        }
+        let mut edited = payload.clone();
+        for edit in self.edits {
+            match edit {
+                o::MessageEdit::Drop(id) => drop_message(&mut edited, &id)?,
+                o::MessageEdit::Replace { id, text } => {
+                    check_text("a replaced message", &text)?;
+                    let at = position(&edited, &id)?;
+                    replace_text(&mut edited[at], text);
+                }
+                o::MessageEdit::Append(text) => {
+                    check_text("an appended message", &text)?;
+                    edited.push(injected_message(env.plugin, &text));
+                }
+            }
+        }
+        *payload = edited;
+        merged.changed.push("messages");
+        Ok(merged)
+    }
+}
+
+/// A tool message keeps its calls' ids and gets the new content in its first result; others get a new text.
+fn replace_text(message: &mut Message, text: String) {
+    let first_result = message.content.iter_mut().find_map(|part| match part {
+        Content::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    match first_result {
+        Some(result) => result.content = text,
+        None => message.set_text(text),
+    }
+}
+
+/// The message by which a plugin's words reach the model: a user message that says who speaks.
+#[must_use]
+pub fn injected_message(plugin: &str, text: &str) -> Message {
+    let mut message = Message::text(
+        crate::message::Role::User,
+        format!("[plugin {plugin}] {text}"),
+    );
+    message.plugin = Some(plugin.to_owned());
+    message
+}

@@ -1,0 +1,146 @@
+//! What an outcome comes to: each is checked first and applied after, so that a refused one leaves no trace.
+//!
+//! Owns the sizes and rules of rule 4 of dispatch ("merged, then checked again"). It knows no plugin by name and calls
+//! nothing. The rules of each point stand with its kind of payload: `turn` for texts and decisions of a turn, `prompt`
+//! for the system prompt, `context` for the messages of a request, `model` for the request and its answer, `call` for
+//! tool calls.
+//!
+//! Start from [`Merge`].
+
+mod call;
+mod context;
+mod model;
+mod prompt;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use super::outcome as o;
+
+pub use context::injected_message;
+
+/// Longest text that a hook may put into a conversation, in bytes. Larger than any model's window of text, small enough
+/// that ten hooks cannot fill the memory.
+pub const MAX_TEXT_BYTES: usize = 8 << 20;
+
+/// Most messages that one outcome may add.
+pub const MAX_INJECTIONS: usize = 16;
+
+/// Most effects that one outcome may carry.
+pub const MAX_EFFECTS: usize = 64;
+
+/// What merging may depend on besides the payload.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeEnv<'a> {
+    /// Name of the plugin whose outcome it is.
+    pub plugin: &'a str,
+    /// Whether the plugin may change what the conversation holds (the side effect `session`).
+    pub may_change: bool,
+}
+
+/// What a hook says to going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Ask the user first.
+    Ask(String),
+    /// Refuse.
+    Block(String),
+}
+
+/// What one outcome came to.
+#[derive(Clone, Debug, Default)]
+pub struct Merged {
+    /// What it says to going on; `None` is pass.
+    pub answer: Option<Answer>,
+    /// A warning for the model.
+    pub note: Option<String>,
+    /// Messages to add.
+    pub inject: Vec<o::Injection>,
+    /// Names of what changed.
+    pub changed: Vec<&'static str>,
+    /// Extra requests.
+    pub effects: Vec<o::Effect>,
+}
+
+impl Merged {
+    /// A merge that changed one thing.
+    #[must_use]
+    pub fn changed(what: &'static str) -> Self {
+        Self {
+            changed: vec![what],
+            ..Self::default()
+        }
+    }
+
+    fn with(effects: Vec<o::Effect>) -> Result<Self, String> {
+        if effects.len() > MAX_EFFECTS {
+            return Err(format!(
+                "{} effects, at most {MAX_EFFECTS} are allowed",
+                effects.len()
+            ));
+        }
+        Ok(Self {
+            effects,
+            ..Self::default()
+        })
+    }
+
+    fn inject(&mut self, inject: Vec<o::Injection>) -> Result<(), String> {
+        if inject.len() > MAX_INJECTIONS {
+            return Err(format!(
+                "{} injected messages, at most {MAX_INJECTIONS} are allowed",
+                inject.len()
+            ));
+        }
+        for injection in &inject {
+            check_text("an injected message", &injection.text)?;
+        }
+        if !inject.is_empty() {
+            self.changed.push("inject");
+        }
+        self.inject = inject;
+        Ok(())
+    }
+
+    fn block(&mut self, block: Option<String>) {
+        if let Some(reason) = block {
+            self.answer = Some(Answer::Block(reason));
+        }
+    }
+}
+
+/// How one outcome type applies to one payload type.
+pub trait Merge<P> {
+    /// Checks, then applies.
+    fn merge(self, payload: &mut P, env: &MergeEnv<'_>) -> Result<Merged, String>;
+}
+
+fn check_text(what: &str, text: &str) -> Result<(), String> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!(
+            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are allowed",
+            text.len()
+        ));
+    }
+    Ok(())
+}
+
+fn check_option(what: &str, text: Option<&String>) -> Result<(), String> {
+    text.map_or(Ok(()), |text| check_text(what, text))
+}
+
+/// Puts a new text in place if there is one and it differs.
+fn set_text(merged: &mut Merged, slot: &mut String, text: Option<String>, what: &'static str) {
+    if let Some(text) = text
+        && *slot != text
+    {
+        *slot = text;
+        merged.changed.push(what);
+    }
+}
+
+impl<P> Merge<P> for o::Observed {
+    fn merge(self, _payload: &mut P, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        Merged::with(self.effects)
+    }
+}

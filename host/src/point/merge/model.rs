@@ -1,0 +1,83 @@
+//! The request to the model, the body it becomes on the wire, and the model's answer.
+
+use serde_json::Value;
+
+use super::{Merge, MergeEnv, Merged, check_option, check_text, set_text};
+use crate::message::Message;
+use crate::point::outcome as o;
+use crate::point::payload as p;
+
+impl Merge<p::ModelRequest> for o::RequestOutcome {
+    fn merge(self, payload: &mut p::ModelRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        if let Some(t) = self.temperature
+            && !(0.0..=2.0).contains(&t)
+        {
+            return Err(format!("a temperature of {t} is not between 0 and 2"));
+        }
+        if self.max_tokens == Some(0) {
+            return Err("max-tokens is 0".to_owned());
+        }
+        if self.model.as_ref().is_some_and(String::is_empty) {
+            return Err("the model's name is empty".to_owned());
+        }
+        if let Some(name) = self
+            .tools
+            .iter()
+            .flatten()
+            .find(|name| !payload.tools.contains(name))
+        {
+            return Err(format!(
+                "the tool `{name}` is not active, and a hook can only leave tools out"
+            ));
+        }
+        let mut merged = Merged::with(self.effects)?;
+        merged.inject(self.inject)?;
+        merged.block(self.block);
+        set_text(&mut merged, &mut payload.model, self.model, "model");
+        if self.temperature.is_some() && self.temperature != payload.temperature {
+            payload.temperature = self.temperature;
+            merged.changed.push("temperature");
+        }
+        if self.max_tokens.is_some() && self.max_tokens != payload.max_tokens {
+            payload.max_tokens = self.max_tokens;
+            merged.changed.push("max-tokens");
+        }
+        if let Some(tools) = self.tools
+            && tools != payload.tools
+        {
+            payload.tools = tools;
+            merged.changed.push("tools");
+        }
+        Ok(merged)
+    }
+}
+
+impl Merge<p::WireRequest> for o::WireOutcome {
+    fn merge(self, payload: &mut p::WireRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        let mut merged = Merged::with(self.effects)?;
+        if let Some(body) = &self.body {
+            check_text("the new body", body)?;
+            if !matches!(serde_json::from_str(body), Ok(Value::Object(_))) {
+                return Err("the new body is not a JSON object".to_owned());
+            }
+        }
+        set_text(&mut merged, &mut payload.body, self.body, "body");
+        Ok(merged)
+    }
+}
+
+impl Merge<Message> for o::ReplyOutcome {
+    fn merge(self, payload: &mut Message, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        check_option("the new text", self.text.as_ref())?;
+        let mut merged = Merged::with(self.effects)?;
+        merged.inject(self.inject)?;
+        merged.block(self.block);
+        if let Some(text) = self.text
+            && payload.joined_text() != text
+        {
+            payload.set_text(text);
+            merged.changed.push("text");
+        }
+        Ok(merged)
+    }
+}
