@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
 use super::exit::{Exit, Usage};
 use super::render::turn::{TurnRenderer, View};
+use super::render::waiting::TICK;
 use super::{render, setup};
 use crate::agent::Agent;
 use crate::event::Event;
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
+use crate::provider::Selected;
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
@@ -25,12 +28,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let config = setup::config(&paths, &args.model)?;
     let provider = setup::provider(&config, &args.model)?;
     if !args.show.json {
-        render::note(&format!(
-            "{} {}: {}",
-            provider.provider.name(),
-            provider.model,
-            provider.why
-        ));
+        render::note(&format!("model: {} ({})", model(&provider), provider.why));
     }
     let options = setup::load_options(&paths, &config, &args.plugins)?;
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
@@ -58,6 +56,16 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     };
     let (agent, events) = setup::agent(parts)?;
     turn(agent, events, questions, &prompt, args.show).await
+}
+
+/// Provider and model, once where they are called the same.
+fn model(selected: &Selected) -> String {
+    let provider = selected.provider.name();
+    if provider == selected.model {
+        provider.to_owned()
+    } else {
+        format!("{provider} {}", selected.model)
+    }
 }
 
 /// What was typed, or what comes in.
@@ -147,6 +155,9 @@ async fn show_all(
     cancel: CancellationToken,
     over: CancellationToken,
 ) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut is_interrupted = false;
     loop {
         tokio::select! {
             // Events first: a question comes after what led to it.
@@ -157,6 +168,10 @@ async fn show_all(
             },
             // Not the end of the channel: who else holds a sender does not matter.
             () = over.cancelled() => break,
+            () = cancel.cancelled(), if !is_interrupted => {
+                is_interrupted = true;
+                renderer.interrupted();
+            }
             Some(asked) = questions.recv() => {
                 renderer.pause();
                 tokio::select! {
@@ -164,6 +179,7 @@ async fn show_all(
                     () = cancel.cancelled() => render::say(""),
                 }
             }
+            _ = ticks.tick() => renderer.tick(),
         }
     }
 }
@@ -173,7 +189,6 @@ async fn interrupts(cancel: CancellationToken) {
         return;
     }
     cancel.cancel();
-    render::warn("interrupted: ending the turn; once more ends the program");
     if tokio::signal::ctrl_c().await.is_ok() {
         #[expect(
             clippy::exit,

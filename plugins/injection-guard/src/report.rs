@@ -28,8 +28,8 @@ impl Find {
 
     fn place(&self) -> String {
         match &self.place {
-            Place::Tool(tool) => format!("the result of `{tool}` (message {})", self.message),
-            Place::User => format!("the user's text (message {})", self.message),
+            Place::Tool(tool) => format!("the result of `{tool}`"),
+            Place::User => "the user's text".to_owned(),
         }
     }
 }
@@ -57,7 +57,10 @@ pub(crate) fn refusal(finds: &[&Find], messages: &[String]) -> String {
         [] => messages.iter().map(|id| format!("message {id}")).collect(),
         finds => finds
             .iter()
-            .map(|find| format!("{}: {}", find.place(), find.suspicion.reasons.join(", ")))
+            .map(|find| {
+                let reasons = find.suspicion.reasons.join(", ");
+                format!("{} (message {}): {reasons}", find.place(), find.message)
+            })
             .collect(),
     };
     format!(

@@ -99,7 +99,7 @@ fn a_find_in_a_tool_result_warns_the_model_and_the_person_once() {
         panic!("{outcome:?}")
     };
     assert!(
-        text.contains("`read_file` (message m2)") && text.contains("as data"),
+        text.contains("the result of `read_file`:") && text.contains("as data"),
         "{text}"
     );
     assert!(matches!(&outcome.effects[..], [Effect::Notify(line)] if line.level == Level::Warn));

@@ -6,6 +6,7 @@
 pub(super) mod plugins;
 mod steps;
 pub(super) mod turn;
+pub(super) mod waiting;
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -78,7 +79,12 @@ pub(super) fn note(text: &str) {
 
 /// Something that wants a look.
 pub(super) fn warn(text: &str) {
-    say(format_args!("{} {}", styled(WARN, "▲"), printable(text)));
+    say(warning(text));
+}
+
+/// The same as a text.
+pub(super) fn warning(text: &str) -> String {
+    format!("{} {}", styled(WARN, "▲"), printable(text))
 }
 
 /// A value as JSON on standard output.
@@ -125,6 +131,21 @@ pub(super) fn duration(micros: f64) -> String {
         m if m < 10_000_000.0 => format!("{:.0} ms", m / 1000.0),
         m => format!("{:.1} s", m / 1_000_000.0),
     }
+}
+
+/// Milliseconds, or seconds once there are many.
+pub(super) fn millis(ms: u64) -> String {
+    match ms {
+        0 => "<1 ms".to_owned(),
+        ms if ms < 1000 => format!("{ms} ms"),
+        ms => format!("{:.1} s", ms as f64 / 1000.0),
+    }
+}
+
+/// A number of things, by the name of one.
+pub(super) fn count(n: u64, what: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{ending}")
 }
 
 /// Bytes in the unit that fits.

@@ -1,6 +1,6 @@
 //! How a tool call and a hook look, in one line each.
 
-use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, duration, one_line, styled};
+use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, one_line, styled};
 use crate::message::{ToolCall, ToolResult};
 use crate::point::trace::{TraceOutcome, TraceRecord};
 
@@ -30,8 +30,8 @@ fn arguments(call: &ToolCall) -> String {
 
 /// A tool call that ended.
 pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option<&str>) -> String {
-    let lines = result.content.lines().count();
-    let took = duration(duration_ms as f64 * 1000.0);
+    let lines = count(result.content.lines().count() as u64, "line");
+    let took = millis(duration_ms);
     match refused_by {
         Some(who) => {
             let why = one_line(&result.content, 160);
@@ -56,8 +56,8 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             styled(
                 DIM,
                 format_args!(
-                    "└ {} in {lines} lines, {took}",
-                    super::bytes(result.content.len() as u64)
+                    "└ {} in {lines}, {took}",
+                    bytes(result.content.len() as u64)
                 )
             )
         ),
