@@ -60,8 +60,8 @@ pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Asks for a line of input: no newline behind it.
-pub(super) fn prompt(text: &str) {
+/// Writes to standard error with no newline behind it.
+pub(super) fn put(text: impl Display) {
     let mut out = anstream::stderr();
     let _ = write!(out, "{text}");
     let _ = out.flush();
