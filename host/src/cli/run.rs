@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 
 use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -27,9 +28,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let paths = setup::paths(args.workspace.as_deref())?;
     let config = setup::config(&paths, &args.model)?;
     let provider = setup::provider(&config, &args.model)?;
-    if !args.show.json {
-        render::note(&format!("model: {} ({})", model(&provider), provider.why));
-    }
+    let chosen = format!("model: {} ({})", model(&provider), provider.why);
     let options = setup::load_options(&paths, &config, &args.plugins)?;
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
     plugins
@@ -55,6 +54,9 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         approver,
     };
     let (agent, events) = setup::agent(parts)?;
+    if !args.show.json {
+        render::note(&chosen);
+    }
     turn(agent, events, questions, &prompt, args.show).await
 }
 
@@ -125,7 +127,9 @@ pub(super) async fn turn(
         cancel.clone(),
         over.clone(),
     ));
-    tokio::spawn(interrupts(cancel.clone()));
+    // Made here and not in the task: until then, Ctrl-C ends the process at once.
+    let interrupted = signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
+    tokio::spawn(interrupts(interrupted, cancel.clone()));
     let outcome = agent.run_turn(prompt, Source::Terminal, &cancel).await;
     let id = agent.spec().session.id().clone();
     let closed = agent.close().await;
@@ -184,12 +188,12 @@ async fn show_all(
     }
 }
 
-async fn interrupts(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_err() {
+async fn interrupts(mut interrupted: Signal, cancel: CancellationToken) {
+    if interrupted.recv().await.is_none() {
         return;
     }
     cancel.cancel();
-    if tokio::signal::ctrl_c().await.is_ok() {
+    if interrupted.recv().await.is_some() {
         #[expect(
             clippy::exit,
             reason = "the second Ctrl-C is for when ending in good order does not work"

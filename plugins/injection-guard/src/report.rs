@@ -12,8 +12,6 @@ pub(crate) enum Place {
 
 /// Something that was found.
 pub(crate) struct Find {
-    /// Id of the message.
-    pub(crate) message: String,
     /// Where in it.
     pub(crate) place: Place,
     /// What.
@@ -57,10 +55,7 @@ pub(crate) fn refusal(finds: &[&Find], messages: &[String]) -> String {
         [] => messages.iter().map(|id| format!("message {id}")).collect(),
         finds => finds
             .iter()
-            .map(|find| {
-                let reasons = find.suspicion.reasons.join(", ");
-                format!("{} (message {}): {reasons}", find.place(), find.message)
-            })
+            .map(|find| format!("{}: {}", find.place(), find.suspicion.reasons.join(", ")))
             .collect(),
     };
     format!(

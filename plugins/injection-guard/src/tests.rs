@@ -131,12 +131,7 @@ fn block_refuses_as_long_as_the_text_is_in_the_conversation() {
     start("block");
     let poisoned = result("m2", "fetch", ATTACKS[3]);
     let first = ask(&[user("m1", "hi"), poisoned.clone()]);
-    assert!(
-        first
-            .block
-            .unwrap()
-            .contains("the result of `fetch` (message m2)")
-    );
+    assert!(first.block.unwrap().contains("the result of `fetch`:"));
     assert!(first.inject.is_empty());
     let again = ask(&[user("m1", "hi"), poisoned, user("m3", "go on")]);
     assert!(again.block.unwrap().contains("message m2"));

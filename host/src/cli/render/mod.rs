@@ -98,15 +98,20 @@ pub(super) fn error(error: &anyhow::Error) {
     say(format_args!(
         "{} {}",
         styled(BAD.bold(), "error:"),
-        printable(&error.to_string())
+        indented(&error.to_string())
     ));
     for cause in error.chain().skip(1) {
         say(format_args!(
             "  {} {}",
             styled(DIM, "because"),
-            printable(&cause.to_string())
+            indented(&cause.to_string())
         ));
     }
+}
+
+/// A text whose lines after the first stand below it.
+pub(super) fn indented(text: &str) -> String {
+    printable(text).trim_end().replace('\n', "\n    ")
 }
 
 /// One line of at most `width` characters.

@@ -142,10 +142,12 @@ impl TurnRenderer {
     }
 
     fn hook(&mut self, record: &TraceRecord) {
-        let sum = self.hooks.entry(record.plugin.to_string()).or_default();
-        *sum = (sum.0 + 1, sum.1 + record.micros);
-        let is_telling = record.reason.is_some() && record.outcome != TraceOutcome::Changed;
-        if self.view.trace || is_telling {
+        if record.was_called() {
+            let sum = self.hooks.entry(record.plugin.to_string()).or_default();
+            *sum = (sum.0 + 1, sum.1 + record.micros);
+        }
+        // A refusal is told where it takes effect; without this line, a failure that is skipped would not be told at all.
+        if self.view.trace || record.outcome == TraceOutcome::Failed {
             self.line(steps::hook(record));
         }
     }
