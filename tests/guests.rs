@@ -3,13 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
 use rind::plugin::discover::{Source, Trust};
 use rind::plugin::load::{LoadOptions, PluginSet};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The first build compiles the SDK's dependencies.
+const BUILD_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The folder of the workspace.
 #[must_use]
@@ -35,50 +40,33 @@ fn built() -> &'static BTreeMap<String, PathBuf> {
     BUILT.get_or_init(|| build(&sources()))
 }
 
+/// Builds as `rind plugin build` does, so that tests, the demo and authors share one way. On a thread of its own: the caller
+/// may be a task of a runtime, which must not wait for another one.
 fn build(folders: &[PathBuf]) -> BTreeMap<String, PathBuf> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(workspace()).args([
-        "build",
-        "--quiet",
-        "--target",
-        "wasm32-wasip2",
-        "--profile",
-        "plugin",
-    ]);
-    for setting in [
-        "inherits='release'",
-        "opt-level='s'",
-        "lto=true",
-        "codegen-units=1",
-        "strip=true",
-        "panic='abort'",
-    ] {
-        cargo.args(["--config", &format!("profile.plugin.{setting}")]);
-    }
-    let mut names = BTreeMap::new();
-    for folder in folders {
-        let manifest: toml::Table =
-            toml::from_str(&std::fs::read_to_string(folder.join("Cargo.toml")).unwrap()).unwrap();
-        cargo.args(["-p", manifest["package"]["name"].as_str().unwrap()]);
-        names.insert(
-            folder.file_name().unwrap().to_str().unwrap().to_owned(),
-            folder.clone(),
-        );
-    }
-    assert!(cargo.status().unwrap().success());
-    for folder in folders {
-        let manifest: toml::Table =
-            toml::from_str(&std::fs::read_to_string(folder.join("plugin.toml")).unwrap()).unwrap();
-        let component = manifest["component"].as_str().unwrap();
-        std::fs::copy(
-            workspace()
-                .join("target/wasm32-wasip2/plugin")
-                .join(component),
-            folder.join(component),
-        )
-        .unwrap();
-    }
-    names
+    let options = BuildOptions {
+        dirs: folders.to_vec(),
+        out: None,
+        deadline: BUILD_DEADLINE,
+    };
+    let build = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let progress: Progress = Arc::new(|_| {});
+        runtime.block_on(rind::author::build::build(
+            &options,
+            &progress,
+            &CancellationToken::new(),
+        ))
+    };
+    let report = std::thread::spawn(build).join().unwrap().unwrap();
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    let name = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().to_owned();
+    folders
+        .iter()
+        .map(|folder| (name(folder), folder.clone()))
+        .collect()
 }
 
 /// The folder of a guest or first-party plugin, its component in place. `name` is that of the folder.
@@ -87,6 +75,23 @@ pub fn guest(name: &str) -> &'static Path {
     built()
         .get(name)
         .unwrap_or_else(|| panic!("there is no guest `{name}`"))
+}
+
+/// Puts a plugin into the folder `root`: the component of `guest` under a manifest made from the guest's own by `manifest`.
+/// Returns the plugin's folder.
+pub fn put(guest: &str, root: &Path, manifest: impl FnOnce(String) -> String) -> PathBuf {
+    let from = self::guest(guest);
+    let text = manifest(std::fs::read_to_string(from.join("plugin.toml")).unwrap());
+    let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+    let entry = |key: &str| table.get(key).and_then(toml::Value::as_str);
+    let to = root.join(entry("name").unwrap_or(guest));
+    std::fs::create_dir_all(&to).unwrap();
+    std::fs::write(to.join("plugin.toml"), &text).unwrap();
+    let component = entry("component").unwrap_or("none.wasm");
+    if from.join(component).is_file() {
+        std::fs::copy(from.join(component), to.join(component)).unwrap();
+    }
+    to
 }
 
 /// A host with nothing in it: folders of its own, and the plugins put there.
@@ -123,33 +128,15 @@ fn cache() -> &'static Path {
 }
 
 impl Host {
-    /// Puts a plugin into `trust`'s folder: the component of `guest` under a manifest made from the guest's own by
-    /// `manifest`. Returns the plugin's folder.
+    /// [Puts](put) a plugin into `trust`'s folder. Returns the plugin's folder.
     pub fn plugin(
         &mut self,
         trust: Trust,
         guest: &str,
         manifest: impl FnOnce(String) -> String,
     ) -> PathBuf {
-        let from = self::guest(guest);
-        let text = manifest(std::fs::read_to_string(from.join("plugin.toml")).unwrap());
-        let table: toml::Table = toml::from_str(&text).unwrap_or_default();
-        let name = table
-            .get("name")
-            .and_then(toml::Value::as_str)
-            .unwrap_or(guest)
-            .to_owned();
         let root = self.folder.path().join(trust.to_string());
-        let to = root.join(&name);
-        std::fs::create_dir_all(&to).unwrap();
-        std::fs::write(to.join("plugin.toml"), text).unwrap();
-        let component = table
-            .get("component")
-            .and_then(toml::Value::as_str)
-            .unwrap_or("none.wasm");
-        if from.join(component).is_file() {
-            std::fs::copy(from.join(component), to.join(component)).unwrap();
-        }
+        let to = put(guest, &root, manifest);
         let source = Source { trust, path: root };
         if !self.options.sources.contains(&source) {
             self.options.sources.push(source);

@@ -1,9 +1,11 @@
-//! What the end-to-end tests share: guests compiled once, plugin folders made of them, and a session in memory.
+//! What the end-to-end tests share: guests compiled once, plugin folders made of them, and a session in memory,
+//! and the real program in folders of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test that cannot go on fails"
 )]
 
+pub mod cli;
 pub mod guests;
 pub mod session;

@@ -7,6 +7,7 @@
 
 mod aimock;
 mod author;
+mod cli;
 mod contract;
 mod dispatch;
 mod harness;

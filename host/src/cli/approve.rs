@@ -58,7 +58,7 @@ pub(super) async fn ask(question: &Question) -> Answer {
     for (plugin, why) in &question.reasons {
         say(format_args!("  {} asks: {why}", styled(PLUGIN, plugin)));
     }
-    render::prompt("  [y]es, [a]lways in this session, or [n]o and why: ");
+    render::put("  [y]es, [a]lways in this session, or [n]o and why: ");
     let line = read_line().await.unwrap_or_default();
     let line = line.trim();
     match line.to_lowercase().as_str() {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::point::payload::StopReason;
+use crate::session;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +49,18 @@ impl From<StopReason> for Exit {
 
 /// What an error of a command exits with.
 pub(super) fn of_error(error: &anyhow::Error) -> Exit {
-    let is_usage = error
-        .chain()
-        .any(|cause| cause.is::<crate::config::Error>() || cause.is::<Usage>());
+    // As the outermost context it is not in the chain itself.
+    let is_usage = error.is::<Usage>()
+        || error.chain().any(|cause| {
+            cause.is::<crate::config::Error>()
+            || cause.is::<Usage>()
+            // The model's failures during a turn are events; here it is a wrong name, a missing key, a bad script.
+            || cause.is::<crate::provider::Error>()
+            || matches!(
+                cause.downcast_ref(),
+                Some(session::Error::Unknown { .. } | session::Error::Ambiguous { .. })
+            )
+        });
     if is_usage { Exit::Usage } else { Exit::Failed }
 }
 

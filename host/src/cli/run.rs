@@ -4,18 +4,22 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 
 use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
 use super::exit::{Exit, Usage};
 use super::render::turn::{TurnRenderer, View};
+use super::render::waiting::TICK;
 use super::{render, setup};
 use crate::agent::Agent;
 use crate::event::Event;
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
+use crate::provider::Selected;
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
@@ -24,14 +28,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let paths = setup::paths(args.workspace.as_deref())?;
     let config = setup::config(&paths, &args.model)?;
     let provider = setup::provider(&config, &args.model)?;
-    if !args.show.json {
-        render::note(&format!(
-            "{} {}: {}",
-            provider.provider.name(),
-            provider.model,
-            provider.why
-        ));
-    }
+    let chosen = format!("model: {} ({})", model(&provider), provider.why);
     let options = setup::load_options(&paths, &config, &args.plugins)?;
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
     plugins
@@ -57,7 +54,20 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         approver,
     };
     let (agent, events) = setup::agent(parts)?;
+    if !args.show.json {
+        render::note(&chosen);
+    }
     turn(agent, events, questions, &prompt, args.show).await
+}
+
+/// Provider and model, once where they are called the same.
+fn model(selected: &Selected) -> String {
+    let provider = selected.provider.name();
+    if provider == selected.model {
+        provider.to_owned()
+    } else {
+        format!("{provider} {}", selected.model)
+    }
 }
 
 /// What was typed, or what comes in.
@@ -117,7 +127,9 @@ pub(super) async fn turn(
         cancel.clone(),
         over.clone(),
     ));
-    tokio::spawn(interrupts(cancel.clone()));
+    // Made here and not in the task: until then, Ctrl-C ends the process at once.
+    let interrupted = signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
+    tokio::spawn(interrupts(interrupted, cancel.clone()));
     let outcome = agent.run_turn(prompt, Source::Terminal, &cancel).await;
     let id = agent.spec().session.id().clone();
     let closed = agent.close().await;
@@ -147,6 +159,9 @@ async fn show_all(
     cancel: CancellationToken,
     over: CancellationToken,
 ) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut is_interrupted = false;
     loop {
         tokio::select! {
             // Events first: a question comes after what led to it.
@@ -157,6 +172,10 @@ async fn show_all(
             },
             // Not the end of the channel: who else holds a sender does not matter.
             () = over.cancelled() => break,
+            () = cancel.cancelled(), if !is_interrupted => {
+                is_interrupted = true;
+                renderer.interrupted();
+            }
             Some(asked) = questions.recv() => {
                 renderer.pause();
                 tokio::select! {
@@ -164,17 +183,17 @@ async fn show_all(
                     () = cancel.cancelled() => render::say(""),
                 }
             }
+            _ = ticks.tick() => renderer.tick(),
         }
     }
 }
 
-async fn interrupts(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_err() {
+async fn interrupts(mut interrupted: Signal, cancel: CancellationToken) {
+    if interrupted.recv().await.is_none() {
         return;
     }
     cancel.cancel();
-    render::warn("interrupted: ending the turn; once more ends the program");
-    if tokio::signal::ctrl_c().await.is_ok() {
+    if interrupted.recv().await.is_some() {
         #[expect(
             clippy::exit,
             reason = "the second Ctrl-C is for when ending in good order does not work"

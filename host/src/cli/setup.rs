@@ -48,7 +48,7 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace = match workspace {
         Some(folder) => folder
             .canonicalize()
-            .with_context(|| format!("open the workspace {}", folder.display()))?,
+            .with_context(|| Usage(format!("open the workspace {}", folder.display())))?,
         None => std::env::current_dir().context("find the current folder")?,
     };
     let home = std::env::home_dir().unwrap_or_default();

@@ -53,6 +53,17 @@ pub struct TraceRecord {
     pub step: u32,
 }
 
+impl TraceRecord {
+    /// Whether the hook was called, and not left out because of what it did before.
+    #[must_use]
+    pub fn was_called(&self) -> bool {
+        !matches!(
+            self.outcome,
+            TraceOutcome::Dropped | TraceOutcome::DroppedBlocking
+        )
+    }
+}
+
 fn as_str<S: serde::Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(name)
 }

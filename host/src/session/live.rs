@@ -80,6 +80,14 @@ impl Session {
             inner.last_entry = Some(entry.id);
         }
         notices.extend(inner.transcript.mend());
+        let open = inner.transcript.open_calls();
+        if !open.is_empty() {
+            let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
+            notices.push(format!(
+                "the run before ended without a result of {}; what was begun may be half done or still running",
+                names.join(", ")
+            ));
+        }
         let has_header = inner.transcript.has_header;
         let session = Self {
             id: id.into(),

@@ -62,11 +62,7 @@ mod injection_guard {
     fn look_at(message: &Message, settings: &Settings, found: &mut Vec<Find>) {
         let mut add = |place: Place, text: &str| {
             if let Some(suspicion) = score::judge(text) {
-                found.push(Find {
-                    message: message.id.clone(),
-                    place,
-                    suspicion,
-                });
+                found.push(Find { place, suspicion });
             }
         };
         for part in &message.content {

@@ -12,8 +12,6 @@ pub(crate) enum Place {
 
 /// Something that was found.
 pub(crate) struct Find {
-    /// Id of the message.
-    pub(crate) message: String,
     /// Where in it.
     pub(crate) place: Place,
     /// What.
@@ -28,8 +26,8 @@ impl Find {
 
     fn place(&self) -> String {
         match &self.place {
-            Place::Tool(tool) => format!("the result of `{tool}` (message {})", self.message),
-            Place::User => format!("the user's text (message {})", self.message),
+            Place::Tool(tool) => format!("the result of `{tool}`"),
+            Place::User => "the user's text".to_owned(),
         }
     }
 }

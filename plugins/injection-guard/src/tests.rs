@@ -99,7 +99,7 @@ fn a_find_in_a_tool_result_warns_the_model_and_the_person_once() {
         panic!("{outcome:?}")
     };
     assert!(
-        text.contains("`read_file` (message m2)") && text.contains("as data"),
+        text.contains("the result of `read_file`:") && text.contains("as data"),
         "{text}"
     );
     assert!(matches!(&outcome.effects[..], [Effect::Notify(line)] if line.level == Level::Warn));
@@ -131,12 +131,7 @@ fn block_refuses_as_long_as_the_text_is_in_the_conversation() {
     start("block");
     let poisoned = result("m2", "fetch", ATTACKS[3]);
     let first = ask(&[user("m1", "hi"), poisoned.clone()]);
-    assert!(
-        first
-            .block
-            .unwrap()
-            .contains("the result of `fetch` (message m2)")
-    );
+    assert!(first.block.unwrap().contains("the result of `fetch`:"));
     assert!(first.inject.is_empty());
     let again = ask(&[user("m1", "hi"), poisoned, user("m3", "go on")]);
     assert!(again.block.unwrap().contains("message m2"));

@@ -6,6 +6,7 @@
 pub(super) mod plugins;
 mod steps;
 pub(super) mod turn;
+pub(super) mod waiting;
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -59,8 +60,8 @@ pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Asks for a line of input: no newline behind it.
-pub(super) fn prompt(text: &str) {
+/// Writes to standard error with no newline behind it.
+pub(super) fn put(text: impl Display) {
     let mut out = anstream::stderr();
     let _ = write!(out, "{text}");
     let _ = out.flush();
@@ -78,7 +79,12 @@ pub(super) fn note(text: &str) {
 
 /// Something that wants a look.
 pub(super) fn warn(text: &str) {
-    say(format_args!("{} {}", styled(WARN, "▲"), printable(text)));
+    say(warning(text));
+}
+
+/// The same as a text.
+pub(super) fn warning(text: &str) -> String {
+    format!("{} {}", styled(WARN, "▲"), printable(text))
 }
 
 /// A value as JSON on standard output.
@@ -92,15 +98,20 @@ pub(super) fn error(error: &anyhow::Error) {
     say(format_args!(
         "{} {}",
         styled(BAD.bold(), "error:"),
-        printable(&error.to_string())
+        indented(&error.to_string())
     ));
     for cause in error.chain().skip(1) {
         say(format_args!(
             "  {} {}",
             styled(DIM, "because"),
-            printable(&cause.to_string())
+            indented(&cause.to_string())
         ));
     }
+}
+
+/// A text whose lines after the first stand below it.
+pub(super) fn indented(text: &str) -> String {
+    printable(text).trim_end().replace('\n', "\n    ")
 }
 
 /// One line of at most `width` characters.
@@ -125,6 +136,21 @@ pub(super) fn duration(micros: f64) -> String {
         m if m < 10_000_000.0 => format!("{:.0} ms", m / 1000.0),
         m => format!("{:.1} s", m / 1_000_000.0),
     }
+}
+
+/// Milliseconds, or seconds once there are many.
+pub(super) fn millis(ms: u64) -> String {
+    match ms {
+        0 => "<1 ms".to_owned(),
+        ms if ms < 1000 => format!("{ms} ms"),
+        ms => format!("{:.1} s", ms as f64 / 1000.0),
+    }
+}
+
+/// A number of things, by the name of one.
+pub(super) fn count(n: u64, what: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{ending}")
 }
 
 /// Bytes in the unit that fits.

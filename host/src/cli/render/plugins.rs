@@ -6,7 +6,8 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, one_line, printable, say, styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, one_line, printable, say,
+    styled,
 };
 use crate::author::build::BuildReport;
 use crate::plugin::discover::Trust;
@@ -64,7 +65,7 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     answer_line(format_args!(
         "{mark} {name} {:<8} {}",
         left.found.trust.to_string(),
-        printable(&why(left))
+        indented(&why(left))
     ));
 }
 
@@ -83,7 +84,7 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
             "{} plugin {} is left out: {}",
             styled(WARN, "▲"),
             styled(BOLD, printable(&left.name)),
-            printable(&error.to_string())
+            indented(&error.to_string())
         ));
     }
 }

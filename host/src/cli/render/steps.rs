@@ -1,8 +1,11 @@
 //! How a tool call and a hook look, in one line each.
 
-use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, duration, one_line, styled};
+use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, one_line, styled};
 use crate::message::{ToolCall, ToolResult};
 use crate::point::trace::{TraceOutcome, TraceRecord};
+
+/// How much of a reason is shown. The end of it says what to do, or what a plugin said before it died.
+const WHY_WIDTH: usize = 400;
 
 /// A tool call about to run.
 pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>) -> String {
@@ -30,11 +33,22 @@ fn arguments(call: &ToolCall) -> String {
 
 /// A tool call that ended.
 pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option<&str>) -> String {
-    let lines = result.content.lines().count();
-    let took = duration(duration_ms as f64 * 1000.0);
+    let lines = count(result.content.lines().count() as u64, "line");
+    let took = millis(duration_ms);
     match refused_by {
+        Some(_) if !result.is_error => {
+            let what = one_line(&result.content, WHY_WIDTH);
+            format!(
+                "{} {} {what}",
+                styled(WARN, "○"),
+                styled(BOLD, &result.name)
+            )
+        }
         Some(who) => {
-            let why = one_line(&result.content, 160);
+            // The model is told who refused in the text itself.
+            let prefix = format!("refused by {who}: ");
+            let why = result.content.strip_prefix(&prefix);
+            let why = one_line(why.unwrap_or(&result.content), WHY_WIDTH);
             format!(
                 "{} {} {} {}",
                 styled(BAD, "✗"),
@@ -48,7 +62,7 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
                 "  {} {} {}",
                 styled(WARN, "└"),
                 styled(WARN, "error:"),
-                one_line(&result.content, 160)
+                one_line(&result.content, WHY_WIDTH)
             )
         }
         None => format!(
@@ -56,8 +70,8 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             styled(
                 DIM,
                 format_args!(
-                    "└ {} in {lines} lines, {took}",
-                    super::bytes(result.content.len() as u64)
+                    "└ {} in {lines}, {took}",
+                    bytes(result.content.len() as u64)
                 )
             )
         ),
@@ -84,13 +98,18 @@ pub(super) fn hook(record: &TraceRecord) -> String {
     let why = record
         .reason
         .as_deref()
-        .map(|reason| format!(" {}", styled(DIM, one_line(reason, 120))))
+        .map(|reason| format!(" {}", styled(DIM, one_line(reason, WHY_WIDTH))))
         .unwrap_or_default();
+    let took = if record.was_called() {
+        duration(record.micros)
+    } else {
+        "–".to_owned()
+    };
     format!(
         "  {} {} {} {}{what}{why}",
         styled(DIM, format_args!("{:<24}", record.point)),
         styled(PLUGIN, format_args!("{:<20}", record.plugin)),
-        styled(DIM, format_args!("{:>9}", duration(record.micros))),
+        styled(DIM, format_args!("{took:>9}")),
         styled(style, word),
     )
 }

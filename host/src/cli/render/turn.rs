@@ -1,17 +1,17 @@
 //! A turn as it happens: for people on standard error with the answer on standard output, or as JSON lines.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
+use super::waiting::Waiting;
 use super::{
-    BAD, BOLD, DIM, PLUGIN, WARN, answer, answer_line, duration, has_terminal, one_line, printable,
-    say, steps, styled,
+    BAD, BOLD, DIM, PLUGIN, WARN, answer, answer_line, count, duration, has_terminal, millis,
+    one_line, printable, say, steps, styled, warning,
 };
 use crate::event::Event;
+use crate::message::{Message, Role};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, StopReason, TurnSummary};
+use crate::point::trace::{TraceOutcome, TraceRecord};
 
 /// How a turn is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,29 +27,24 @@ pub(in super::super) struct View {
 /// Shows events in the order they come.
 pub(in super::super) struct TurnRenderer {
     view: View,
-    progress: ProgressBar,
-    /// What was shown live since the last message began.
+    waiting: Waiting,
+    /// What was shown live of the last step's message.
     streamed: String,
+    /// Whether what was shown live stops in the middle of a line.
+    is_line_open: bool,
+    /// Names of the tools that run, by the id of the call.
+    running: BTreeMap<String, String>,
     hooks: BTreeMap<String, (u32, f64)>,
 }
 
 impl TurnRenderer {
     pub(in super::super) fn new(view: View) -> Self {
-        let target = if view.json || !has_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let progress = ProgressBar::with_draw_target(None, target);
-        // The template is a constant that parses; the default is as good should it not.
-        progress.set_style(
-            ProgressStyle::with_template("{spinner:.dim} {msg:.dim} {elapsed:.dim}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-        );
         Self {
             view,
-            progress,
+            waiting: Waiting::new(!view.json && has_terminal()),
             streamed: String::new(),
+            is_line_open: false,
+            running: BTreeMap::new(),
             hooks: BTreeMap::new(),
         }
     }
@@ -66,90 +61,149 @@ impl TurnRenderer {
         match event {
             Event::StepStart { step } => self.step_start(*step),
             Event::TextDelta { text } => self.text(text),
-            Event::ThinkingDelta { .. } => self.progress.set_message("thinking"),
-            Event::Hook { record } => {
-                let sum = self.hooks.entry(record.plugin.to_string()).or_default();
-                *sum = (sum.0 + 1, sum.1 + record.micros);
-                if self.view.trace
-                    || record.reason.is_some()
-                        && !matches!(record.outcome, crate::point::trace::TraceOutcome::Changed)
-                {
-                    self.line(steps::hook(record));
-                }
-            }
+            Event::ThinkingDelta { .. } => self.waiting.start("thinking"),
+            Event::MessageEnd { message } => self.message_end(message),
+            Event::Hook { record } => self.hook(record),
+            Event::TurnEnd {
+                summary, output, ..
+            } => self.turn_end(summary, output),
             other => {
                 if let Some(line) = line(other, self.view) {
                     self.line(line);
                 }
             }
         }
-        if let Event::TurnEnd {
-            summary, output, ..
-        } = event
-        {
-            self.turn_end(summary, output);
+        match event {
+            Event::ToolStart { call, .. } => {
+                self.running.insert(call.id.clone(), call.name.clone());
+                self.wait_for_tools();
+            }
+            Event::ToolEnd { result, .. } => {
+                self.running.remove(&result.call_id);
+                self.wait_for_tools();
+            }
+            _ => {}
         }
+    }
+
+    /// To be called every [`TICK`](super::waiting::TICK) or so.
+    pub(in super::super) fn tick(&mut self) {
+        self.waiting.tick();
     }
 
     /// Leaves the terminal to a question.
     pub(in super::super) fn pause(&mut self) {
-        self.progress.disable_steady_tick();
-        self.progress.finish_and_clear();
+        self.waiting.stop();
+        self.end_line();
+    }
+
+    /// Says that the turn is being ended.
+    pub(in super::super) fn interrupted(&mut self) {
+        // The terminal shows what was typed, `^C`: the line goes over it.
+        let over = if has_terminal() && !self.is_line_open {
+            "\r"
+        } else {
+            ""
+        };
+        let text = warning("interrupted: ending the turn; once more ends the program");
+        self.line(format!("{over}{text}"));
     }
 
     fn step_start(&mut self, step: u32) {
-        self.progress
-            .set_message(format!("step {step}: waiting for the model"));
-        self.progress.reset_elapsed();
-        // Nothing turns when the step is over within the second.
-        self.progress.enable_steady_tick(Duration::from_millis(120));
+        self.streamed.clear();
         if self.view.trace {
             self.line(styled(BOLD, format_args!("step {step}")));
         }
+        self.waiting
+            .start(&format!("step {step}: waiting for the model"));
     }
 
     fn text(&mut self, text: &str) {
         if self.view.live {
-            self.progress.disable_steady_tick();
-            self.progress.suspend(|| answer(printable(text)));
+            self.waiting.stop();
+            answer(printable(text));
             self.streamed.push_str(text);
+            self.is_line_open = !self.streamed.ends_with('\n');
         } else {
-            self.progress.set_message("the model is writing");
+            self.waiting.start("the model is writing");
+        }
+    }
+
+    /// The words that come with tool calls are no answer: when they were not shown live, they are shown beside it.
+    fn message_end(&mut self, message: &Message) {
+        if message.role != Role::Assistant {
+            return;
+        }
+        self.waiting.stop();
+        let text = message.joined_text();
+        if !self.view.live && !text.trim().is_empty() && message.tool_calls().next().is_some() {
+            self.line(styled(DIM, printable(text.trim())));
+        }
+    }
+
+    fn hook(&mut self, record: &TraceRecord) {
+        if record.was_called() {
+            let sum = self.hooks.entry(record.plugin.to_string()).or_default();
+            *sum = (sum.0 + 1, sum.1 + record.micros);
+        }
+        // A refusal is told where it takes effect; without this line, a failure that is skipped would not be told at all.
+        if self.view.trace || record.outcome == TraceOutcome::Failed {
+            self.line(steps::hook(record));
+        }
+    }
+
+    fn wait_for_tools(&mut self) {
+        let mut names: Vec<&str> = self.running.values().map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            self.waiting.stop();
+        } else {
+            self.waiting.start(&format!("running {}", names.join(", ")));
         }
     }
 
     /// A line of its own: what is being streamed is ended first.
     fn line(&mut self, line: String) {
-        if !self.streamed.is_empty() && !self.streamed.ends_with('\n') {
-            answer("\n");
-        }
-        self.streamed.clear();
-        self.progress.suspend(|| say(line));
+        self.waiting.hide();
+        self.end_line();
+        say(line);
     }
 
-    fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
-        self.progress.finish_and_clear();
-        if self.streamed.trim() != output.trim() || output.trim().is_empty() {
-            if !self.streamed.is_empty() {
-                answer("\n");
-            }
-            answer_line(printable(output));
-        } else if !output.ends_with('\n') {
+    fn end_line(&mut self) {
+        if self.is_line_open {
             answer("\n");
+            self.is_line_open = false;
         }
-        self.streamed.clear();
+    }
+
+    /// Standard output is for answers alone: why there is none goes where everything else goes.
+    fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
+        self.waiting.stop();
+        self.end_line();
+        let output = output.trim_end();
+        match summary.stop {
+            StopReason::Done | StopReason::MaxSteps => {
+                if self.streamed.trim() != output.trim() && !output.trim().is_empty() {
+                    answer_line(printable(output));
+                }
+            }
+            StopReason::Blocked => say(printable(output)),
+            // The one was said by the user, the other by the error.
+            StopReason::Cancelled | StopReason::Failed => {}
+        }
         say(self.summary(summary));
     }
 
     fn summary(&self, summary: &TurnSummary) -> String {
         let mut words = vec![
-            count(summary.steps, "step"),
-            count(summary.tool_calls, "tool call"),
+            count(u64::from(summary.steps), "step"),
+            count(u64::from(summary.tool_calls), "tool call"),
             format!(
-                "{} + {} tokens",
+                "{} tokens in, {} out",
                 summary.usage.input_tokens, summary.usage.output_tokens
             ),
-            duration(summary.duration_ms as f64 * 1000.0),
+            millis(summary.duration_ms),
         ];
         let (calls, micros) = self
             .hooks
@@ -158,8 +212,8 @@ impl TurnRenderer {
         if calls > 0 {
             words.push(format!(
                 "{} of {} in {}",
-                count(calls, "hook call"),
-                count(self.hooks.len() as u32, "plugin"),
+                count(u64::from(calls), "hook call"),
+                count(self.hooks.len() as u64, "plugin"),
                 duration(micros)
             ));
         }
@@ -174,14 +228,6 @@ impl TurnRenderer {
     }
 }
 
-fn count(n: u32, what: &str) -> String {
-    if n == 1 {
-        format!("{n} {what}")
-    } else {
-        format!("{n} {what}s")
-    }
-}
-
 /// The line for an event, if it has one.
 fn line(event: &Event, view: View) -> Option<String> {
     match event {
@@ -189,18 +235,14 @@ fn line(event: &Event, view: View) -> Option<String> {
             id,
             resumed,
             messages,
-            provider,
-            model,
+            ..
         } => {
             let what = if *resumed {
-                format!("resumed with {messages} messages")
+                format!("resumed with {}", count(u64::from(*messages), "message"))
             } else {
                 "new".to_owned()
             };
-            Some(styled(
-                DIM,
-                format_args!("session {id} ({what}) · {provider} {model}"),
-            ))
+            Some(styled(DIM, format_args!("session {id} ({what})")))
         }
         Event::TurnStart { turn, input, .. } if view.trace => Some(format!(
             "{} {}",
@@ -229,7 +271,7 @@ fn line(event: &Event, view: View) -> Option<String> {
             delay_ms,
             reason,
         } => {
-            let wait = duration(*delay_ms as f64 * 1000.0);
+            let wait = millis(*delay_ms);
             Some(styled(
                 WARN,
                 format_args!("attempt {attempt} in {wait}: {}", one_line(reason, 160)),

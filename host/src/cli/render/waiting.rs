@@ -1,0 +1,89 @@
+//! The line that turns while something is waited for.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use super::{DIM, one_line, put, styled};
+
+/// How often the line turns.
+pub(in super::super) const TICK: Duration = Duration::from_millis(120);
+
+/// How long nothing must have happened before the line comes up: what is over at once needs none.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// What turns.
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Back to the first column, and away with what is there.
+const ERASE: &str = "\r\x1b[2K";
+
+/// Longest text of the line. It must fit narrow terminals: what wraps is not erased.
+const WIDTH: usize = 60;
+
+/// What is waited for, if anything. The line is drawn on [`tick`](Self::tick) alone, so nothing can be written over it as
+/// long as it is [hidden](Self::hide) first. Not one of `indicatif`'s, because those fill the terminal's whole width, and
+/// the `^C` that a terminal shows then moves to a line of its own.
+pub(super) struct Waiting {
+    has_terminal: bool,
+    since: Option<(String, Instant)>,
+    frame: usize,
+    is_shown: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(has_terminal: bool) -> Self {
+        Self {
+            has_terminal,
+            since: None,
+            frame: 0,
+            is_shown: false,
+        }
+    }
+
+    /// From now on this is waited for. Waiting on for the same does not begin anew.
+    pub(super) fn start(&mut self, what: &str) {
+        if self.since.as_ref().is_none_or(|(known, _)| known != what) {
+            self.hide();
+            self.since = Some((what.to_owned(), Instant::now()));
+        }
+    }
+
+    /// Nothing is waited for.
+    pub(super) fn stop(&mut self) {
+        self.hide();
+        self.since = None;
+    }
+
+    /// Takes the line off the screen; the next tick brings it back.
+    pub(super) fn hide(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            erase();
+        }
+    }
+
+    /// Turns the line.
+    pub(super) fn tick(&mut self) {
+        let Some((what, since)) = &self.since else {
+            return;
+        };
+        let waited = since.elapsed();
+        if !self.has_terminal || waited < PATIENCE {
+            return;
+        }
+        self.frame = (self.frame + 1) % FRAMES.len();
+        let text = format!(
+            "{} {} {} s",
+            FRAMES[self.frame],
+            one_line(what, WIDTH),
+            waited.as_secs()
+        );
+        erase();
+        put(styled(DIM, text));
+        self.is_shown = true;
+    }
+}
+
+/// Written past `anstream`, which takes this for color and leaves it out where `NO_COLOR` is set.
+fn erase() {
+    let _ = std::io::stderr().write_all(ERASE.as_bytes());
+}

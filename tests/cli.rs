@@ -1,0 +1,349 @@
+//! The program `rind` as its users run it: a process with folders of its own and an environment without anything of the
+//! machine's, whose keys and settings must not decide what a test sees.
+
+mod screen;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub use screen::masked;
+
+use crate::guests;
+
+/// Variables of this process that the program keeps: where the toolchain is, which `rind demo` calls.
+const PASSED: [&str; 3] = ["PATH", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"];
+
+/// How long anything in these tests may take before it counts as hanging.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The key of the compile cache that all tests share. It guards nothing here.
+const CACHE_KEY: [u8; 32] = [7; 32];
+
+/// The program, built as `cargo run` builds it; the first caller does it, the others wait.
+#[must_use]
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let mut cargo = Command::new("cargo");
+        cargo
+            .args(["build", "--bin", "rind", "--message-format=json"])
+            .current_dir(guests::workspace())
+            .stderr(Stdio::inherit());
+        // What `cargo test` says of the tests' own package would make build scripts believe that they have to run again.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            let is_of_package = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"]
+                .iter()
+                .any(|prefix| text.starts_with(prefix));
+            if is_of_package || ["CARGO_CRATE_NAME", "LD_LIBRARY_PATH"].contains(&&*text) {
+                cargo.env_remove(&name);
+            }
+        }
+        let output = cargo.output().unwrap();
+        assert!(output.status.success(), "`cargo build --bin rind` failed");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let messages = lines
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let executable = messages
+            .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
+            .last();
+        executable.expect("cargo names the program")
+    })
+}
+
+/// A machine for one test: a home, Rind's folder, a workspace and a model that follows a script.
+pub struct Rind {
+    folder: TempDir,
+}
+
+impl Default for Rind {
+    fn default() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let rind = Self { folder };
+        for path in [rind.workspace(), rind.home(), rind.user_home()] {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        // Compiling the same component for every test would take most of the time.
+        let cache = program().parent().unwrap().join("../tmp/rind-cache");
+        std::fs::create_dir_all(&cache).unwrap();
+        std::os::unix::fs::symlink(cache.canonicalize().unwrap(), rind.home().join("cache"))
+            .unwrap();
+        rind.put(rind.home().join("data/cache.key"), CACHE_KEY);
+        rind
+    }
+}
+
+impl Rind {
+    /// A machine with this script for its model.
+    #[must_use]
+    pub fn with_script(script: &str) -> Self {
+        let rind = Self::default();
+        rind.script(script);
+        rind
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap()
+    }
+
+    /// `RIND_HOME`.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.root().join("rind")
+    }
+
+    fn user_home(&self) -> PathBuf {
+        self.root().join("user")
+    }
+
+    /// The folder that the program works in.
+    #[must_use]
+    pub fn workspace(&self) -> PathBuf {
+        self.root().join("workspace")
+    }
+
+    /// Writes a file of the workspace.
+    pub fn file(&self, name: &str, text: &str) -> &Self {
+        self.put(self.workspace().join(name), text)
+    }
+
+    /// Writes the user's settings.
+    pub fn config(&self, text: &str) -> &Self {
+        self.put(self.home().join("config/config.toml"), text)
+    }
+
+    /// From now on the model follows this script.
+    pub fn script(&self, text: &str) -> &Self {
+        self.put(self.root().join("script.toml"), text)
+    }
+
+    fn put(&self, path: PathBuf, bytes: impl AsRef<[u8]>) -> &Self {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+        self
+    }
+
+    /// Puts a guest or first-party plugin among those that come with the program.
+    pub fn managed(&self, guest: &str) -> &Self {
+        guests::put(guest, &self.home().join("managed"), |manifest| manifest);
+        self
+    }
+
+    /// Puts the four first-party plugins there.
+    pub fn first_party(&self) -> &Self {
+        for name in [
+            "hello",
+            "injection-guard",
+            "loop-detection",
+            "tool-output-sandbox",
+        ] {
+            self.managed(name);
+        }
+        self
+    }
+
+    /// The folder of the plugins that the user installed.
+    #[must_use]
+    pub fn user_plugins(&self) -> PathBuf {
+        self.home().join("config/plugins")
+    }
+
+    /// The program with arguments, ready to run in the workspace with no input. The script is handed over in the environment
+    /// of nobody: as a flag, when there is one and the command takes it.
+    pub fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(program());
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.user_home())
+            .env("RIND_HOME", self.home())
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.workspace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for name in PASSED {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        // HOME is another one, so cargo and rustup would look for theirs in an empty folder.
+        let machine_home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            let of_toolchain =
+                std::env::var_os(name).map_or(machine_home.join(folder), PathBuf::from);
+            if of_toolchain.is_dir() {
+                command.env(name, of_toolchain);
+            }
+        }
+        let script = self.root().join("script.toml");
+        let is_run = args.first().is_some_and(|first| first.as_ref() == "run");
+        if is_run && script.is_file() && !args.iter().any(|arg| arg.as_ref() == "--help") {
+            command.arg("--script").arg(script);
+        }
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, args: &[impl AsRef<OsStr>]) -> Ran {
+        let output = self.command(args).output().unwrap();
+        self.ran(output)
+    }
+
+    /// Runs the program to its end with this input.
+    pub fn run_with_input(&self, args: &[impl AsRef<OsStr>], input: &str) -> Ran {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        self.ran(child.wait_with_output().unwrap())
+    }
+
+    /// Starts the program and comes back at once.
+    pub fn start(&self, args: &[impl AsRef<OsStr>]) -> Running<'_> {
+        Running {
+            rind: self,
+            child: Some(self.command(args).spawn().unwrap()),
+        }
+    }
+
+    fn ran(&self, output: Output) -> Ran {
+        let text = |bytes: Vec<u8>| self.named(&String::from_utf8(bytes).unwrap());
+        Ran {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// The text with the names of this machine's folders in place of their paths.
+    fn named(&self, text: &str) -> String {
+        let folders = [
+            (self.workspace(), "[WORKSPACE]"),
+            (self.home(), "[RIND_HOME]"),
+            (self.root(), "[FOLDER]"),
+        ];
+        folders.iter().fold(text.to_owned(), |text, (path, name)| {
+            text.replace(path.to_str().unwrap(), name)
+        })
+    }
+
+    /// The only session: its file, line by line.
+    #[must_use]
+    pub fn session_lines(&self) -> Vec<String> {
+        let Ok(sessions) = std::fs::read_dir(self.home().join("data/sessions")) else {
+            return Vec::new();
+        };
+        let files: Vec<PathBuf> = sessions
+            .map(|entry| entry.unwrap().path().join("session.jsonl"))
+            .collect();
+        let [file] = &files[..] else {
+            panic!("one session, not {files:?}")
+        };
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The only session: its entries of a type.
+    #[must_use]
+    pub fn entries(&self, kind: &str) -> Vec<Value> {
+        let lines = self.session_lines();
+        // A line that is being written is no entry yet.
+        let entries = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        entries.filter(|entry| entry["type"] == kind).collect()
+    }
+}
+
+/// What came of a run.
+pub struct Ran {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// All of it, with everything [masked] that no two runs share.
+    #[must_use]
+    pub fn screen(&self) -> String {
+        let code = self
+            .code
+            .map_or("signal".to_owned(), |code| code.to_string());
+        let mut screen = format!("exit {code}\n");
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                screen.push_str(&format!("---- {name}\n{}", masked(text)));
+            }
+        }
+        screen
+    }
+
+    /// Checks the exit code, and shows everything when it is another one.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard output as JSON, one value a line.
+    #[must_use]
+    pub fn json_lines(&self) -> Vec<Value> {
+        let value =
+            |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.stdout.lines().map(value).collect()
+    }
+}
+
+/// The program while it runs. Killed when dropped.
+pub struct Running<'a> {
+    rind: &'a Rind,
+    child: Option<Child>,
+}
+
+impl Running<'_> {
+    /// Waits until the program has done what `is_done` looks for.
+    #[track_caller]
+    pub fn wait_until(&mut self, is_done: impl Fn(&Rind) -> bool) {
+        let started = Instant::now();
+        while !is_done(self.rind) {
+            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
+            assert_eq!(ended, None, "it ended before");
+            assert!(started.elapsed() < PATIENCE, "it never came");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends a signal, by name.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end.
+    #[must_use]
+    pub fn end(mut self) -> Ran {
+        let child = self.child.take().unwrap();
+        self.rind.ran(child.wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself; either way nothing is left behind.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Text of the program with everything masked that no two runs share.
+
+/// A mask: how much of the beginning of a text it covers, and what stands there then.
+type Mask = fn(&str) -> Option<(usize, &'static str)>;
+
+const MASKS: [Mask; 5] = [session_id, digest, tokens, duration, load];
+
+/// The text with ids, digests, durations and token counts masked.
+#[must_use]
+pub fn masked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_in_word = out.ends_with(|last: char| last.is_alphanumeric() || "-._".contains(last));
+        let mask = MASKS.iter().find_map(|mask| mask(rest));
+        match mask {
+            Some((length, mask)) if !is_in_word => {
+                // Numbers are right-aligned: how many spaces stand before one depends on it.
+                while out.ends_with("  ") {
+                    out.pop();
+                }
+                out.push_str(mask);
+                rest = &rest[length..];
+            }
+            _ => {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    out
+}
+
+/// `20261121-230415-fb6b67`
+fn session_id(text: &str) -> Option<(usize, &'static str)> {
+    let mut parts = text.get(..22)?.split('-');
+    let is_id = [8, 6, 6].into_iter().all(|length| {
+        parts.next().is_some_and(|part| {
+            part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    });
+    is_id.then_some((22, "[SESSION]"))
+}
+
+/// `sha256:db3c…`
+fn digest(text: &str) -> Option<(usize, &'static str)> {
+    let hex = text.strip_prefix("sha256:")?.get(..64)?;
+    let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then_some((71, "sha256:[DIGEST]"))
+}
+
+/// `2837 tokens in, 61 out`
+fn tokens(text: &str) -> Option<(usize, &'static str)> {
+    let n = number(text)?;
+    let (middle, end) = (" tokens in, ", " out");
+    let rest = text[n..].strip_prefix(middle)?;
+    let m = number(rest)?;
+    rest[m..].strip_prefix(end)?;
+    let length = n + middle.len() + m + end.len();
+    Some((length, "[N] tokens in, [N] out"))
+}
+
+/// `3.3 s`, `<1 ms`, `88.5 µs`
+fn duration(text: &str) -> Option<(usize, &'static str)> {
+    let begin = usize::from(text.starts_with('<'));
+    let n = begin + number(&text[begin..])?;
+    let unit = [" µs", " ms", " s"]
+        .into_iter()
+        .find(|unit| text[n..].starts_with(unit))?;
+    let end = n + unit.len();
+    let is_whole = !text[end..].starts_with(char::is_alphanumeric);
+    is_whole.then_some((end, "[T]"))
+}
+
+/// How a component came to be there: compiled by the first run, from the cache by the others.
+fn load(text: &str) -> Option<(usize, &'static str)> {
+    let words = ["from the cache", "compiled"];
+    let word = words.into_iter().find(|word| text.starts_with(word))?;
+    Some((word.len(), "[LOADED]"))
+}
+
+fn number(text: &str) -> Option<usize> {
+    let whole = text.bytes().take_while(u8::is_ascii_digit).count();
+    if whole == 0 {
+        return None;
+    }
+    let fraction = text[whole..].strip_prefix('.').map_or(0, |rest| {
+        rest.bytes().take_while(u8::is_ascii_digit).count()
+    });
+    Some(whole + if fraction > 0 { fraction + 1 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::masked;
+
+    #[test]
+    fn what_no_two_runs_share_is_masked_and_nothing_else() {
+        let text = "session 20261121-230415-fb6b67 (new)\n  pre-tool    385 µs pass\n3 steps · 12 tokens in, 5 out · <1 ms\n";
+        assert_eq!(
+            masked(text),
+            "session [SESSION] (new)\n  pre-tool [T] pass\n3 steps · [N] tokens in, [N] out · [T]\n"
+        );
+        for text in ["10 sacks of 5", "v1.2.3", "a-1 ms", "16 B in 2 lines", "3."] {
+            assert_eq!(masked(text), text);
+        }
+    }
+}

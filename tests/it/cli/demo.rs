@@ -1,0 +1,103 @@
+//! `rind demo`, which is what a new user sees first.
+
+use rind_tests::cli::{Rind, masked};
+use rind_tests::guests;
+
+fn demo(args: &[&str]) -> rind_tests::cli::Ran {
+    // Built once before, so that its cargo call finds everything done.
+    let _ = guests::guest("hello");
+    let rind = Rind::default();
+    let output = rind
+        .command(args)
+        .current_dir(guests::workspace())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for name in [
+        "hello",
+        "injection-guard",
+        "loop-detection",
+        "tool-output-sandbox",
+    ] {
+        assert!(
+            rind.home()
+                .join("managed")
+                .join(name)
+                .join("plugin.toml")
+                .is_file(),
+            "{name}"
+        );
+    }
+    rind_tests::cli::Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn the_demo_shows_every_first_party_plugin_at_work() {
+    let ran = demo(&["demo"]);
+    assert!(
+        ran.stdout.starts_with("The station is calibrated"),
+        "{}",
+        ran.stdout
+    );
+    let screen = masked(&ran.stderr);
+    for line in [
+        "▲ injection-guard possible prompt injection in the result of `read_file`: it says to drop earlier instructions",
+        "  pre-reason injection-guard [T] changed inject",
+        "▲ loop-detection `station.toml` edited 5 times",
+        "▲ loop-detection `station.toml` edited 6 times",
+        "  post-tool tool-output-sandbox [T] changed content",
+        "● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
+        "● greet of hello {\"name\":\"Ada\"}",
+        "  turn-end hello [T] pass",
+        "10 steps · 10 tool calls · ",
+    ] {
+        let squeezed = screen
+            .lines()
+            .map(squeeze)
+            .any(|shown| shown.starts_with(line));
+        assert!(squeezed, "{line}\n{screen}");
+    }
+    assert!(!screen.contains("edited 4 times"), "{screen}");
+    let n_timed = ran
+        .stderr
+        .lines()
+        .filter(|line| line.contains(" µs "))
+        .count();
+    assert!(
+        n_timed >= 20,
+        "hook lines carry microseconds\n{}",
+        ran.stderr
+    );
+    assert!(
+        !screen.contains("✗") && !screen.contains("error"),
+        "{screen}"
+    );
+}
+
+/// The line with its columns one space apart; what it is indented by stays.
+fn squeeze(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    format!("{}{}", &line[..indent], words.join(" "))
+}
+
+#[test]
+fn the_demo_as_json_is_one_event_a_line() {
+    let ran = demo(&["demo", "--json"]);
+    let events = ran.json_lines();
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!(events[0]["type"], "session-opened");
+    assert_eq!(events.last().unwrap()["type"], "turn-end");
+    assert_eq!((of("tool-start"), of("tool-end")), (10, 10));
+    assert_eq!(of("step-start"), 10);
+    let hook = events.iter().find(|event| event["type"] == "hook").unwrap();
+    assert!(hook["micros"].as_f64().unwrap() > 0.0, "{hook}");
+}

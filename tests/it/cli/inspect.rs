@@ -1,0 +1,196 @@
+//! `rind plugin list` and `rind plugin inspect`.
+
+use insta::assert_snapshot;
+use rind_tests::cli::{Rind, masked};
+use rind_tests::guests;
+use serde_json::Value;
+
+/// One plugin that runs, one that is broken, one that is shadowed and one that is switched off.
+fn mixed() -> Rind {
+    let rind = Rind::default();
+    rind.managed("hello").managed("loop-detection");
+    guests::put("hello", &rind.user_plugins(), |manifest| manifest);
+    guests::put("echo", &rind.user_plugins(), |manifest| {
+        manifest.replace("component =", "compnent =")
+    });
+    rind.config("[plugins.loop-detection]\nenabled = false\n");
+    rind
+}
+
+#[test]
+fn the_list_says_what_runs_and_why_the_others_do_not() {
+    let rind = mixed();
+    assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r#"
+    exit 1
+    ---- stdout
+    ✓ hello                  managed  0.1.0    turn-end, greet()
+    ○ loop-detection         managed  switched off in config.toml
+    ✗ echo                   user     [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
+          |
+        4 | compnent = "guest_echo.wasm"
+          | ^^^^^^^^
+        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+    ○ hello                  user     shadowed by [RIND_HOME]/managed/hello
+    "#);
+}
+
+#[test]
+fn the_list_as_json_says_the_same() {
+    let rind = mixed();
+    let ran = rind.run(&["plugin", "list", "--json"]).exits(1);
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(list["plugins"][0]["name"], "hello");
+    assert_eq!(list["plugins"].as_array().unwrap().len(), 1);
+    assert_snapshot!(serde_json::to_string_pretty(&list["left_out"]).unwrap(), @r#"
+    [
+      {
+        "name": "loop-detection",
+        "trust": "managed",
+        "folder": "[RIND_HOME]/managed/loop-detection",
+        "why": "switched off in config.toml"
+      },
+      {
+        "name": "echo",
+        "trust": "user",
+        "folder": "[RIND_HOME]/config/plugins/echo",
+        "why": "[RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1\n  |\n4 | compnent = \"guest_echo.wasm\"\n  | ^^^^^^^^\nunknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`"
+      },
+      {
+        "name": "hello",
+        "trust": "user",
+        "folder": "[RIND_HOME]/config/plugins/hello",
+        "why": "shadowed by [RIND_HOME]/managed/hello"
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn an_empty_list_says_how_to_get_plugins() {
+    assert_snapshot!(Rind::default().run(&["plugin", "list"]).screen(), @r"
+    exit 0
+    ---- stderr
+    no plugins are installed; see `rind plugin build --help`, and `--plugin PATH` of `rind run`
+    ");
+}
+
+#[test]
+fn a_turn_goes_on_without_a_broken_plugin_and_says_so() {
+    let rind = mixed();
+    let ran = rind.run(&["run", "hello"]).exits(0);
+    assert_snapshot!(masked(&ran.stderr), @r#"
+    ▲ plugin echo is left out: [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
+          |
+        4 | compnent = "guest_echo.wasm"
+          | ^^^^^^^^
+        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+    model: scripted (no key and no model server is configured)
+    session [SESSION] (new)
+    1 step · 0 tool calls · [N] tokens in, [N] out · [T] · 1 hook call of 1 plugin in [T]
+    "#);
+}
+
+#[test]
+fn inspect_says_what_a_plugin_does_and_may_touch() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    assert_snapshot!(rind.run(&["plugin", "inspect", "hello"]).screen(), @r"
+    exit 0
+    ---- stdout
+    hello 0.1.0
+    Greets people: the smallest plugin with a tool and a hook.
+    trust         managed
+    folder        [RIND_HOME]/managed/hello
+    digest sha256:[DIGEST]
+    side effects  none
+    hook          turn-end                 observe  priority 100, [T], is skipped when it fails
+    tool          greet                    read     Greets somebody by name.
+    import        rind:plugin/types@0.1.0                  data types, no access
+    import        rind:plugin/payloads@0.1.0               data types, no access
+    import        rind:plugin/outcomes@0.1.0               data types, no access
+    import        rind:plugin/log@0.1.0                    its own lines in the log
+    import        wasi:io/poll@0.2.6                       streams of the above
+    import        wasi:io/error@0.2.6                      streams of the above
+    import        wasi:io/streams@0.2.6                    streams of the above
+    import        wasi:cli/environment@0.2.6               an empty environment
+    import        wasi:cli/exit@0.2.6                      no access
+    import        wasi:cli/stdin@0.2.6                     a stream that leads nowhere
+    import        wasi:cli/stdout@0.2.6                    a stream that leads nowhere
+    import        wasi:cli/stderr@0.2.6                    a buffer that only shows in its error messages
+    import        wasi:cli/terminal-input@0.2.6            no access
+    import        wasi:cli/terminal-output@0.2.6           no access
+    import        wasi:cli/terminal-stdin@0.2.6            no access
+    import        wasi:cli/terminal-stdout@0.2.6           no access
+    import        wasi:cli/terminal-stderr@0.2.6           no access
+    memory        at most 64 MiB
+    loaded in [T], [LOADED]
+    ");
+}
+
+#[test]
+fn inspect_takes_a_folder_and_speaks_json() {
+    let rind = Rind::default();
+    let folder = guests::guest("injection-guard").to_str().unwrap();
+    let ran = rind.run(&["plugin", "inspect", folder, "--json"]).exits(0);
+    let mut report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["trust"], "local");
+    // What differs between builds and machines, and what the text of another test shows already.
+    for key in ["digest", "folder", "imports", "load_ms", "was_cached"] {
+        assert!(!report[key].is_null(), "{key}");
+        report.as_object_mut().unwrap().remove(key);
+    }
+    assert_snapshot!(serde_json::to_string_pretty(&report).unwrap(), @r#"
+    {
+      "name": "injection-guard",
+      "version": "0.1.0",
+      "description": "Warns of text that gives the model orders in the voice of somebody else.",
+      "trust": "local",
+      "points": [],
+      "implements": [],
+      "side_effects": [
+        "session"
+      ],
+      "hooks": [
+        {
+          "point": "pre-reason",
+          "kind": "mutate",
+          "priority": 5,
+          "deadline_ms": 5000,
+          "on_failure": "skip",
+          "is_async": false
+        }
+      ],
+      "tools": [],
+      "memory_limit": 67108864,
+      "other_exports": []
+    }
+    "#);
+}
+
+#[test]
+fn inspect_says_why_a_plugin_does_not_run() {
+    let rind = mixed();
+    for (name, code) in [("nothing", 2), ("loop-detection", 2), ("echo", 1)] {
+        rind.run(&["plugin", "inspect", name]).exits(code);
+    }
+    assert_snapshot!(rind.run(&["plugin", "inspect", "nothing"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: there is no plugin `nothing`: neither a folder with a plugin.toml nor one of those in `rind plugin list`
+    ");
+    assert_snapshot!(rind.run(&["plugin", "inspect", "loop-detection"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: plugin `loop-detection` is switched off or shadowed; see `rind plugin list`
+    ");
+    assert_snapshot!(rind.run(&["plugin", "inspect", "echo"]).screen(), @r#"
+    exit 1
+    ---- stderr
+    error: inspect plugin `echo`
+      because [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
+          |
+        4 | compnent = "guest_echo.wasm"
+          | ^^^^^^^^
+        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+    "#);
+}

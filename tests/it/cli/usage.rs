@@ -1,0 +1,165 @@
+//! Help, and everything that can be wrong before a turn begins.
+
+use insta::assert_snapshot;
+use rind_tests::cli::Rind;
+
+#[test]
+fn help_names_the_commands_and_the_exit_codes() {
+    assert_snapshot!(Rind::default().run(&["--help"]).screen(), @r"
+    exit 0
+    ---- stdout
+    An agent host whose plugins are sandboxed WebAssembly components
+
+    Usage: rind <COMMAND>
+
+    Commands:
+      run     Run one turn: give the model a task and print its answer
+      demo    See it work: a scripted turn on real files in a temporary folder, with the first-party
+              plugins
+      plugin  List, inspect and build plugins
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · 4
+    step limit reached · 130 interrupted
+    ");
+}
+
+#[test]
+fn help_of_run_explains_every_flag() {
+    assert_snapshot!(Rind::default().run(&["run", "--help"]).screen(), @r"
+    exit 0
+    ---- stdout
+    Run one turn: give the model a task and print its answer
+
+    Usage: rind run [OPTIONS] [PROMPT]
+
+    Arguments:
+      [PROMPT]  What the model is to do; read from standard input when it is absent or `-`
+
+    Options:
+          --provider <NAME>  anthropic, openai, ollama, openrouter or scripted
+          --model <NAME>     Name of the model
+          --script <FILE>    Script of the scripted provider, TOML or JSON
+          --set <KEY=VALUE>  One setting, as in `--set agent.max_steps=10`
+          --plugin <PATH>    Also load the plugin, or the plugins, in this folder
+          --no-plugins       Load no plugins but those of `--plugin`
+          --json             Print every event as a line of JSON on standard output
+          --trace            Show every hook that is called, what it did, and how long it took
+          --resume <ID>      Go on with a session: its id, the beginning of it, or `last`
+          --yes              Say yes to every tool call that would be asked about; what is denied stays
+                             denied
+          --dry-run          Only describe what tool calls would do, except those that just read
+          --workspace <DIR>  Folder to work in, in place of the current one
+      -h, --help             Print help
+    ");
+}
+
+#[test]
+fn a_run_without_prompt_and_without_input_says_that_the_prompt_is_empty() {
+    assert_snapshot!(Rind::default().run(&["run"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: the prompt is empty
+    ");
+}
+
+#[test]
+fn an_unknown_flag_is_wrong_usage() {
+    assert_snapshot!(Rind::default().run(&["run", "hello", "--no-plugin"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: unexpected argument '--no-plugin' found
+
+      tip: a similar argument exists: '--no-plugins'
+
+    Usage: rind run --no-plugins <PROMPT>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn an_unknown_setting_is_named_with_file_and_line() {
+    let rind = Rind::default();
+    rind.config("[agent]\nmax_steps = 5\nmax_stepz = 6\n");
+    assert_snapshot!(rind.run(&["run", "hello"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `reflect_rounds`, `tool_timeout_seconds`, `tool_output_bytes`, `context_files`
+    ");
+    rind.config("[agent]\nmax_steps = 5\n\n[agentt]\n");
+    assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: [RIND_HOME]/config/config.toml:4: there is no section `agentt`; the sections are agent, provider, tools, plugins
+    ");
+}
+
+#[test]
+fn a_wrong_setting_on_the_command_line_is_named() {
+    let rind = Rind::default();
+    assert_snapshot!(rind.run(&["run", "hello", "--set", "agent.max_steps=many"]).screen(), @r#"
+    exit 2
+    ---- stderr
+    error: --set agent.max_steps=many:1: in [agent]: invalid type: string "many", expected u32
+    "#);
+}
+
+#[test]
+fn a_script_that_is_not_there_is_named() {
+    let rind = Rind::default();
+    assert_snapshot!(rind.run(&["run", "hello", "--script", "missing.toml"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: choose a model
+      because cannot read the script missing.toml: check the path
+      because No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn an_unknown_provider_and_a_missing_key_say_what_to_do() {
+    let rind = Rind::default();
+    assert_snapshot!(rind.run(&["run", "hello", "--provider", "gemini"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: choose a model
+      because unknown provider `gemini`: choose one of anthropic, openai, ollama, openrouter, scripted with --provider
+    ");
+    assert_snapshot!(rind.run(&["run", "hello", "--provider", "anthropic"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: choose a model
+      because no API key for anthropic: set ANTHROPIC_API_KEY, or choose another provider with --provider
+    ");
+}
+
+#[test]
+fn a_session_that_is_not_there_is_named() {
+    let rind = Rind::default();
+    assert_snapshot!(rind.run(&["run", "hello", "--resume", "2026"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: there is no session `2026` in [RIND_HOME]/data/sessions
+    ");
+    assert_snapshot!(rind.run(&["run", "hello", "--resume", "last"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: there is no session `last` in [RIND_HOME]/data/sessions
+    ");
+}
+
+#[test]
+fn a_workspace_that_is_not_there_is_named() {
+    let rind = Rind::default();
+    assert_snapshot!(rind.run(&["run", "hello", "--workspace", "nowhere"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: open the workspace nowhere
+      because No such file or directory (os error 2)
+    ");
+}
