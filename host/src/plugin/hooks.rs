@@ -30,10 +30,10 @@ macro_rules! hooks {
             fn call<'a>(&'a self, caller: &'a Caller, payload: &'a $payload) -> BoxFuture<'a, Result<$outcome, Failure>> {
                 Box::pin(async move {
                     let mut busy = self.slot.acquire(caller).await?;
-                    let (context, payload) = (convert::context(&caller.context), payload.to_wit());
+                    let payload = payload.to_wit();
                     let instance = &mut busy.instance;
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
-                    let result = guest.call_run(&mut instance.store, &context, &payload).await;
+                    let result = guest.call_run(&mut instance.store, &instance.context, &payload).await;
                     busy.settle(result)?.map(Into::into).map_err(|error| Failure::Error(convert::guest_error(error)))
                 })
             }
@@ -67,7 +67,7 @@ impl Hook<PluginPoint> for WasmImplement {
     ) -> BoxFuture<'a, Result<Value, Failure>> {
         Box::pin(async move {
             let mut busy = self.slot.acquire(caller).await?;
-            let (context, payload) = (convert::context(&caller.context), payload.value.to_string());
+            let payload = payload.value.to_string();
             let instance = &mut busy.instance;
             let guest = instance
                 .guests
@@ -75,7 +75,12 @@ impl Hook<PluginPoint> for WasmImplement {
                 .as_ref()
                 .ok_or_else(|| gone("implement"))?;
             let result = guest
-                .call_run(&mut instance.store, &context, &self.point, &payload)
+                .call_run(
+                    &mut instance.store,
+                    &instance.context,
+                    &self.point,
+                    &payload,
+                )
                 .await;
             let answer = busy
                 .settle(result)?

@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use wasmtime::component::InstancePre;
 use wasmtime::{Store, Trap};
 
+use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::exports::{Guests, Indices};
 use super::host::{Backing, HostState, clean};
@@ -28,6 +29,8 @@ pub(super) struct Template {
 pub(super) struct Instance {
     pub(super) store: Store<HostState>,
     pub(super) guests: Guests,
+    /// The caller as the guest sees it. Kept because its texts are the same at every call of a session.
+    pub(super) context: wt::CallContext,
 }
 
 /// The place of a plugin's instance in a session.
@@ -53,6 +56,7 @@ impl Slot {
             Some(instance) => instance,
             None => self.template.instantiate(self.backing.clone()).await?,
         };
+        convert::update_context(&mut instance.context, &caller.context);
         let state = instance.store.data_mut();
         state.caller.context.clone_from(&caller.context);
         state.caller.causes.clone_from(&caller.causes);
@@ -77,7 +81,11 @@ impl Template {
             self.indices.load(&mut store, &instance)
         };
         match made.await {
-            Ok(guests) => Ok(Instance { store, guests }),
+            Ok(guests) => Ok(Instance {
+                store,
+                guests,
+                context: convert::context(&Caller::default().context),
+            }),
             Err(error) => Err(failure(&error, store.data())),
         }
     }

@@ -62,7 +62,6 @@ impl Tool for WasmTool {
 impl WasmTool {
     async fn call(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
         let mut busy = self.slot.acquire(&ctx.caller).await?;
-        let context = convert::context(&ctx.caller.context);
         let instance = &mut busy.instance;
         let guest = instance
             .guests
@@ -72,7 +71,7 @@ impl WasmTool {
         let result = guest
             .call_call(
                 &mut instance.store,
-                &context,
+                &instance.context,
                 &self.spec.name,
                 &arguments.to_string(),
             )

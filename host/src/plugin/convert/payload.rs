@@ -18,6 +18,23 @@ pub(in super::super) fn context(context: &CallContext) -> wt::CallContext {
     }
 }
 
+/// Brings a context up to date. Its texts are written only where they differ: an instance serves one session, so they do
+/// not, and every call would otherwise make them anew.
+pub(in super::super) fn update_context(kept: &mut wt::CallContext, now: &CallContext) {
+    if kept.session != *now.session {
+        kept.session = now.session.to_string();
+    }
+    if kept.agent != *now.agent {
+        kept.agent = now.agent.to_string();
+    }
+    kept.turn = now.turn;
+    kept.step = now.step;
+    kept.depth = now.depth;
+    kept.tokens_used = now.tokens_used;
+    kept.cost_usd = now.cost_usd;
+    kept.tool_calls = now.tool_calls;
+}
+
 pub(in super::super) fn message(message: &Message) -> wt::Message {
     let role = match message.role {
         Role::User => wt::Role::User,
