@@ -156,8 +156,8 @@ impl Rind {
         self.home().join("config/plugins")
     }
 
-    /// The program with arguments, ready to run in the workspace with no input. The script is handed over in the environment
-    /// of nobody: as a flag, when there is one and the command takes it.
+    /// The program with arguments, ready to run in the workspace with no input. A script is handed over as a flag, to commands
+    /// that take it.
     pub fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(program());
         command
@@ -192,8 +192,12 @@ impl Rind {
 
     /// Runs the program to its end.
     pub fn run(&self, args: &[impl AsRef<OsStr>]) -> Ran {
-        let output = self.command(args).output().unwrap();
-        self.ran(output)
+        self.finish(&mut self.command(args))
+    }
+
+    /// Runs a [command](Self::command) that was changed to its end.
+    pub fn finish(&self, command: &mut Command) -> Ran {
+        self.ran(command.output().unwrap())
     }
 
     /// Runs the program to its end with this input.

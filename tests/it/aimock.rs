@@ -12,10 +12,13 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
 use rind::provider::{Error, Finish, HttpConfig, Provider, Request, Response, StreamEvent};
+use rind_tests::cli::Rind;
+use rind_tests::guests::workspace;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -168,20 +171,29 @@ async fn talk(provider: &dyn Provider) {
     assert_eq!(used, (21, 6), "{name}");
 }
 
-#[tokio::test]
-async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
-    let program = match install() {
-        Ok(program) => program,
+/// The server with these fixtures. `None`, with the reason on standard error, where it cannot be had.
+fn serve(folder: &Path, fixtures: &serde_json::Value) -> Option<Aimock> {
+    // Two tests want it; npm does not like to be run twice at once in one folder.
+    static INSTALLED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match INSTALLED.get_or_init(install) {
+        Ok(program) => {
+            let path = folder.join("fixtures.json");
+            std::fs::write(&path, fixtures.to_string()).unwrap();
+            Some(Aimock::start(program, &path))
+        }
         Err(why) => {
             eprintln!("skipped, aimock cannot be installed: {why}");
             let installed =
                 Path::new(env!("CARGO_TARGET_TMPDIR")).join("aimock/node_modules/.bin/llmock");
             assert!(!installed.exists(), "it is installed and must be used");
-            return;
+            None
         }
-    };
+    }
+}
+
+#[tokio::test]
+async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
     let folder = tempfile::tempdir().unwrap();
-    let fixtures = folder.path().join("fixtures.json");
     let usage = json!({"input_tokens": 21, "output_tokens": 6});
     let script = json!({"fixtures": [
         {"match": {"userMessage": "weather", "hasToolResult": true},
@@ -191,8 +203,9 @@ async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
         {"match": {"userMessage": "overload"},
          "response": {"error": {"message": "overloaded", "type": "overloaded_error"}, "status": 529}},
     ]});
-    std::fs::write(&fixtures, script.to_string()).unwrap();
-    let server = Aimock::start(&program, &fixtures);
+    let Some(server) = serve(folder.path(), &script) else {
+        return;
+    };
     let http = HttpConfig {
         retry_delay_ms: 1,
         ..HttpConfig::default()
@@ -212,5 +225,65 @@ async fn both_wire_formats_agree_with_a_mock_server_that_is_not_ours() {
         );
         assert!(is_overloaded, "{name}: {error}");
         assert_eq!(events.len(), 3, "{name}: three announced retries");
+    }
+}
+
+/// The program itself, in the folder of this repository: it looks around as the model asks, and prints the model's answer.
+#[test]
+fn the_program_works_through_both_wire_formats_with_a_mock_server_that_is_not_ours() {
+    let answer = "Rind is an agent host whose plugins are sandboxed components.";
+    let call = |name: &str, path: &str| json!({"toolCalls": [{"name": name, "arguments": {"path": path}}]});
+    let asked = |turn: u32| json!({"userMessage": "what does this project do?", "turnIndex": turn});
+    let script = json!({"fixtures": [
+        {"match": asked(0), "response": call("list_files", ".")},
+        {"match": asked(1), "response": call("read_file", "Cargo.toml")},
+        {"match": asked(2), "response": {"content": answer}},
+    ]});
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = serve(folder.path(), &script) else {
+        return;
+    };
+    for (name, key, url, base) in [
+        (
+            "anthropic",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            server.url.clone(),
+        ),
+        (
+            "openai",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            format!("{}/v1", server.url),
+        ),
+    ] {
+        let rind = Rind::default();
+        let run = |args: &[&str]| {
+            let mut command = rind.command(args);
+            command.env(key, "not-a-key").env(url, &base);
+            rind.finish(command.current_dir(workspace())).exits(0)
+        };
+        let ran = run(&["run", "what does this project do?"]);
+        assert_eq!(ran.stdout, format!("{answer}\n"), "{name}");
+        for line in [
+            format!("model: {name} "),
+            "● list_files .".to_owned(),
+            "● read_file Cargo.toml".to_owned(),
+        ] {
+            assert!(
+                ran.stderr.lines().any(|shown| shown.starts_with(&line)),
+                "{line}\n{}",
+                ran.stderr
+            );
+        }
+        let ran = run(&["run", "what does this project do?", "--json"]);
+        let events = ran.json_lines();
+        let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+        assert!(of("text-delta") > 1, "{name}: streamed in pieces");
+        assert_eq!((of("step-start"), of("tool-end")), (3, 2), "{name}");
+        let results = events.iter().filter(|event| event["type"] == "tool-end");
+        for result in results {
+            assert_ne!(result["result"]["is_error"], true, "{name}: {result}");
+        }
     }
 }

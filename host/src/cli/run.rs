@@ -128,8 +128,8 @@ pub(super) async fn turn(
         over.clone(),
     ));
     // Made here and not in the task: until then, Ctrl-C ends the process at once.
-    let interrupted = signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
-    tokio::spawn(interrupts(interrupted, cancel.clone()));
+    let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
+    tokio::spawn(interrupted.pass_on(cancel.clone()));
     let outcome = agent.run_turn(prompt, Source::Terminal, &cancel).await;
     let id = agent.spec().session.id().clone();
     let closed = agent.close().await;
@@ -188,15 +188,34 @@ async fn show_all(
     }
 }
 
-async fn interrupts(mut interrupted: Signal, cancel: CancellationToken) {
-    if interrupted.recv().await.is_none() {
-        return;
+/// Ctrl-C, a closed terminal, and `kill`: each ends the turn in good order, so that no command is left running.
+struct Interrupts([Signal; 3]);
+
+impl Interrupts {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
     }
-    cancel.cancel();
-    if interrupted.recv().await.is_some() {
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+
+    async fn pass_on(mut self, cancel: CancellationToken) {
+        self.next().await;
+        cancel.cancel();
+        self.next().await;
         #[expect(
             clippy::exit,
-            reason = "the second Ctrl-C is for when ending in good order does not work"
+            reason = "the second one is for when ending in good order does not work"
         )]
         std::process::exit(130);
     }

@@ -58,12 +58,14 @@ impl HostState {
         }
     }
 
-    /// What the guest wrote to standard error, on one line.
+    /// What the guest wrote to standard error, on one line. Without Rust's advice on backtraces: there is no environment in
+    /// which it could be followed.
     pub(super) fn stderr(&self) -> String {
-        clean(
-            &String::from_utf8_lossy(&self.stderr.contents()),
-            STDERR_BYTES,
-        )
+        let contents = self.stderr.contents();
+        let text = String::from_utf8_lossy(&contents);
+        let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
+        let said: Vec<&str> = text.lines().filter(is_said).collect();
+        clean(said.join("\n").trim_end(), STDERR_BYTES)
     }
 }
 

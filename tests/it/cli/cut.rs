@@ -114,12 +114,18 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
 }
 
 #[test]
-fn ctrl_c_while_the_model_thinks_ends_the_turn() {
+fn ctrl_c_a_closed_terminal_and_kill_end_the_turn_while_the_model_thinks() {
+    for signal in ["INT", "HUP", "TERM"] {
+        ends_the_turn(signal);
+    }
+}
+
+fn ends_the_turn(signal: &str) {
     let rind = Rind::with_script("[[reply]]\ntext = \"Late.\"\ndelay_ms = 30000\n");
     let mut running = rind.start(&["run", "work"]);
     running.wait_until(|rind| !rind.entries("turn-start").is_empty());
     let started = Instant::now();
-    running.signal("INT");
+    running.signal(signal);
     let ran = running.end().exits(130);
     assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(ran.stdout, "");

@@ -266,8 +266,6 @@ fn the_step_limit_exits_with_4_and_the_session_goes_on() {
     let ran = rind.run(&["run", "look", "--set", "agent.max_steps=2"]);
     assert_snapshot!(ran.screen(), @r#"
     exit 4
-    ---- stdout
-    [stopped: the limit of 2 steps was reached before the work was done; say `continue` to go on]
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
@@ -275,6 +273,7 @@ fn the_step_limit_exits_with_4_and_the_session_goes_on() {
       └ 15 B in 1 line, [T]
     ● list_files .
       └ 15 B in 1 line, [T]
+    [stopped: the limit of 2 steps was reached before the work was done; say `continue` to go on]
     stopped at the step limit 2 steps · 2 tool calls · [N] tokens in, [N] out · [T]
     go on with: rind run --resume [SESSION] "…"
     "#);

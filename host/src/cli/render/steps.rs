@@ -48,7 +48,10 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             // The model is told who refused in the text itself.
             let prefix = format!("refused by {who}: ");
             let why = result.content.strip_prefix(&prefix);
-            let why = one_line(why.unwrap_or(&result.content), WHY_WIDTH);
+            let why = why.unwrap_or(&result.content);
+            // The last line under a plugin's words tells the model what to make of them.
+            let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
+            let why = one_line(words.map_or(why, |(words, _)| words), WHY_WIDTH);
             format!(
                 "{} {} {} {}",
                 styled(BAD, "✗"),

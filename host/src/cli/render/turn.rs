@@ -183,12 +183,12 @@ impl TurnRenderer {
         self.end_line();
         let output = output.trim_end();
         match summary.stop {
-            StopReason::Done | StopReason::MaxSteps => {
+            StopReason::Done => {
                 if self.streamed.trim() != output.trim() && !output.trim().is_empty() {
                     answer_line(printable(output));
                 }
             }
-            StopReason::Blocked => say(printable(output)),
+            StopReason::Blocked | StopReason::MaxSteps => say(printable(output)),
             // The one was said by the user, the other by the error.
             StopReason::Cancelled | StopReason::Failed => {}
         }
