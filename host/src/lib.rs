@@ -5,6 +5,7 @@
 
 // Data: no async, no network, no WebAssembly.
 pub mod clock;
+pub mod json;
 pub mod message;
 pub mod paths;
 

@@ -29,7 +29,7 @@ impl Default for AgentConfig {
             max_steps: 50,
             reflect_rounds: 2,
             tool_timeout_seconds: 660,
-            tool_output_bytes: 8 << 20,
+            tool_output_bytes: 4 << 20,
             context_files: true,
         }
     }

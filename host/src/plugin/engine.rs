@@ -38,6 +38,7 @@ pub fn engine() -> Result<Engine, Error> {
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(16))
         .memory_reservation(MEMORY_RESERVATION_BYTES)
+        .memory_reservation_for_growth(MEMORY_RESERVATION_BYTES)
         .memory_guard_size(64 << 10)
         .memory_may_move(true);
     let engine = Engine::new(&config).map_err(|e| Error::Start {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::convert::{self, ToWit};
 use super::instance::Slot;
 use super::load::Loaded;
+use crate::json;
 use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
 use crate::point::failure::Failure;
@@ -85,8 +86,8 @@ impl Hook<PluginPoint> for WasmImplement {
             let answer = busy
                 .settle(result)?
                 .map_err(|error| Failure::Error(convert::guest_error(error)))?;
-            serde_json::from_str(&answer)
-                .map_err(|e| Failure::Malformed(format!("the answer is not JSON: {e}")))
+            json::parse(&answer, json::MAX_BYTES)
+                .map_err(|e| Failure::Malformed(format!("the answer {e}")))
         })
     }
 }

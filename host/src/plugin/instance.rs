@@ -37,7 +37,8 @@ pub(super) struct Instance {
 pub(super) struct Slot {
     template: Arc<Template>,
     backing: Arc<Backing>,
-    warm: Mutex<Option<Instance>>,
+    /// Boxed: it is handed from the slot to the caller and back at every call, and has a kilobyte.
+    warm: Mutex<Option<Box<Instance>>>,
 }
 
 impl Slot {
@@ -54,7 +55,7 @@ impl Slot {
         let mut place = self.warm.lock().await;
         let mut instance = match place.take() {
             Some(instance) => instance,
-            None => self.template.instantiate(self.backing.clone()).await?,
+            None => Box::new(self.template.instantiate(self.backing.clone()).await?),
         };
         convert::update_context(&mut instance.context, &caller.context);
         let state = instance.store.data_mut();
@@ -93,8 +94,8 @@ impl Template {
 
 /// An instance that is being called. Dropped without [`Busy::settle`], the instance is thrown away.
 pub(super) struct Busy<'a> {
-    place: MutexGuard<'a, Option<Instance>>,
-    pub(super) instance: Instance,
+    place: MutexGuard<'a, Option<Box<Instance>>>,
+    pub(super) instance: Box<Instance>,
 }
 
 impl Busy<'_> {

@@ -32,6 +32,8 @@ pub(super) const STDERR_BYTES: usize = 4096;
 pub(super) struct Limiter {
     memory_limit: usize,
     memory: usize,
+    /// What the last growth added, to be taken back when the operating system refuses it.
+    last_growth: usize,
     table_elements: usize,
     /// The first limit that was hit, in words.
     pub(super) hit: Option<String>,
@@ -42,6 +44,7 @@ impl Limiter {
         Self {
             memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
             memory: 0,
+            last_growth: 0,
             table_elements: 0,
             hit: None,
         }
@@ -70,8 +73,16 @@ impl ResourceLimiter for Limiter {
                 total >> 20
             ));
         }
+        self.last_growth = total - self.memory;
         self.memory = total;
         Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.memory = self
+            .memory
+            .saturating_sub(std::mem::take(&mut self.last_growth));
+        Ok(())
     }
 
     fn table_growing(

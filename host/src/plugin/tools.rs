@@ -10,9 +10,11 @@ use super::Error;
 use super::convert;
 use super::instance::{Busy, Slot};
 use super::manifest::{Manifest, SideEffect};
+use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::failure::Failure;
-use crate::tool::{Tool, ToolCtx, ToolOutput};
+use crate::tool::registry::is_tool_name;
+use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
 /// One tool of a plugin in a session.
 pub(super) struct WasmTool {
@@ -44,8 +46,12 @@ impl Tool for WasmTool {
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let call = tokio::time::timeout(self.deadline, self.call(&arguments, ctx)).await;
-            match call.unwrap_or(Err(Failure::Deadline(self.deadline))) {
+            let call = tokio::time::timeout(self.deadline, self.call(&arguments, ctx));
+            let answer = tokio::select! {
+                answer = call => answer.unwrap_or(Err(Failure::Deadline(self.deadline))),
+                () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
+            };
+            match answer {
                 Ok(output) => output,
                 Err(failure) => {
                     let plugin = self.spec.plugin.as_deref().unwrap_or_default();
@@ -101,8 +107,13 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
             tool: super::host::clean(&tool.name, 64),
             why,
         };
-        let parameters = serde_json::from_str(&tool.parameters)
-            .map_err(|e| refuse(format!("its schema is not JSON: {e}")))?;
+        if !is_tool_name(&tool.name) {
+            return Err(refuse(
+                "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
+            ));
+        }
+        let parameters = json::parse(&tool.parameters, schema::SCHEMA_CAP_BYTES)
+            .map_err(|e| refuse(format!("its schema {e}")))?;
         specs.push(ToolSpec {
             name: tool.name,
             description: tool.description,

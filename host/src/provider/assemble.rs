@@ -8,6 +8,7 @@ use sse_stream::Sse;
 
 use super::{Finish, StreamEvent};
 use crate::clock;
+use crate::json;
 use crate::message::{Content, Message, Role, ToolCall, Usage};
 
 /// Reads one answer in one wire format.
@@ -199,7 +200,11 @@ pub(crate) fn parse_arguments(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(&written).unwrap_or(Value::String(written))
+    // What is nested too deeply is kept as text too: it could be written to a session and not read back.
+    match serde_json::from_str(&written) {
+        Ok(value) if json::depth(&value) <= json::MAX_DEPTH => value,
+        _ => Value::String(written),
+    }
 }
 
 /// Arguments as a provider takes them back: always an object, because a server answers 400 to anything else and the

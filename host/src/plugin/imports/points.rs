@@ -2,6 +2,7 @@
 
 use super::super::bindings::rind::plugin::{points, types};
 use super::super::host::HostState;
+use crate::json;
 use crate::point::handle::HandleError;
 
 impl points::Host for HostState {
@@ -10,7 +11,7 @@ impl points::Host for HostState {
         name: String,
         payload: String,
     ) -> wasmtime::Result<Result<points::Answer, types::Error>> {
-        let payload = match serde_json::from_str(&payload) {
+        let payload = match json::parse(&payload, json::MAX_BYTES) {
             Ok(payload) => payload,
             Err(e) => {
                 return Ok(Err(HandleError::InvalidInput(format!(

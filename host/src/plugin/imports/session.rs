@@ -3,6 +3,7 @@
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
 use super::super::host::HostState;
+use crate::json;
 use crate::point::handle::HandleError;
 
 /// Most messages in one answer.
@@ -25,8 +26,8 @@ impl session::Host for HostState {
         name: String,
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        let parsed = serde_json::from_str(&value)
-            .map_err(|e| HandleError::InvalidInput(format!("the value is not JSON: {e}")));
+        let parsed = json::parse(&value, json::MAX_BYTES)
+            .map_err(|e| HandleError::InvalidInput(format!("the value {e}")));
         let kept = parsed.and_then(|value| {
             self.backing
                 .handle

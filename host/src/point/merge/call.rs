@@ -1,8 +1,7 @@
 //! Tool calls: what a gate says to one about to be made, and what becomes of its result.
 
-use serde_json::Value;
-
 use super::{Answer, Merge, MergeEnv, Merged, check_option, check_text, set_text};
+use crate::json;
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -22,8 +21,8 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
                     );
                 }
                 check_text("the new arguments", &arguments)?;
-                let arguments: Value = serde_json::from_str(&arguments)
-                    .map_err(|e| format!("the new arguments are not JSON: {e}"))?;
+                let arguments = json::parse(&arguments, json::MAX_BYTES)
+                    .map_err(|e| format!("the JSON of the new arguments {e}"))?;
                 (payload.check)(&arguments)
                     .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
                 if arguments != payload.call.arguments {

@@ -1,5 +1,7 @@
 //! Edits of the messages of one request. A tool call and its result stay or go together, whatever a hook asks for.
 
+use std::collections::BTreeSet;
+
 use super::{Merge, MergeEnv, Merged, check_text};
 use crate::message::{Content, Message};
 use crate::point::outcome as o;
@@ -15,10 +17,21 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
 /// Leaves out a message and, so that no result is an orphan, every message its calls or results go with.
 fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
     let at = position(messages, id)?;
-    let calls: Vec<String> = call_ids(&messages[at]).map(str::to_owned).collect();
-    messages.retain(|message| {
-        message.id != id && !call_ids(message).any(|call| calls.iter().any(|c| c == call))
-    });
+    let mut calls: BTreeSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
+    // A message may make or answer several calls; what goes with one of them takes the others along.
+    loop {
+        let n_calls = calls.len();
+        for message in messages.iter() {
+            if call_ids(message).any(|call| calls.contains(call)) {
+                calls.extend(call_ids(message).map(str::to_owned));
+            }
+        }
+        if calls.len() == n_calls {
+            break;
+        }
+    }
+    messages
+        .retain(|message| message.id != id && !call_ids(message).any(|call| calls.contains(call)));
     Ok(())
 }
 

@@ -52,14 +52,66 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
     }
 }
 
+/// Keys that a hook may add to a wire body: parameters of sampling and bookkeeping. Everything else that a provider takes
+/// could widen what the model can reach.
+const ADDABLE_KEYS: &[&str] = &[
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "stop_sequences",
+    "seed",
+    "max_tokens",
+    "max_completion_tokens",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "metadata",
+    "user",
+    "reasoning_effort",
+    "thinking",
+    "response_format",
+    "service_tier",
+    "tool_choice",
+    "parallel_tool_calls",
+];
+
+/// A new body may say things differently and leave things out. It may not bring tools, nor keys that nobody knows: some
+/// providers run tools and connect to servers that a body names.
+fn check_body(old: &str, new: &str) -> Result<(), String> {
+    let object = |text: &str| match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Some(map),
+        _ => None,
+    };
+    let new = object(new).ok_or("the new body is not a JSON object")?;
+    let old = object(old).unwrap_or_default();
+    if let Some(key) = new
+        .keys()
+        .find(|key| !old.contains_key(*key) && !ADDABLE_KEYS.contains(&key.as_str()))
+    {
+        return Err(format!(
+            "the new body has a key `{}` that the request did not have",
+            key.escape_debug()
+        ));
+    }
+    let tools =
+        |map: &serde_json::Map<String, Value>| map.get("tools").and_then(Value::as_array).cloned();
+    let (old, new) = (
+        tools(&old).unwrap_or_default(),
+        tools(&new).unwrap_or_default(),
+    );
+    if new.iter().any(|tool| !old.contains(tool)) {
+        return Err("the new body has a tool that the request did not have".to_owned());
+    }
+    Ok(())
+}
+
 impl Merge<p::WireRequest> for o::WireOutcome {
     fn merge(self, payload: &mut p::WireRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         if let Some(body) = &self.body {
             check_text("the new body", body)?;
-            if !matches!(serde_json::from_str(body), Ok(Value::Object(_))) {
-                return Err("the new body is not a JSON object".to_owned());
-            }
+            check_body(&payload.body, body)?;
         }
         set_text(&mut merged, &mut payload.body, self.body, "body");
         Ok(merged)

@@ -1,0 +1,89 @@
+//! JSON from people nobody knows: read within bounds, and measured.
+//!
+//! A parsed value takes up to seventy times the memory of its text, and checking, writing or dropping a deep one takes
+//! stack. So text is measured before it is parsed and values before they are worked on.
+
+use serde_json::Value;
+
+/// Longest text that is parsed, in bytes, where nothing else is said.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Deepest nesting. Far below the 128 at which `serde_json` refuses to read back, because what is kept in a session is
+/// wrapped in some levels of its own.
+pub const MAX_DEPTH: usize = 48;
+
+/// Parses `text` of at most `cap` bytes and [`MAX_DEPTH`] levels. The error is half a sentence: "is not JSON: …".
+pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
+    if text.len() > cap {
+        return Err(format!("has {} bytes, at most {cap} are read", text.len()));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+    if depth(&value) > MAX_DEPTH {
+        return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
+    }
+    Ok(value)
+}
+
+/// Levels of arrays and objects within each other; 1 for a plain value.
+#[must_use]
+pub fn depth(value: &Value) -> usize {
+    let mut deepest = 1;
+    let mut open = vec![(value, 1)];
+    while let Some((value, level)) = open.pop() {
+        deepest = deepest.max(level);
+        open.extend(children(value).map(|child| (child, level + 1)));
+    }
+    deepest
+}
+
+/// How many values there are in `value`, itself included.
+#[must_use]
+pub fn n_values(value: &Value) -> usize {
+    let mut n = 0;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        n += 1;
+        open.extend(children(value));
+    }
+    n
+}
+
+fn children(value: &Value) -> impl Iterator<Item = &Value> {
+    let (items, fields) = match value {
+        Value::Array(items) => (Some(items.iter()), None),
+        Value::Object(map) => (None, Some(map.values())),
+        _ => (None, None),
+    };
+    items
+        .into_iter()
+        .flatten()
+        .chain(fields.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_measured() {
+        assert_eq!((depth(&json!(1)), n_values(&json!(1))), (1, 1));
+        let value = json!({"a": [1, 2, {"b": 3}], "c": "x"});
+        assert_eq!((depth(&value), n_values(&value)), (4, 7));
+    }
+
+    #[test]
+    fn what_is_too_long_too_deep_or_no_json_is_told_apart() {
+        assert_eq!(
+            parse("[1]", 2).unwrap_err(),
+            "has 3 bytes, at most 2 are read"
+        );
+        assert!(parse("[1", 9).unwrap_err().starts_with("is not JSON: "));
+        let deep = "[".repeat(49) + &"]".repeat(49);
+        assert_eq!(
+            parse(&deep, 999).unwrap_err(),
+            "is nested deeper than 48 levels"
+        );
+        assert!(parse(&deep[1..97], 999).is_ok());
+    }
+}
