@@ -73,6 +73,9 @@ pub(super) struct PluginArgs {
     /// Load no plugins but those of `--plugin`
     #[arg(long)]
     pub(super) no_plugins: bool,
+    /// Also load the plugins that come with the project, in `.rind/plugins`
+    #[arg(long)]
+    pub(super) trust_project: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ClapArgs)]

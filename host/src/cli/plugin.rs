@@ -61,6 +61,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         load(&PluginArgs {
             plugin: vec![path.to_owned()],
             no_plugins: true,
+            trust_project: false,
         })
         .await?
     } else {

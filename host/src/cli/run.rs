@@ -117,6 +117,7 @@ pub(super) async fn turn(
         json: show.json,
         trace: show.trace,
         live: render::is_live() && !has_output_hooks(&agent),
+        passed: !has_output_hooks(&agent),
     };
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();

@@ -118,10 +118,17 @@ pub(super) fn load_options(
             trust: Trust::User,
             path: paths.config.join("plugins"),
         });
-        sources.push(Source {
-            trust: Trust::Project,
-            path: paths.project().join("plugins"),
-        });
+        let project = paths.project().join("plugins");
+        if args.trust_project {
+            sources.push(Source {
+                trust: Trust::Project,
+                path: project,
+            });
+        } else if project.is_dir() {
+            render::note(
+                "the project has plugins of its own in .rind/plugins; they are loaded with --trust-project only",
+            );
+        }
     }
     let local = |path: &PathBuf| Source {
         trust: Trust::Local,

@@ -77,22 +77,14 @@ impl CompileCache {
         if let Some(parent) = key_file.parent() {
             private_folder(parent)?;
         }
-        let key = match fs::read(key_file) {
-            Ok(bytes) if bytes.len() == 32 => bytes,
-            _ => {
-                let fresh: [u8; 32] = *blake3::hash(
-                    &[
-                        uuid::Uuid::new_v4().into_bytes(),
-                        uuid::Uuid::new_v4().into_bytes(),
-                    ]
-                    .concat(),
-                )
-                .as_bytes();
-                write_private(key_file, &fresh)?;
-                fresh.to_vec()
+        let key = match read_key(key_file)? {
+            Some(key) => key,
+            None => {
+                make_key(key_file)?;
+                // Two first starts at once: one key is there now, and both take that.
+                read_key(key_file)?.unwrap_or_default()
             }
         };
-        let key = <[u8; 32]>::try_from(key).unwrap_or([0; 32]);
         Ok(Self {
             folder: folder.to_owned(),
             key,
@@ -115,13 +107,22 @@ impl CompileCache {
             message: format!("{e:#}"),
         };
         let code = compiled.serialize().map_err(refuse)?;
-        let mut bytes = blake3::keyed_hash(&self.key, &code).as_bytes().to_vec();
+        let mut bytes = self.mark(&entry, &code).as_bytes().to_vec();
         bytes.extend_from_slice(&code);
         // A cache that cannot be written costs time, nothing else.
         if let Err(error) = write_private(&entry, &bytes) {
             tracing::warn!(%error, "compiled component was not kept");
         }
         Ok((compiled, false))
+    }
+
+    /// The keyed hash of an entry. Its name is part of it: code that was marked for one component cannot be put in the place
+    /// of another's.
+    fn mark(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(entry.file_name().unwrap_or_default().as_encoded_bytes());
+        hasher.update(code);
+        hasher.finalize()
     }
 
     fn entry(&self, engine: &Engine, digest: &str) -> PathBuf {
@@ -137,7 +138,7 @@ impl CompileCache {
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
         let mac = blake3::Hash::from_slice(mac).ok()?;
         // `blake3::Hash` compares in constant time.
-        if blake3::keyed_hash(&self.key, code) != mac {
+        if self.mark(entry, code) != mac {
             tracing::warn!(entry = %entry.display(), "compiled component does not carry this host's mark; it is compiled again");
             return None;
         }
@@ -179,6 +180,36 @@ async fn compile(engine: &Engine, component: &ComponentBytes) -> Result<Componen
         }),
         Ok(Err(_)) => Err(refuse("the compiler failed inside".to_owned())),
         Ok(Ok(compiled)) => compiled.map_err(|e| refuse(format!("{e:#}"))),
+    }
+}
+
+/// The key, if there is one of the right length.
+fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(<[u8; 32]>::try_from(bytes).ok()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}
+
+/// Makes a key unless somebody else just did.
+fn make_key(path: &Path) -> Result<(), Error> {
+    let random = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes);
+    let key = *blake3::hash(&random.concat()).as_bytes();
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
+    file.write_all(&key).map_err(Error::io("write", path))?;
+    match file.persist_noclobber(path) {
+        // One of the wrong length is no key.
+        Err(e) if fs::metadata(path).is_ok_and(|found| found.len() != 32) => e
+            .file
+            .persist(path)
+            .map(drop)
+            .map_err(|e| Error::io("write", path)(e.error)),
+        Err(e) if e.error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::io("write", path)(e.error))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
+use super::stderr::Tail;
 use super::store::PluginStore;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
@@ -34,14 +34,14 @@ pub(super) struct HostState {
     pub(super) backing: Arc<Backing>,
     /// Who makes the call that runs now.
     pub(super) caller: Caller,
-    stderr: MemoryOutputPipe,
+    stderr: Tail,
 }
 
 impl HostState {
     /// State of a fresh instance. The WASI context has no environment, no arguments, no folders, no network, and standard
     /// streams that lead nowhere; what a panic prints is kept for messages.
     pub(super) fn new(backing: Arc<Backing>, memory_limit: u64) -> Self {
-        let stderr = MemoryOutputPipe::new(STDERR_BYTES);
+        let stderr = Tail::new(STDERR_BYTES);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         let wasi = WasiCtxBuilder::new()
@@ -58,11 +58,15 @@ impl HostState {
         }
     }
 
+    /// Forgets what the guest wrote to standard error in earlier calls.
+    pub(super) fn clear_stderr(&self) {
+        self.stderr.clear();
+    }
+
     /// What the guest wrote to standard error, on one line. Without Rust's advice on backtraces: there is no environment in
     /// which it could be followed.
     pub(super) fn stderr(&self) -> String {
-        let contents = self.stderr.contents();
-        let text = String::from_utf8_lossy(&contents);
+        let text = self.stderr.text();
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
         clean(said.join("\n").trim_end(), STDERR_BYTES)

@@ -59,6 +59,7 @@ impl Slot {
         };
         convert::update_context(&mut instance.context, &caller.context);
         let state = instance.store.data_mut();
+        state.clear_stderr();
         state.caller.context.clone_from(&caller.context);
         state.caller.causes.clone_from(&caller.causes);
         Ok(Busy { place, instance })

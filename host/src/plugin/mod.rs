@@ -26,6 +26,7 @@ pub mod load;
 pub mod manifest;
 pub mod open;
 mod settings;
+mod stderr;
 pub mod store;
 mod tools;
 

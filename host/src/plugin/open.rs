@@ -9,7 +9,7 @@ use super::Error;
 use super::hooks::{self, WasmHooks, WasmImplement};
 use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
-use super::manifest::{HookOptions, PointDeclaration, SideEffect};
+use super::manifest::{HookOptions, Manifest, PointDeclaration, SideEffect};
 use super::tools::WasmTool;
 use crate::config::HookSettings;
 use crate::point::catalog::{self, PointRow};
@@ -48,28 +48,55 @@ impl PluginSet {
             }
             if let Some(template) = &plugin.template {
                 let slot = Arc::new(Slot::new(template.clone(), plugin.backing(handle.clone())));
-                plugin.open(&slot, &mut open);
+                plugin.open(&slot, &self.points_of(&plugin.manifest), &mut open);
             }
         }
+        // Of two tools with one name the first is taken: the one of the more trusted plugin.
+        let trust = |tool: &SharedTool| {
+            let of = |plugin: &&Arc<Loaded>| {
+                Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()
+            };
+            self.plugins.iter().find(of).map(|plugin| plugin.trust)
+        };
+        open.tools.sort_by_key(trust);
         Ok(open)
     }
 }
 
+impl PluginSet {
+    /// The points of others that a plugin implements, with the kind that their owner gave them: a gate of a plugin's own
+    /// refuses when an implementer fails, like any gate.
+    fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, Kind)> {
+        let kind = |full_name: &'a String| {
+            let (owner, name) = full_name.split_once('.')?;
+            let owner = self
+                .plugins
+                .iter()
+                .find(|plugin| plugin.manifest.name == owner)?;
+            Some((full_name.as_str(), owner.manifest.points.get(name)?.kind))
+        };
+        manifest.implements.keys().filter_map(kind).collect()
+    }
+}
+
 impl Loaded {
-    fn open(&self, slot: &Arc<Slot>, open: &mut OpenPlugins) {
+    fn open(&self, slot: &Arc<Slot>, implemented: &[(&str, Kind)], open: &mut OpenPlugins) {
         let hooks = Arc::new(WasmHooks { slot: slot.clone() });
         let spec = |row: &PointRow| self.spec(row.name, row.kind, &self.manifest.hook(row.name));
         hooks::bind(&mut open.registry, &hooks, self, &spec);
-        for (point, options) in &self.manifest.implements {
-            // Whether it is a gate is its owner's say; an implementer that fails is skipped unless it says otherwise.
-            let spec = self.spec(point, Kind::Mutate, options);
-            open.registry.add(
-                spec,
-                Arc::new(WasmImplement {
-                    slot: slot.clone(),
-                    point: point.clone(),
-                }),
-            );
+        for (point, kind) in implemented {
+            let options = self
+                .manifest
+                .implements
+                .get(*point)
+                .cloned()
+                .unwrap_or_default();
+            let spec = self.spec(point, *kind, &options);
+            let implement = WasmImplement {
+                slot: slot.clone(),
+                point: (*point).to_owned(),
+            };
+            open.registry.add(spec, Arc::new(implement));
         }
         for spec in &self.tools {
             open.tools.push(Arc::new(WasmTool {

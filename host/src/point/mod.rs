@@ -80,6 +80,9 @@ impl Point for PluginPoint {
             return Ok(Merged::default());
         }
         payload.value = outcome;
-        Ok(Merged::changed("value"))
+        Ok(Merged {
+            rewrites: true,
+            ..Merged::changed("value")
+        })
     }
 }

@@ -53,6 +53,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         &PluginArgs {
             plugin: Vec::new(),
             no_plugins: true,
+            trust_project: false,
         },
     )?;
     options.sources = plugins;

@@ -22,6 +22,8 @@ pub(in super::super) struct View {
     pub(in super::super) trace: bool,
     /// Whether the model's words may be shown while they come. Not when a hook may still change or hold them back.
     pub(in super::super) live: bool,
+    /// Whether no hook stands between what the model says and what is shown.
+    pub(in super::super) passed: bool,
 }
 
 /// Shows events in the order they come.
@@ -52,6 +54,11 @@ impl TurnRenderer {
     /// Shows one event.
     pub(in super::super) fn show(&mut self, event: &Event) {
         if self.view.json {
+            // What hooks have not passed yet is shown to nobody.
+            let is_draft = matches!(event, Event::TextDelta { .. } | Event::ThinkingDelta { .. });
+            if is_draft && !self.view.passed {
+                return;
+            }
             match serde_json::to_string(event) {
                 Ok(line) => answer_line(line),
                 Err(e) => say(format_args!("an event could not be written: {e}")),

@@ -106,6 +106,8 @@ impl Dispatcher {
         }
         let is_too_deep = caller.causes.len() > MAX_NESTING;
         let mut side_by_side = Vec::new();
+        // Gates judge what will happen: those that spoke before the last change are asked again.
+        let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
             .filter(|bound| !caller.is_caused_by(&bound.spec.plugin))
@@ -122,9 +124,19 @@ impl Dispatcher {
             } else if kind.is_chain() {
                 let started = Instant::now();
                 let result = call(bound, caller, &run.out.value).await;
-                run.finish(&bound.spec, started, result);
+                if run.finish(&bound.spec, started, result) {
+                    judged_before = judged.len();
+                }
+                judged.push(bound);
             } else {
                 side_by_side.push(bound);
+            }
+        }
+        if kind == Kind::Gate {
+            for bound in &judged[..judged_before] {
+                let started = Instant::now();
+                let result = call(bound, caller, &run.out.value).await;
+                run.judge_again(&bound.spec, started, result);
             }
         }
         if let [bound] = side_by_side[..] {

@@ -57,13 +57,13 @@ pub(super) struct Run<'a, P: Point> {
 }
 
 impl<P: Point> Run<'_, P> {
-    /// Takes in what a hook answered.
+    /// Takes in what a hook answered. Whether it changed what the hooks judge.
     pub(super) fn finish(
         &mut self,
         spec: &HookSpec,
         started: Instant,
         result: Result<P::Outcome, Failure>,
-    ) {
+    ) -> bool {
         let report = Report {
             quarantine: &self.dispatcher.quarantine,
             sink: &*self.dispatcher.sink,
@@ -84,6 +84,32 @@ impl<P: Point> Run<'_, P> {
             });
         }
         self.answer(spec, merged.answer);
+        merged.rewrites
+    }
+
+    /// Takes in what a hook says to a value that was changed after it had judged. Only its verdict counts: another change
+    /// would have to be judged by all the others again, and so on without end.
+    pub(super) fn judge_again(
+        &mut self,
+        spec: &HookSpec,
+        started: Instant,
+        result: Result<P::Outcome, Failure>,
+    ) {
+        let report = Report {
+            quarantine: &self.dispatcher.quarantine,
+            sink: &*self.dispatcher.sink,
+            point: &self.point,
+            caller: self.caller,
+        };
+        let mut value = self.out.value.clone();
+        let merged = report.finish::<P>(spec, started, result, &mut value);
+        let answer = match merged.answer {
+            None if merged.rewrites => Some(Answer::Block(
+                "it wants to change what another hook changed after it".to_owned(),
+            )),
+            answer => answer,
+        };
+        self.answer(spec, answer);
     }
 
     /// A hook that is out for the rest of the turn: a guard goes on refusing, by name.

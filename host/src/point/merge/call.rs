@@ -28,6 +28,7 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
                 if arguments != payload.call.arguments {
                     payload.call.arguments = arguments;
                     merged.changed.push("arguments");
+                    merged.rewrites = true;
                 }
             }
         }

@@ -58,6 +58,8 @@ pub struct Merged {
     pub inject: Vec<o::Injection>,
     /// Names of what changed.
     pub changed: Vec<&'static str>,
+    /// Whether it changed what later gates judge: the arguments of a call, a summary.
+    pub rewrites: bool,
     /// Extra requests.
     pub effects: Vec<o::Effect>,
 }

@@ -121,6 +121,7 @@ impl Merge<p::Slice> for o::SliceOutcome {
                 }
                 check_text("the summary", &summary)?;
                 set_text(&mut merged, &mut payload.summary, Some(summary), "summary");
+                merged.rewrites = !merged.changed.is_empty();
             }
         }
         Ok(merged)

@@ -1,0 +1,127 @@
+//! A guest's standard error: always taken, the last of it kept for the message of a panic.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+/// How much a guest may write at once.
+const PERMIT_BYTES: usize = 64 << 10;
+
+/// The last bytes that were written. A stream that closes when it is full would make Rust's `eprintln!` panic, and end a
+/// plugin that only talks much.
+#[derive(Clone)]
+pub(super) struct Tail {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    capacity: usize,
+}
+
+impl Tail {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            kept: Arc::default(),
+            capacity,
+        }
+    }
+
+    /// What is kept, as text.
+    pub(super) fn text(&self) -> String {
+        let bytes: Vec<u8> = self.lock().iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Forgets what was written before a call, so that it does not stand in the message of that call.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(self.capacity)..];
+        let mut kept = self.lock();
+        let over = (kept.len() + bytes.len()).saturating_sub(self.capacity);
+        kept.drain(..over);
+        kept.extend(bytes);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl IsTerminal for Tail {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Tail {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for Tail {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.push(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(PERMIT_BYTES)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Tail {
+    async fn ready(&mut self) {}
+}
+
+impl AsyncWrite for Tail {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.push(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_taken_and_the_last_of_it_kept() {
+        let tail = Tail::new(8);
+        tail.push(b"one ");
+        tail.push(b"two three");
+        assert_eq!(tail.text(), "wo three");
+        tail.push(&[b'x'; 100]);
+        assert_eq!(tail.text(), "xxxxxxxx");
+        tail.clear();
+        assert_eq!(tail.text(), "");
+    }
+}
