@@ -12,6 +12,7 @@ mod dispatch;
 mod harness;
 mod load;
 mod points;
+mod properties;
 mod provider;
 mod sandbox;
 mod session;

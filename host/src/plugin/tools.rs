@@ -80,7 +80,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     let mut specs = Vec::new();
     for tool in busy.settle(result).map_err(start)? {
         let refuse = |why: String| Error::Tool {
-            tool: super::host::clean(&tool.name, 64),
+            tool: crate::text::clean(&tool.name, 64),
             why,
         };
         let parameters = serde_json::from_str(&tool.parameters)
