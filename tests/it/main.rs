@@ -16,5 +16,6 @@ mod properties;
 mod provider;
 mod sandbox;
 mod session;
+mod tidy;
 mod tool;
 mod turn;
