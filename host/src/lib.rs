@@ -5,9 +5,11 @@
 
 // Data: no async, no network, no WebAssembly.
 pub mod clock;
+pub mod disk;
 pub mod json;
 pub mod message;
 pub mod paths;
+pub mod text;
 
 // Where plugins act.
 pub mod point;

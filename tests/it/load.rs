@@ -76,7 +76,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "[hooks.post-output]\nasync = true",
             "[hooks.post-output]\non_failure = \"block\"",
-            "has nothing to block",
+            "nothing to block",
         ),
         (
             "[hooks.post-output]",

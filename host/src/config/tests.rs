@@ -1,3 +1,5 @@
+//! How layers come together, and what a mistake in one of them is told.
+
 use super::*;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]

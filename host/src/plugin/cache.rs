@@ -14,6 +14,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::Error;
+use crate::disk::{private_folder, replace_private};
 
 /// Largest component that is loaded. CPython with its library has about 20 MiB.
 pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
@@ -73,9 +74,8 @@ fn hex(bytes: &[u8]) -> String {
 impl CompileCache {
     /// Opens the cache in `folder`, with its key in `key_file`; makes both when they are not there.
     pub fn open(folder: &Path, key_file: &Path) -> Result<Self, Error> {
-        private_folder(folder)?;
-        if let Some(parent) = key_file.parent() {
-            private_folder(parent)?;
+        for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
+            private_folder(folder).map_err(Error::io("make private", folder))?;
         }
         let key = match read_key(key_file)? {
             Some(key) => key,
@@ -110,7 +110,7 @@ impl CompileCache {
         let mut bytes = self.mark(&entry, &code).as_bytes().to_vec();
         bytes.extend_from_slice(&code);
         // A cache that cannot be written costs time, nothing else.
-        if let Err(error) = write_private(&entry, &bytes) {
+        if let Err(error) = replace_private(&entry, &bytes) {
             tracing::warn!(%error, "compiled component was not kept");
         }
         Ok((compiled, false))
@@ -211,26 +211,4 @@ fn make_key(path: &Path) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Makes a folder that only its owner may enter, and tightens one that is there.
-fn private_folder(folder: &Path) -> Result<(), Error> {
-    fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
-            .map_err(Error::io("make private", folder))?;
-    }
-    Ok(())
-}
-
-/// Writes a whole file or nothing; only its owner may read it.
-fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
-    file.write_all(bytes).map_err(Error::io("write", path))?;
-    file.persist(path)
-        .map(drop)
-        .map_err(|e| Error::io("write", path)(e.error))
 }

@@ -11,6 +11,7 @@ use super::stderr::Tail;
 use super::store::PluginStore;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
+use crate::text::clean;
 
 /// What every instance of a plugin in a session shares.
 pub(super) struct Backing {
@@ -80,24 +81,4 @@ impl WasiView for HostState {
             table: &mut self.table,
         }
     }
-}
-
-/// Text of a guest as it may stand in a log or on a terminal: one line, no control characters, at most `limit` bytes.
-pub(super) fn clean(text: &str, limit: usize) -> String {
-    let mut out = String::with_capacity(text.len().min(limit));
-    for c in text.trim().chars() {
-        let c = if c == '\n' { ' ' } else { c };
-        if out.len() + c.len_utf8() > limit {
-            out.push('…');
-            break;
-        }
-        // Direction and zero-width characters could make a line read differently from what it is.
-        let is_hidden = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if c.is_control() || is_hidden {
-            out.extend(c.escape_unicode())
-        } else {
-            out.push(c)
-        }
-    }
-    out
 }

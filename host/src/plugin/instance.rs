@@ -13,10 +13,11 @@ use wasmtime::{Store, Trap};
 use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::exports::{Guests, Indices};
-use super::host::{Backing, HostState, clean};
+use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
+use crate::text::clean;
 
 /// What it takes to make an instance: compiled, linked and probed once for each plugin.
 pub(super) struct Template {

@@ -4,9 +4,10 @@
 //! is the key as a JSON string, the rest is the value.
 
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use crate::disk::{private_folder, replace_private};
 use crate::point::handle::HandleError;
 
 /// Longest key, in bytes.
@@ -74,7 +75,7 @@ impl PluginStore {
                 value.len()
             )));
         }
-        fs::create_dir_all(&self.folder).map_err(|e| failed(&e))?;
+        private_folder(&self.folder).map_err(|e| failed(&e))?;
         let path = self.path(key);
         let (n_keys, total) = self.taken_besides(&path).map_err(|e| failed(&e))?;
         if total + value.len() as u64 > MAX_TOTAL_BYTES || n_keys >= MAX_KEYS {
@@ -82,13 +83,8 @@ impl PluginStore {
                 "the store is full: at most {MAX_TOTAL_BYTES} bytes in {MAX_KEYS} keys are kept"
             )));
         }
-        let write = || -> io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            writeln!(file, "{}", serde_json::Value::from(key))?;
-            file.write_all(value.as_bytes())?;
-            file.persist(&path).map(drop).map_err(|e| e.error)
-        };
-        write().map_err(|e| failed(&e))
+        let content = format!("{}\n{value}", serde_json::Value::from(key));
+        replace_private(&path, content.as_bytes()).map_err(|e| failed(&e))
     }
 
     /// Removes a key; nothing happens when it is not set.

@@ -104,7 +104,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     let mut specs = Vec::new();
     for tool in busy.settle(result).map_err(start)? {
         let refuse = |why: String| Error::Tool {
-            tool: super::host::clean(&tool.name, 64),
+            tool: crate::text::clean(&tool.name, 64),
             why,
         };
         if !is_tool_name(&tool.name) {

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::text::is_deceptive;
+
 /// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too
 /// little to flood a terminal or a transcript.
 pub const SERVER_TEXT_LIMIT: usize = 500;
@@ -20,7 +22,7 @@ impl ServerText {
         let mut kept = String::new();
         let mut n_chars = 0;
         for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-            for c in word.chars().filter(|c| !is_invisible(*c)) {
+            for c in word.chars().filter(|c| !is_deceptive(*c)) {
                 if n_chars == SERVER_TEXT_LIMIT {
                     kept.push('…');
                     return Self(kept.into());
@@ -41,12 +43,6 @@ impl ServerText {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// Marks that reorder or hide text on a terminal (Unicode bidi controls, zero-width characters, tags).
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}')
 }
 
 impl fmt::Display for ServerText {

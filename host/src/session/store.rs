@@ -1,6 +1,5 @@
 //! All sessions of a user: making, finding, listing and reading them.
 
-use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -10,6 +9,7 @@ use super::live::Session;
 use super::log::{FILE, write_private};
 use super::state::BLOBS;
 use super::{Error, SessionSpec};
+use crate::disk::private_folder;
 
 /// How many lines of a session are read for the list: its first input is near the top.
 const ROW_LINES: usize = 64;
@@ -88,13 +88,7 @@ impl SessionStore {
     fn new_folder(&self) -> Result<(String, PathBuf), Error> {
         let id = crate::clock::new_session_id();
         let folder = self.root.join(&id);
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(&folder)
-            .map_err(|source| Error::write(&folder, source))?;
+        private_folder(&folder).map_err(|source| Error::write(&folder, source))?;
         Ok((id, folder))
     }
 

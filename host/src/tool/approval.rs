@@ -9,9 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
-use super::preview::{preview, printable};
+use super::preview::preview;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::Said;
+use crate::text::printable;
 
 /// Longest reason of a hook that is shown.
 const REASON_CAP_BYTES: usize = 500;

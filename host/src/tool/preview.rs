@@ -7,6 +7,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::message::ToolSpec;
+pub use crate::text::printable;
 
 /// Most lines of one text of a call.
 const CAP_LINES: usize = 30;
@@ -52,35 +53,6 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> String {
         let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
         marked("", "", &json)
     })
-}
-
-/// The text with control characters, escape sequences and invisible or direction-changing characters written as `\u{…}`;
-/// line breaks and tabs stay.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_deceptive(character) {
-            shown.extend(character.escape_unicode());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
-}
-
-fn is_deceptive(character: char) -> bool {
-    match character {
-        '\n' | '\t' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
-        // Zero width, line separators, direction marks, invisible operators, tags.
-        '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}' => true,
-        _ => character.is_control(),
-    }
 }
 
 /// The lines with a mark before each, `first` before the first one; cut when there are too many or they are too long.

@@ -9,7 +9,7 @@ pub(super) use outcome::level;
 pub(super) use payload::{ToWit, context, effect_class_from, message, update_context};
 
 use super::bindings::rind::plugin::types as wt;
-use super::host::clean;
+use crate::text::clean;
 
 /// Longest text of an error or a reason that a guest may give, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 2048;

@@ -1,10 +1,10 @@
 //! Outcomes, from what guests answered to our types. Reasons are cleaned here: they end on terminals and before models.
 
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, types as wt};
-use super::super::host::clean;
 use super::MAX_REASON_BYTES;
 use crate::point::outcome as o;
 use crate::point::payload as p;
+use crate::text::clean;
 
 pub(in super::super) fn level(level: wt::Level) -> o::Level {
     match level {

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::super::bindings::rind::plugin::{log, types};
 use super::super::convert;
-use super::super::host::{HostState, clean};
+use super::super::host::HostState;
 use crate::point::outcome::Level;
+use crate::text::clean;
 
 /// Longest line, in bytes.
 const MAX_LINE_BYTES: usize = 4096;

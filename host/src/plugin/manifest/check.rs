@@ -91,7 +91,7 @@ impl Manifest {
                 && matches!(row.kind, Kind::Observe | Kind::Collect)
             {
                 return Err(format!(
-                    "{at}: a hook of a {} point has nothing to block",
+                    "{at}: there is nothing to block at {} points",
                     row.kind
                 ));
             }

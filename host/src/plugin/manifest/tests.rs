@@ -1,1 +1,97 @@
+//! What a manifest may say, and what the refusal of anything else says.
 
+use std::time::Duration;
+
+use super::*;
+
+const HEAD: &str = "name = \"p\"\nversion = \"0.1.0\"\ndescription = \"d\"\n";
+
+fn parse(rest: &str) -> Result<Manifest, Error> {
+    Manifest::parse(&format!("{HEAD}{rest}"), Path::new("plugin.toml"))
+}
+
+#[test]
+fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
+    let table = [
+        (
+            "component = \"../p.wasm\"",
+            "component = \"../p.wasm\" is not the name of a file beside the manifest",
+        ),
+        (
+            "side_effects = [\"none\", \"session\"]",
+            "`none` stands alone",
+        ),
+        (
+            "[network]",
+            "[network] needs `side_effects = [\"network\"]`",
+        ),
+        (
+            "[hooks.pre-tool]\nasync = true",
+            "line 4, [hooks.pre-tool]: only hooks of observe points can be `async`",
+        ),
+        (
+            "\n[hooks.nowhere]",
+            "line 5, [hooks.nowhere]: there is no such point; the points are session-start, ",
+        ),
+        (
+            "[hooks.turn-end]\non_failure = \"block\"",
+            "there is nothing to block at observe points",
+        ),
+        (
+            "[hooks.pre-tool]\n[hooks.tool_call]",
+            "the hook on pre-tool has options twice",
+        ),
+        (
+            "[points.Upper]\nkind = \"gate\"",
+            "[points.Upper]: the name `Upper` is not made of 1 to 64 of a-z, 0-9 and `-`",
+        ),
+        (
+            "[implements]\n\"owner\" = {}",
+            "[implements] `owner` is not written `owner.NAME`",
+        ),
+        (
+            "[implements]\n\"owner.p\" = { async = true }",
+            "`async` is not possible",
+        ),
+        (
+            "[limits]\nmemory = \"64MB\"",
+            "is not a size like \"64MiB\"",
+        ),
+        (
+            "[limits]\nmemory = \"18446744073709551615KiB\"",
+            "is not a size",
+        ),
+        ("[limits]\ntimeout = \"0s\"", "a time of 0 would stop"),
+        ("[limits]\ntimeout = \"5\"", "is not a time like \"5s\""),
+        ("colour = 1", "unknown field `colour`"),
+    ];
+    for (rest, expected) in table {
+        let refusal = parse(rest).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{rest}: {refusal}");
+    }
+}
+
+#[test]
+fn names_hold_nothing_that_a_path_or_a_terminal_would_take_up() {
+    for name in ["", "a/b", "..", "A", "a\\u001b", &"n".repeat(65)] {
+        let text = format!("name = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"d\"\n");
+        assert!(
+            Manifest::parse(&text, Path::new("plugin.toml")).is_err(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_alias_is_put_in_the_words_of_the_catalog_and_units_are_read() {
+    let manifest = parse(
+        "[hooks.tool_call]\npriority = 7\ntimeout = \"500ms\"\n[limits]\nmemory = \"64MiB\"\ntimeout = \"2s\"",
+    )
+    .unwrap();
+    let hook = manifest.hook("pre-tool");
+    assert_eq!(hook.priority, Some(7));
+    assert_eq!(hook.timeout, Some(Duration::from_millis(500)));
+    assert_eq!(manifest.limits.memory, Some(64 << 20));
+    assert_eq!(manifest.limits.timeout, Some(Duration::from_secs(2)));
+    assert_eq!(manifest.hook("post-tool"), HookOptions::default());
+}

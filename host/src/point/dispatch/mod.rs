@@ -28,7 +28,7 @@ use run::Run;
 pub use kind::Kind;
 pub use run::{Dispatched, Said, Verdict};
 
-/// Calls hooks. One per agent and session; subagents share its registry through [`Dispatcher::fork`].
+/// Calls hooks. One per agent and session; subagents get one of their own.
 pub struct Dispatcher {
     registry: Arc<Registry>,
     quarantine: Arc<Quarantine>,

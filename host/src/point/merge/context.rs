@@ -1,9 +1,9 @@
 //! Edits of the messages of one request. A tool call and its result stay or go together, whatever a hook asks for.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::{Merge, MergeEnv, Merged, check_text};
-use crate::message::{Content, Message};
+use crate::message::{Content, Message, Role};
 use crate::point::outcome as o;
 
 /// Ids of the tool calls that a message makes or answers.
@@ -14,20 +14,18 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
         .chain(message.tool_results().map(|result| result.call_id.as_str()))
 }
 
-/// Leaves out a message and, so that no result is an orphan, every message its calls or results go with.
+/// Leaves out a message and, so that no result is an orphan and no call goes unanswered, every message that its calls or
+/// results go with: with one of two results goes the message that made both calls, and with that the other result.
 fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
     let at = position(messages, id)?;
-    let mut calls: BTreeSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
-    // A message may make or answer several calls; what goes with one of them takes the others along.
-    loop {
-        let n_calls = calls.len();
+    let mut calls: HashSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
+    let mut n_calls = 0;
+    while n_calls < calls.len() {
+        n_calls = calls.len();
         for message in messages.iter() {
             if call_ids(message).any(|call| calls.contains(call)) {
                 calls.extend(call_ids(message).map(str::to_owned));
             }
-        }
-        if calls.len() == n_calls {
-            break;
         }
     }
     messages
@@ -84,10 +82,7 @@ fn replace_text(message: &mut Message, text: String) {
 /// The message by which a plugin's words reach the model: a user message that says who speaks.
 #[must_use]
 pub fn injected_message(plugin: &str, text: &str) -> Message {
-    let mut message = Message::text(
-        crate::message::Role::User,
-        format!("[plugin {plugin}] {text}"),
-    );
+    let mut message = Message::text(Role::User, format!("[plugin {plugin}] {text}"));
     message.plugin = Some(plugin.to_owned());
     message
 }

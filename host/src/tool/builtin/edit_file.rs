@@ -3,14 +3,15 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{arguments, count, spec_of};
+use super::{count, in_workspace, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Largest file that is edited.
@@ -65,21 +66,15 @@ impl Tool for EditFile {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            self.workspace
-                .blocking(&ctx.cancel, move |workspace, _| edit(workspace, &asked))
-                .await
-                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
-        }
-        .boxed()
+        in_workspace(&self.workspace, value, ctx, edit)
     }
 }
 
-fn edit(workspace: &Workspace, asked: &Arguments) -> Result<ToolOutput, WorkspaceError> {
+fn edit(
+    workspace: &Workspace,
+    _: &CancellationToken,
+    asked: &Arguments,
+) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
     let Ok(content) = String::from_utf8(workspace.read(path, CAP_BYTES)?) else {
         return Ok(ToolOutput::error(format!(

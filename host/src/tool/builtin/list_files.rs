@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{arguments, spec_of};
+use super::{in_workspace, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most entries of one answer.
@@ -62,19 +62,7 @@ impl Tool for ListFiles {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            self.workspace
-                .blocking(&ctx.cancel, move |workspace, cancel| {
-                    list(workspace, cancel, &asked)
-                })
-                .await
-                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
-        }
-        .boxed()
+        in_workspace(&self.workspace, value, ctx, list)
     }
 }
 

@@ -12,12 +12,14 @@ mod write_file;
 
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use super::workspace::Workspace;
-use super::{SharedTool, ToolOutput};
+use super::workspace::{Workspace, WorkspaceError};
+use super::{SharedTool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
 
 pub use bash::{Bash, DEADLINE_CAP_SECONDS as BASH_DEADLINE_CAP_SECONDS};
@@ -61,6 +63,30 @@ fn spec_of<A: JsonSchema>(name: &str, description: &str, effect_class: EffectCla
 fn arguments<A: DeserializeOwned>(value: Value) -> Result<A, ToolOutput> {
     serde_json::from_value(value)
         .map_err(|error| ToolOutput::error(format!("the arguments do not fit: {error}")))
+}
+
+/// Runs a tool's work on files where it may block: reads the arguments, and tells the model what went wrong.
+fn in_workspace<'a, A: DeserializeOwned + Send + 'static>(
+    workspace: &'a Arc<Workspace>,
+    value: Value,
+    ctx: &'a ToolCtx,
+    work: impl FnOnce(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>
+    + Send
+    + 'static,
+) -> BoxFuture<'a, ToolOutput> {
+    async move {
+        let asked: A = match arguments(value) {
+            Ok(asked) => asked,
+            Err(output) => return output,
+        };
+        workspace
+            .blocking(&ctx.cancel, move |workspace, cancel| {
+                work(workspace, cancel, &asked)
+            })
+            .await
+            .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+    }
+    .boxed()
 }
 
 /// `word` or its plural, with the number before it.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{arguments, spec_of};
+use super::{in_workspace, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most bytes of one answer: what a model can still use well.
@@ -66,19 +66,7 @@ impl Tool for ReadFile {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            self.workspace
-                .blocking(&ctx.cancel, move |workspace, cancel| {
-                    read(workspace, cancel, &asked)
-                })
-                .await
-                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
-        }
-        .boxed()
+        in_workspace(&self.workspace, value, ctx, read)
     }
 }
 

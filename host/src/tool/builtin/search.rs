@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{arguments, count, spec_of};
+use super::{count, in_workspace, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most bytes of one answer. Large on purpose: how much of it a model is shown is for hooks and the agent to say.
@@ -85,19 +85,7 @@ impl Tool for Search {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            self.workspace
-                .blocking(&ctx.cancel, move |workspace, cancel| {
-                    search(workspace, cancel, &asked)
-                })
-                .await
-                .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
-        }
-        .boxed()
+        in_workspace(&self.workspace, value, ctx, search)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use super::super::workspace::Workspace;
+use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{arguments, spec_of};
+use super::{in_workspace, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,25 +50,20 @@ impl Tool for WriteFile {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            let written = self
-                .workspace
-                .blocking(&ctx.cancel, move |workspace, _| {
-                    let is_new = workspace.write(&asked.path, asked.content.as_bytes())?;
-                    let verb = if is_new { "created" } else { "overwrote" };
-                    Ok(format!(
-                        "{verb} `{}` ({} bytes)",
-                        asked.path,
-                        asked.content.len()
-                    ))
-                })
-                .await;
-            written.map_or_else(|error| ToolOutput::error(error.to_string()), ToolOutput::ok)
-        }
-        .boxed()
+        in_workspace(&self.workspace, value, ctx, write)
     }
+}
+
+fn write(
+    workspace: &Workspace,
+    _: &CancellationToken,
+    asked: &Arguments,
+) -> Result<ToolOutput, WorkspaceError> {
+    let is_new = workspace.write(&asked.path, asked.content.as_bytes())?;
+    let verb = if is_new { "created" } else { "overwrote" };
+    Ok(ToolOutput::ok(format!(
+        "{verb} `{}` ({} bytes)",
+        asked.path,
+        asked.content.len()
+    )))
 }

@@ -1,0 +1,60 @@
+//! Files and folders that only their owner may read.
+//!
+//! Owns how they are made; where they are is for `paths` to say and what is in them for their users. Start from
+//! [`private_folder`].
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Makes a folder, and those above it that are missing, for its owner only; tightens one that is there.
+pub fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    #[cfg(unix)]
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
+}
+
+/// Puts a whole file in place, or leaves what was there; only its owner may read it. A power cut may still lose it.
+pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // A temporary file is made for its owner only, and keeps that under its final name.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path).map(drop).map_err(|e| e.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn folders_and_files_are_their_owners_only() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
+        private_folder(&folder).unwrap();
+        assert_eq!(
+            (mode(&root.path().join("a")), mode(&folder)),
+            (0o700, 0o700)
+        );
+        fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+        private_folder(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700, "a folder that is there is tightened");
+
+        let file = folder.join("f");
+        fs::write(&file, "before").unwrap();
+        replace_private(&file, b"after").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"after");
+        assert_eq!(mode(&file), 0o600);
+    }
+}

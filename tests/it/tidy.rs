@@ -1,0 +1,92 @@
+//! The code keeps its shape: the arrows between modules, who may touch what, sizes, docs, and what the README says.
+//!
+//! Each check is a function from text to findings, with tests of its own on small bad inputs beside it; the tests here run
+//! them over the tree.
+
+mod arrows;
+mod docs;
+mod points;
+mod reach;
+mod shape;
+mod tree;
+mod wit;
+mod words;
+
+use std::collections::BTreeSet;
+
+use tree::{read, sources};
+
+/// Fails with one line for each finding.
+fn none(findings: Vec<String>) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+#[test]
+fn modules_of_the_host_name_only_layers_below_their_own() {
+    let layers = arrows::Layers::parse(&read("host/src/lib.rs"));
+    let mut arrows = Vec::new();
+    for source in sources(&["host/src"], &["rs"]) {
+        arrows.extend(arrows::of(&source, &layers));
+    }
+    none(arrows::check(&arrows, &layers));
+}
+
+#[test]
+fn every_module_of_the_host_stands_in_a_layer() {
+    let layers = arrows::Layers::parse(&read("host/src/lib.rs"));
+    let modules: BTreeSet<String> = sources(&["host/src"], &["rs"])
+        .iter()
+        .filter_map(|source| arrows::module_of(&source.path))
+        .collect();
+    let listed: BTreeSet<String> = layers.modules().map(str::to_owned).collect();
+    assert_eq!(modules, listed);
+}
+
+#[test]
+fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_environment() {
+    let sources = sources(&["host/src", "sdk", "plugins"], &["rs"]);
+    none(sources.iter().flat_map(reach::check).collect());
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let sources = sources(&["host/src", "sdk", "plugins"], &["rs", "py", "js"]);
+    none(sources.iter().filter_map(shape::check_size).collect());
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let sources = sources(&["host/src", "sdk", "plugins", "tests"], &["rs"]);
+    none(sources.iter().filter_map(docs::check_module).collect());
+}
+
+#[test]
+fn everything_in_the_contract_has_a_doc() {
+    let sources = sources(&["wit"], &["wit"]);
+    let sources = sources
+        .iter()
+        .filter(|source| !source.path.starts_with("wit/deps/"));
+    none(sources.flat_map(wit::check).collect());
+}
+
+#[test]
+fn the_table_of_points_in_the_readme_is_the_catalog() {
+    if let Err(message) = points::check(&read("README.md")) {
+        panic!("{message}");
+    }
+}
+
+#[test]
+fn the_tree_says_nothing_of_how_it_is_made_nor_where() {
+    none(tree::all().iter().flat_map(words::check).collect());
+}
+
+#[test]
+fn every_plugin_is_a_manifest_a_short_readme_and_a_source() {
+    let folders = tree::folders("plugins");
+    assert!(!folders.is_empty());
+    let findings = folders
+        .iter()
+        .flat_map(|name| shape::check_plugin(&tree::root().join("plugins").join(name)));
+    none(findings.collect());
+}

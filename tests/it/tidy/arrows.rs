@@ -1,0 +1,222 @@
+//! Arrows between the modules of the host. The layers are those of `host/src/lib.rs`: its groups of `pub mod`, from the
+//! lowest to the highest.
+
+use super::tree::Source;
+
+/// Arrows within a layer, each with its reason. Any other module of one's own layer is as far away as those above.
+const WITHIN: &[(&str, &str, &str)] = &[("message", "clock", "a new message gets a fresh id")];
+
+/// The layers, lowest first.
+pub(super) struct Layers(Vec<Vec<String>>);
+
+impl Layers {
+    pub(super) fn parse(lib: &str) -> Self {
+        let groups = lib.split("\n\n").map(|group| {
+            let names = group
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'));
+            names.map(str::to_owned).collect::<Vec<_>>()
+        });
+        Self(groups.filter(|group| !group.is_empty()).collect())
+    }
+
+    pub(super) fn modules(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().map(String::as_str)
+    }
+
+    fn of(&self, module: &str) -> Option<usize> {
+        self.0
+            .iter()
+            .position(|layer| layer.iter().any(|name| name == module))
+    }
+}
+
+/// One place where a module names another.
+pub(super) struct Arrow {
+    from: String,
+    to: String,
+    at: String,
+}
+
+/// The top module that a file of the host belongs to; none for `lib.rs` and `main.rs`.
+pub(super) fn module_of(path: &str) -> Option<String> {
+    let path = path.strip_prefix("host/src/")?;
+    let module = path.split('/').next()?.trim_end_matches(".rs");
+    (!matches!(module, "lib" | "main")).then(|| module.to_owned())
+}
+
+/// How many `super::` lead from a file to the root of the crate.
+fn depth_of(path: &str) -> usize {
+    let path = path.trim_start_matches("host/src/");
+    path.trim_end_matches("/mod.rs").split('/').count()
+}
+
+/// Where a file names other top modules: in `crate::x`, in `crate::{x, y}`, and in `super::` as often as leads to the root.
+/// Links in docs count: a module that must not know another must not speak of it either.
+pub(super) fn of(source: &Source, layers: &Layers) -> Vec<Arrow> {
+    let Some(from) = module_of(&source.path) else {
+        return Vec::new();
+    };
+    let mut named: Vec<(usize, &str)> = Vec::new();
+    for (at, _) in source.text.match_indices("crate::") {
+        let rest = &source.text[at + "crate::".len()..];
+        named.extend(first_names(rest).into_iter().map(|name| (at, name)));
+    }
+    for (at, _) in source.text.match_indices("super::") {
+        if source.text[..at].ends_with("super::") {
+            continue;
+        }
+        let mut rest = &source.text[at..];
+        let mut n_up = 0;
+        while let Some(shorter) = rest.strip_prefix("super::") {
+            (rest, n_up) = (shorter, n_up + 1);
+        }
+        if n_up >= depth_of(&source.path) {
+            named.extend(first_names(rest).into_iter().map(|name| (at, name)));
+        }
+    }
+    named
+        .into_iter()
+        .filter(|(_, to)| layers.of(to).is_some() && *to != from)
+        .map(|(at, to)| Arrow {
+            from: from.clone(),
+            to: to.to_owned(),
+            at: format!(
+                "{}:{}",
+                source.path,
+                source.text[..at].lines().count().max(1)
+            ),
+        })
+        .collect()
+}
+
+/// The name at the start of `text`, or the first names in the braces there.
+fn first_names(text: &str) -> Vec<&str> {
+    let name = |text: &'_ str| {
+        let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+        end.unwrap_or(text.len())
+    };
+    let Some(list) = text.strip_prefix('{') else {
+        return vec![&text[..name(text)]];
+    };
+    let mut names = Vec::new();
+    let (mut depth, mut start) = (0_usize, 0);
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                let item = list[start..at].trim_start();
+                names.push(&item[..name(item)]);
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Arrows that point the wrong way, and allowed ones that nobody needs.
+pub(super) fn check(arrows: &[Arrow], layers: &Layers) -> Vec<String> {
+    let is_allowed = |arrow: &Arrow| {
+        layers.of(&arrow.to) < layers.of(&arrow.from)
+            || WITHIN
+                .iter()
+                .any(|(from, to, _)| arrow.from == *from && arrow.to == *to)
+    };
+    let wrong = arrows.iter().filter(|arrow| !is_allowed(arrow));
+    let mut findings: Vec<String> = wrong
+        .map(|Arrow { from, to, at }| {
+            format!("{at}: `{from}` names `{to}`, which is not in a layer below it")
+        })
+        .collect();
+    for (from, to, _) in WITHIN {
+        if !arrows.iter().any(|a| a.from == *from && a.to == *to) {
+            findings.push(format!(
+                "the arrow from `{from}` to `{to}` is allowed and not there"
+            ));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIB: &str = "//! Docs.\n\n// Data.\npub mod clock;\npub mod message;\n\npub mod point;\n\npub mod agent;\npub mod plugin;\n";
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        let layers = Layers::parse(LIB);
+        let message = Source::new("host/src/message.rs", "crate::clock::new_id()");
+        let mut arrows = of(&message, &layers);
+        arrows.extend(of(&Source::new(path, text), &layers));
+        check(&arrows, &layers)
+    }
+
+    #[test]
+    fn arrows_to_lower_layers_are_fine() {
+        let text = "use crate::{clock, message::{Message, Role}};\nuse super::super::point::Point;";
+        assert!(findings("host/src/plugin/load.rs", text).is_empty());
+        assert!(findings("host/src/plugin/load.rs", "use super::agent::X;").is_empty());
+        assert!(findings("host/src/main.rs", "use crate::plugin;").is_empty());
+    }
+
+    #[test]
+    fn arrows_up_and_sideways_are_found_in_every_spelling() {
+        let table = [
+            (
+                "host/src/point/mod.rs",
+                "\n\nuse crate::plugin::X;",
+                "host/src/point/mod.rs:3: `point` names `plugin`",
+            ),
+            (
+                "host/src/point/a.rs",
+                "use crate::{\n    clock,\n    message::{A, B},\n    agent,\n};",
+                "`point` names `agent`",
+            ),
+            (
+                "host/src/agent/a.rs",
+                "let x = crate::plugin::load();",
+                "`agent` names `plugin`",
+            ),
+            (
+                "host/src/agent/a.rs",
+                "use super::super::plugin::X;",
+                "`agent` names `plugin`",
+            ),
+            (
+                "host/src/agent/mod.rs",
+                "use super::plugin::X;",
+                "`agent` names `plugin`",
+            ),
+            (
+                "host/src/plugin/a/b.rs",
+                "use super::super::super::agent;",
+                "`plugin` names `agent`",
+            ),
+            (
+                "host/src/clock.rs",
+                "/// See [`crate::message`].",
+                "`clock` names `message`",
+            ),
+        ];
+        for (path, text, expected) in table {
+            let findings = findings(path, text);
+            assert_eq!(findings.len(), 1, "{path}: {text}: {findings:?}");
+            assert!(findings[0].contains(expected), "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn an_allowed_arrow_that_is_gone_is_found() {
+        let layers = Layers::parse(LIB);
+        assert_eq!(
+            check(&[], &layers),
+            ["the arrow from `message` to `clock` is allowed and not there"]
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Who may touch the sandbox, processes, the terminal and the environment.
+
+use super::tree::{Source, has_word};
+
+/// Something that only some files may name.
+struct Rule {
+    names: &'static [&'static str],
+    /// Where it may stand: folders and files, each with the reason.
+    allowed: &'static [(&'static str, &'static str)],
+    why: &'static str,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        names: &["wasmtime", "wasmtime_wasi"],
+        allowed: &[("host/src/plugin/", "it is the sandbox")],
+        why: "only `plugin` knows the engine",
+    },
+    Rule {
+        names: &["Command::new", "process::Command"],
+        allowed: &[(
+            "host/src/tool/process/",
+            "it starts every process: deadline, group, capped output",
+        )],
+        why: "processes are started by `tool::process` only",
+    },
+    Rule {
+        names: &[
+            "print!",
+            "println!",
+            "eprint!",
+            "eprintln!",
+            "dbg!",
+            "stdout()",
+            "stderr()",
+            "stdin()",
+        ],
+        allowed: &[(
+            "host/src/cli/",
+            "it is what people use; everything below it tells its caller or traces",
+        )],
+        why: "only `cli` has a terminal",
+    },
+    Rule {
+        names: &["std::env", "env::"],
+        allowed: &[
+            ("host/src/cli/", "it hands out what the rest may know"),
+            (
+                "host/src/tool/process/environment.rs",
+                "the short list of variables that started processes inherit stands in one place",
+            ),
+        ],
+        why: "what depends on the environment or the working folder cannot be tested",
+    },
+];
+
+pub(super) fn check(source: &Source) -> Vec<String> {
+    let mut findings = Vec::new();
+    for rule in RULES {
+        if rule
+            .allowed
+            .iter()
+            .any(|(place, _)| source.path.starts_with(place))
+        {
+            continue;
+        }
+        for (number, line) in source.code() {
+            // A method of that name is not the function.
+            let named = rule
+                .names
+                .iter()
+                .find(|name| has_word(line, name) && !line.contains(&format!(".{name}")));
+            if let Some(name) = named {
+                findings.push(format!("{}:{number}: `{name}`: {}", source.path, rule.why));
+            }
+        }
+    }
+    findings
+}
+
+#[test]
+fn each_is_found_where_it_must_not_stand() {
+    let table = [
+        ("host/src/agent/a.rs", "\nuse wasmtime::Engine;"),
+        ("host/src/agent/a.rs", "\nuse wasmtime_wasi::WasiCtx;"),
+        ("host/src/plugin/a.rs", "\nlet c = Command::new(\"sh\");"),
+        ("host/src/cli/a.rs", "\nuse std::process::Command;"),
+        ("host/src/tool/a.rs", "\nprintln!(\"x\");"),
+        (
+            "host/src/tool/a.rs",
+            "\nlet out = std::io::stdout().lock();",
+        ),
+        ("host/src/paths.rs", "\nlet home = env::var(\"HOME\");"),
+        ("host/src/paths.rs", "\nuse std::env;"),
+        ("host/src/paths.rs", "\nlet here = std::env::current_dir();"),
+    ];
+    for (path, text) in table {
+        let findings = check(&Source::new(path, text));
+        assert_eq!(findings.len(), 1, "{path}: {text}: {findings:?}");
+        assert!(
+            findings[0].starts_with(&format!("{path}:2: ")),
+            "{findings:?}"
+        );
+    }
+}
+
+#[test]
+fn where_they_belong_and_in_other_senses_they_are_fine() {
+    let table = [
+        ("host/src/plugin/a.rs", "use wasmtime::Engine;"),
+        (
+            "host/src/tool/process/mod.rs",
+            "Command::new(\"sh\").current_dir(x)",
+        ),
+        (
+            "host/src/cli/a.rs",
+            "println!(\"{:?}\", std::env::current_dir());",
+        ),
+        (
+            "host/src/plugin/a.rs",
+            "let text = state.stderr(); // not println!()",
+        ),
+        (
+            "host/src/cli/a.rs",
+            "let version = env!(\"CARGO_PKG_VERSION\");",
+        ),
+        (
+            "host/src/author/a.rs",
+            "let version = env!(\"CARGO_PKG_VERSION\");",
+        ),
+    ];
+    for (path, text) in table {
+        assert_eq!(check(&Source::new(path, text)), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,107 @@
+//! Docs of the contract: each interface, world, type, field, case and function has a `///` line directly above.
+
+use super::tree::Source;
+
+pub(super) fn check(source: &Source) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut is_documented = false;
+    // The words that opened the braces that are open.
+    let mut open: Vec<&str> = Vec::new();
+    // Lines within parentheses or angle brackets go on with what came before.
+    let mut nesting = 0_i32;
+    for (number, line) in source.text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with("///") {
+            is_documented = line.len() > "///".len();
+            continue;
+        }
+        // `@since` and the like stand between an item and its docs.
+        if line.starts_with('@') {
+            continue;
+        }
+        let code = line.split("//").next().unwrap_or_default().trim();
+        let word = code.split([' ', '{', ';']).next().unwrap_or_default();
+        let parent = open.last().copied().unwrap_or_default();
+        if nesting == 0 && is_item(parent, word, code) && !is_documented {
+            findings.push(format!(
+                "{}:{}: `{code}` has no doc",
+                source.path,
+                number + 1
+            ));
+        }
+        let body = code.split_once('{').map(|(_, body)| body.trim());
+        if word != "use" && body.is_some_and(|body| !body.is_empty()) {
+            findings.push(format!(
+                "{}:{}: one item a line, so that each can have a doc",
+                source.path,
+                number + 1
+            ));
+        }
+        if body == Some("") {
+            open.push(word);
+        } else if code.starts_with('}') {
+            open.pop();
+        }
+        for c in code.replace("->", "").chars() {
+            nesting += match c {
+                '(' | '<' => 1,
+                ')' | '>' => -1,
+                _ => 0,
+            };
+        }
+        is_documented = false;
+    }
+    findings
+}
+
+fn is_item(parent: &str, word: &str, code: &str) -> bool {
+    match parent {
+        "record" | "variant" | "enum" | "flags" => !code.is_empty() && !code.starts_with('}'),
+        "world" => code.contains(": func") || word == "type",
+        _ => {
+            let keywords = [
+                "interface",
+                "world",
+                "record",
+                "variant",
+                "enum",
+                "flags",
+                "resource",
+                "type",
+            ];
+            keywords.contains(&word) || code.contains("func(")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_item_without_a_doc_is_found() {
+        let table = [
+            "interface a {\n}",
+            "world a {\n}",
+            "/// I.\ninterface a {\n  type t = string;\n}",
+            "/// I.\ninterface a {\n  /// Not of f.\n\n  f: func();\n}",
+            "/// I.\ninterface a {\n  f: func(\n    x: string,\n  ) -> result<string, error>;\n}",
+            "/// I.\ninterface a {\n  // No doc.\n  record r {\n    /// A.\n    a: u8,\n  }\n}",
+            "/// I.\ninterface a {\n  /// R.\n  record r {\n    /// A.\n    a: u8,\n    b: list<u8>,\n  }\n}",
+            "/// I.\ninterface a {\n  /// V.\n  variant v {\n    a(string),\n    /// B.\n    b,\n  }\n}",
+            "/// I.\ninterface a {\n  /// E.\n  enum e {\n    a,\n  }\n}",
+            "/// I.\ninterface a {\n  ///\n  enum e {\n  }\n}",
+            "/// I.\ninterface a {\n  /// R.\n  record r { a: u8 }\n}",
+        ];
+        for text in table {
+            let findings = check(&Source::new("a.wit", text));
+            assert_eq!(findings.len(), 1, "{text}\n{findings:?}");
+        }
+    }
+
+    #[test]
+    fn documented_items_are_fine() {
+        let text = "package a:b@0.1.0;\n\n/// I.\n@since(version = 0.1.0)\ninterface a {\n  use types.{x, y};\n\n  /// F.\n  f: func(\n    x: string,\n  ) -> result<list<string>, error>;\n  /// V.\n  variant v {\n    /// A.\n    a(string),\n  }\n  /// G.\n  g: func();\n}\n/// W.\nworld w {\n  import a;\n  export b;\n}";
+        assert_eq!(check(&Source::new("a.wit", text)), Vec::<String>::new());
+    }
+}
