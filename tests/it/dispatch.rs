@@ -9,13 +9,13 @@ use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolCall};
 use rind::point::caller::{CallContext, Caller, MAX_NESTING};
-use rind::point::catalog::{PostOutput, PreOutput, PreTool, SystemPrompt};
+use rind::point::catalog::{BeforeProviderRequest, PostOutput, PreOutput, PreTool, SystemPrompt};
 use rind::point::dispatch::{Dispatched, Dispatcher, Verdict};
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome::{
-    CallOutcome, CallVerdict, Effect, Level, Observed, OutputOutcome, PromptOutcome,
+    CallOutcome, CallVerdict, Effect, Level, Observed, OutputOutcome, PromptOutcome, WireOutcome,
 };
-use rind::point::payload::{Decision, PromptContext, PromptPart, ProposedCall, Tier};
+use rind::point::payload::{Decision, PromptContext, PromptPart, ProposedCall, Tier, WireRequest};
 use rind::point::registry::{HookSpec, Registry};
 use rind::point::trace::{Sink, TraceOutcome, TraceRecord};
 use rind::point::{Hook, Point};
@@ -259,7 +259,103 @@ async fn changed_arguments_are_checked_against_the_schema_and_a_bad_change_is_th
         .await;
     assert_eq!(done.value.call.arguments, json!({"path": "b"}));
     assert_eq!(done.verdict, Verdict::Pass);
-    assert_eq!(recorder.take(), ["bad Failed", "good Changed arguments"]);
+    assert_eq!(
+        recorder.take(),
+        ["bad Failed", "good Changed arguments", "bad Failed"],
+        "it is asked again, because what it judged was changed"
+    );
+}
+
+#[tokio::test]
+async fn a_gate_that_passed_judges_again_what_a_later_hook_changed() {
+    let mut registry = Registry::default();
+    answers::<PreTool>(&mut registry, spec::<PreTool>("guard", 1), |call| {
+        Ok(verdict(match call.call.arguments["path"].as_str() {
+            Some("secret") => CallVerdict::Block("not that one".to_owned()),
+            _ => CallVerdict::Pass,
+        }))
+    });
+    answers::<PreTool>(&mut registry, spec::<PreTool>("late", 200), |_| {
+        Ok(verdict(CallVerdict::Change(
+            r#"{"path": "secret"}"#.to_owned(),
+        )))
+    });
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert_eq!(blocked(&done), "guard: not that one");
+    assert_eq!(
+        recorder.take(),
+        ["guard Pass", "late Changed arguments", "guard Blocked"]
+    );
+}
+
+#[tokio::test]
+async fn two_gates_that_each_want_other_arguments_end_in_a_refusal() {
+    let mut registry = Registry::default();
+    for plugin in ["b", "c"] {
+        answers::<PreTool>(&mut registry, spec::<PreTool>(plugin, 1), move |_| {
+            Ok(verdict(CallVerdict::Change(format!(
+                r#"{{"path": "{plugin}"}}"#
+            ))))
+        });
+    }
+    let done = dispatcher(registry)
+        .0
+        .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+        .await;
+    assert_eq!(done.value.call.arguments, json!({"path": "c"}));
+    assert!(blocked(&done).starts_with("b: it wants to change"));
+}
+
+#[tokio::test]
+async fn a_wire_body_may_leave_tools_out_and_bring_none() {
+    let body = r#"{"model":"m","tools":[{"name":"read"},{"name":"bash"}]}"#;
+    let cases = [
+        (
+            r#"{"model":"m","tools":[{"name":"read"}],"temperature":0}"#,
+            None,
+        ),
+        (
+            r#"{"model":"m","tools":[{"name":"web_search"}]}"#,
+            Some("has a tool"),
+        ),
+        (
+            r#"{"model":"m","mcp_servers":[]}"#,
+            Some("has a key `mcp_servers`"),
+        ),
+        ("[]", Some("not a JSON object")),
+    ];
+    for (new, refusal) in cases {
+        let mut registry = Registry::default();
+        answers::<BeforeProviderRequest>(
+            &mut registry,
+            spec::<BeforeProviderRequest>("wire", 1),
+            move |_| {
+                Ok(WireOutcome {
+                    body: Some(new.to_owned()),
+                    effects: Vec::new(),
+                })
+            },
+        );
+        let (dispatcher, recorder) = dispatcher(registry);
+        let request = WireRequest {
+            provider: "p".to_owned(),
+            body: body.to_owned(),
+        };
+        let done = dispatcher
+            .dispatch::<BeforeProviderRequest>(&caller(), request)
+            .await;
+        let reason = recorder.traces.lock().unwrap()[0].reason.clone();
+        match refusal {
+            None => assert_eq!((done.value.body.as_str(), reason), (new, None)),
+            Some(text) => {
+                assert_eq!(done.value.body, body);
+                assert!(reason.clone().unwrap().contains(text), "{reason:?}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
                 }
                 check_text("the new arguments", &arguments)?;
                 let arguments = json::parse(&arguments, json::MAX_BYTES)
-                    .map_err(|e| format!("the JSON of the new arguments {e}"))?;
+                    .map_err(|e| format!("the text of the new arguments {e}"))?;
                 (payload.check)(&arguments)
                     .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
                 if arguments != payload.call.arguments {

@@ -414,7 +414,8 @@ fn a_gate_changes_arguments_only_with_the_side_effect_and_within_the_schema() {
         "the new arguments do not fit the tool's schema: `path` is missing"
     );
     assert!(
-        refused(&proposed(), change("{"), &CHANGES).starts_with("the new arguments are not JSON: ")
+        refused(&proposed(), change("{"), &CHANGES)
+            .starts_with("the text of the new arguments is not JSON: ")
     );
     let (call, changed) = taken(&proposed(), good());
     assert_eq!(call.call.arguments, json!({"path": "b"}));
