@@ -147,6 +147,19 @@ async fn imports_that_are_not_covered_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn sockets_that_are_declared_inert_are_linked_and_denied_at_every_use() {
+    let mut host = Host::default();
+    host.plugin(Trust::Managed, "reach-sockets", |manifest| {
+        manifest + "[compat]\nsockets = \"inert\"\n"
+    });
+    let plugins = host.load().await;
+    assert_eq!(names(&plugins), ["reach-sockets"]);
+    let output = Session::open(&plugins).tool("connect", json!({})).await;
+    assert!(output.is_error, "{output:?}");
+    assert!(output.content.contains("denied"), "{output:?}");
+}
+
+#[tokio::test]
 async fn exports_that_change_the_conversation_need_the_session_side_effect() {
     let text = refused("every-point", |manifest| {
         manifest.replace("side_effects = [\"session\"]", "side_effects = []")
@@ -246,6 +259,26 @@ async fn a_name_found_twice_goes_to_the_more_trusted_even_when_that_one_is_broke
         "breaking a plugin makes no room for another of its name"
     );
     assert_eq!(plugins.left_out.len(), 3);
+}
+
+#[tokio::test]
+async fn of_two_tools_with_one_name_the_more_trusted_plugins_comes_first() {
+    let mut host = Host::default();
+    host.plugin(Trust::Local, "hello", |manifest| {
+        manifest.replace("name = \"hello\"", "name = \"aaa\"")
+    });
+    host.guest("hello");
+    let session = Session::open(&host.load().await);
+    let from: Vec<_> = session
+        .tools
+        .iter()
+        .map(|tool| tool.spec().plugin.clone().unwrap())
+        .collect();
+    assert_eq!(
+        from,
+        ["hello", "aaa"],
+        "and the second of a name is refused when tools are registered"
+    );
 }
 
 #[tokio::test]

@@ -186,6 +186,15 @@ async fn a_flood_of_log_is_cut_off_with_a_notice_and_cannot_forge_lines() {
 }
 
 #[tokio::test]
+async fn a_guest_that_talks_much_is_left_to_talk() {
+    let session = session("chatter").await;
+    for _ in 0..2 {
+        let output = session.tool("misbehaving", json!({})).await;
+        assert_eq!(output, ToolOutput::ok("behaved"));
+    }
+}
+
+#[tokio::test]
 async fn a_guest_sees_no_environment_no_arguments_and_no_files() {
     let session = session("environment").await;
     let done = session

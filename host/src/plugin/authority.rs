@@ -136,9 +136,12 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
         {
             return Ok(());
         }
+        if interface.starts_with("wasi:sockets/") && manifest.compat.sockets.is_some() {
+            return Ok(());
+        }
         return refuse(match interface.split('/').next() {
             Some("wasi:sockets") => {
-                "which no plugin may have: use `rind:plugin/http` and declare `network`".to_owned()
+                "which no plugin may have: use `rind:plugin/http` and declare `network`, or write `[compat] sockets = \"inert\"` if it only imports and never uses them".to_owned()
             }
             Some("wasi:http") => "which this host does not offer".to_owned(),
             _ => "which this host does not know".to_owned(),

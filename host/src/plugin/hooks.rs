@@ -41,12 +41,15 @@ macro_rules! hooks {
         })*
 
         /// Binds every hook that the component exports.
-        pub(super) fn bind(registry: &mut Registry, hooks: &Arc<WasmHooks>, plugin: &Loaded, spec: &dyn Fn(&catalog::PointRow) -> HookSpec) {
+        pub(super) fn bind(registry: &mut Registry, hooks: &Arc<WasmHooks>,
+            background: &Arc<WasmHooks>, plugin: &Loaded, spec: &dyn Fn(&catalog::PointRow) -> HookSpec) {
             $(if plugin.template.as_ref().is_some_and(|template| template.indices.$module.is_some())
                 && let Some(row) = catalog::find($name)
                 && plugin.hook_settings($name).enabled
             {
-                registry.add::<catalog::$marker>(spec(row), hooks.clone());
+                let spec = spec(row);
+                let hooks = if spec.is_async { background } else { hooks };
+                registry.add::<catalog::$marker>(spec, hooks.clone());
             })*
         }
     };

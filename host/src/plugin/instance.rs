@@ -51,6 +51,11 @@ impl Slot {
         }
     }
 
+    /// A place for another instance of the same plugin in the same session.
+    pub(super) fn sibling(&self) -> Self {
+        Self::new(self.template.clone(), self.backing.clone())
+    }
+
     /// Waits until nobody else calls the plugin, and makes an instance if there is none.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
         let mut place = self.warm.lock().await;

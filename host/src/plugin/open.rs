@@ -82,8 +82,13 @@ impl PluginSet {
 impl Loaded {
     fn open(&self, slot: &Arc<Slot>, implemented: &[(&str, Kind)], open: &mut OpenPlugins) {
         let hooks = Arc::new(WasmHooks { slot: slot.clone() });
+        // Hooks that nobody waits for have an instance of their own: a slow one must not make a guard of the same plugin miss
+        // its deadline.
+        let background = Arc::new(WasmHooks {
+            slot: Arc::new(slot.sibling()),
+        });
         let spec = |row: &PointRow| self.spec(row.name, row.kind, &self.manifest.hook(row.name));
-        hooks::bind(&mut open.registry, &hooks, self, &spec);
+        hooks::bind(&mut open.registry, &hooks, &background, self, &spec);
         for (point, kind) in implemented {
             let options = self
                 .manifest

@@ -15,7 +15,7 @@ pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>) -> String {
     format!(
         "{} {}{from} {}",
         styled(GOOD, "●"),
-        styled(BOLD, &call.name),
+        styled(BOLD, one_line(&call.name, 64)),
         styled(DIM, arguments(call))
     )
 }
@@ -41,7 +41,7 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             format!(
                 "{} {} {what}",
                 styled(WARN, "○"),
-                styled(BOLD, &result.name)
+                styled(BOLD, one_line(&result.name, 64))
             )
         }
         Some(who) => {
@@ -55,7 +55,7 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             format!(
                 "{} {} {} {}",
                 styled(BAD, "✗"),
-                styled(BOLD, &result.name),
+                styled(BOLD, one_line(&result.name, 64)),
                 styled(BAD, format_args!("refused by {who}:")),
                 why
             )

@@ -269,7 +269,7 @@ fn line(event: &Event, view: View) -> Option<String> {
                 DIM,
                 format_args!(
                     "assessed as {word} ({confidence:.2}): {}",
-                    reasons.join(", ")
+                    one_line(&reasons.join(", "), 160)
                 ),
             ))
         }

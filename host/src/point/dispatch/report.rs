@@ -10,6 +10,10 @@ use crate::point::merge::{Answer, MergeEnv, Merged};
 use crate::point::quarantine::Quarantine;
 use crate::point::registry::HookSpec;
 use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
+use crate::text;
+
+/// Longest text of a failure, in bytes. It may quote names and keys that a guest made up.
+const MAX_REASON_BYTES: usize = 2048;
 
 /// What happens to a hook's answer whether or not somebody waits for it.
 pub(super) struct Report<'a> {
@@ -60,7 +64,7 @@ impl Report<'_> {
     }
 
     fn failed(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> Merged {
-        let why = failure.to_string();
+        let why = text::clean(&failure.to_string(), MAX_REASON_BYTES);
         if failure.drops_hook() {
             self.quarantine
                 .drop_hook(&spec.plugin, self.point, why.clone());

@@ -52,6 +52,12 @@ mod hostile {
                     .map(|_| ());
                 Ok(format!("{variables:?} {arguments:?} {folder:?} {passwd:?}"))
             }
+            "chatter" => {
+                for n in 0..1000 {
+                    eprintln!("line {n} of what nobody reads");
+                }
+                Ok("behaved".to_owned())
+            }
             // How often this instance was asked, from its own memory: tells a warm instance from a fresh one.
             "count" => {
                 use std::sync::atomic::{AtomicU32, Ordering};
