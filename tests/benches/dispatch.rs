@@ -18,6 +18,7 @@ use rind::point::caller::{CallContext, Caller};
 use rind::point::catalog::AfterSystemPrompt;
 use rind::point::dispatch::Dispatcher;
 use rind::point::failure::{Failure, OnFailure};
+use rind::point::handle::{AgentHandle, NoHandle};
 use rind::point::outcome::TextOutcome;
 use rind::point::registry::{HookSpec, Registry};
 use rind::point::trace::NoSink;
@@ -56,19 +57,20 @@ fn caller() -> Caller {
     Caller::new(context)
 }
 
-/// A session with `n` echoing plugins.
-fn session(runtime: &Runtime, n: usize) -> Session {
+/// A dispatcher over `n` echoing plugins. Its sink forgets: what is kept of a trace is the session's, and a list that grows
+/// for the whole run would be measured with it.
+fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
     let mut host = Host::default();
     for at in 0..n {
         host.plugin(Trust::Managed, "echo", |manifest| {
             manifest.replace("\"echo\"", &format!("\"echo-{at}\""))
         });
     }
-    runtime.block_on(async {
-        let plugins = host.load().await;
-        assert_eq!(plugins.plugins.len(), n, "{:?}", plugins.left_out);
-        Session::open(&plugins)
-    })
+    let plugins = runtime.block_on(host.load());
+    assert_eq!(plugins.plugins.len(), n, "{:?}", plugins.left_out);
+    let handle: Arc<dyn AgentHandle> = Arc::new(NoHandle);
+    let open = plugins.open(&handle).unwrap();
+    Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink))
 }
 
 /// The time of `iters` dispatches of a text of `size` bytes. The payload is made outside of the clock: a turn has it anyway.
@@ -224,9 +226,9 @@ fn hook(c: &mut Criterion) {
     let runtime = runtime();
     let mut bare = bare_instance(&runtime);
     let (one, three, ten) = (
-        session(&runtime, 1),
-        session(&runtime, 3),
-        session(&runtime, 10),
+        dispatcher(&runtime, 1),
+        dispatcher(&runtime, 3),
+        dispatcher(&runtime, 10),
     );
     let native = native();
     for (name, size) in SIZES {
@@ -234,10 +236,10 @@ fn hook(c: &mut Criterion) {
         group.bench_function("bare typed call", |b| {
             b.iter_custom(|n| time_bare(&runtime, &mut bare, size, n))
         });
-        for (hooks, session) in [(1, &one), (3, &three), (10, &ten)] {
+        for (hooks, dispatcher) in [(1, &one), (3, &three), (10, &ten)] {
             let id = BenchmarkId::new("dispatch", format!("{hooks} hooks"));
             group.bench_function(id, |b| {
-                b.iter_custom(|n| time_dispatch(&runtime, &session.dispatcher, size, n))
+                b.iter_custom(|n| time_dispatch(&runtime, dispatcher, size, n))
             });
         }
         group.bench_function("native trait object through dispatch", |b| {

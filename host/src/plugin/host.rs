@@ -35,6 +35,8 @@ pub(super) struct HostState {
     pub(super) backing: Arc<Backing>,
     /// Who makes the call that runs now.
     pub(super) caller: Caller,
+    /// Points that the call that runs now may still call.
+    pub(super) point_calls_left: u32,
     stderr: Tail,
 }
 
@@ -55,6 +57,7 @@ impl HostState {
             limiter: Limiter::new(memory_limit),
             backing,
             caller: Caller::default(),
+            point_calls_left: 0,
             stderr,
         }
     }

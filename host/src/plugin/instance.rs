@@ -14,7 +14,7 @@ use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::exports::{Guests, Indices};
 use super::host::{Backing, HostState};
-use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
+use super::limits::{HOSTCALL_BYTES, MAX_HANDLES, MAX_POINT_CALLS};
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::text::clean;
@@ -66,6 +66,7 @@ impl Slot {
         convert::update_context(&mut instance.context, &caller.context);
         let state = instance.store.data_mut();
         state.clear_stderr();
+        state.point_calls_left = MAX_POINT_CALLS;
         state.caller.context.clone_from(&caller.context);
         state.caller.causes.clone_from(&caller.causes);
         Ok(Busy { place, instance })

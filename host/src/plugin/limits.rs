@@ -17,6 +17,9 @@ pub(super) const HOSTCALL_BYTES: usize = 32 << 20;
 /// Resource handles that a guest may hold.
 pub(super) const MAX_HANDLES: usize = 4096;
 
+/// Calls of points that a plugin may make while it is called once. Each runs every implementer and leaves trace records.
+pub(super) const MAX_POINT_CALLS: u32 = 256;
+
 /// Entries of the host's table of resources.
 pub(super) const MAX_RESOURCES: usize = 1024;
 

@@ -2,6 +2,7 @@
 
 use super::super::bindings::rind::plugin::{points, types};
 use super::super::host::HostState;
+use super::super::limits::MAX_POINT_CALLS;
 use crate::json;
 use crate::point::handle::HandleError;
 
@@ -11,6 +12,13 @@ impl points::Host for HostState {
         name: String,
         payload: String,
     ) -> wasmtime::Result<Result<points::Answer, types::Error>> {
+        let Some(left) = self.point_calls_left.checked_sub(1) else {
+            let limit = HandleError::Limit(format!(
+                "at most {MAX_POINT_CALLS} calls of points in one call of the plugin"
+            ));
+            return Ok(Err(limit.into()));
+        };
+        self.point_calls_left = left;
         let payload = match json::parse(&payload, json::MAX_BYTES) {
             Ok(payload) => payload,
             Err(e) => {

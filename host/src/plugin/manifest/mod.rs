@@ -72,6 +72,9 @@ pub struct Manifest {
     pub compat: Compat,
 }
 
+/// Largest manifest. Ours have less than two KiB; with schemas in it one may have a hundred.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// File name of a manifest.
 pub const FILE_NAME: &str = "plugin.toml";
 
@@ -79,6 +82,15 @@ impl Manifest {
     /// Reads and checks `folder/plugin.toml`.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
+        let size = std::fs::metadata(&path)
+            .map_err(Error::io("read", &path))?
+            .len();
+        if size > MAX_BYTES {
+            return Err(Error::Manifest {
+                path,
+                message: format!("it has {size} bytes, at most {MAX_BYTES} are read"),
+            });
+        }
         let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
         Self::parse(&text, &path)
     }
