@@ -54,7 +54,7 @@ pub fn program() -> &'static Path {
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let executable = messages
             .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
-            .last();
+            .next_back();
         executable.expect("cargo names the program")
     })
 }

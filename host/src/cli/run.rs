@@ -214,10 +214,7 @@ impl Interrupts {
         self.next().await;
         cancel.cancel();
         self.next().await;
-        #[expect(
-            clippy::exit,
-            reason = "the second one is for when ending in good order does not work"
-        )]
+        // The second one is for when ending in good order does not work.
         std::process::exit(130);
     }
 }
