@@ -67,8 +67,7 @@ impl Slot {
         let state = instance.store.data_mut();
         state.clear_stderr();
         state.point_calls_left = MAX_POINT_CALLS;
-        state.caller.context.clone_from(&caller.context);
-        state.caller.causes.clone_from(&caller.causes);
+        state.caller.update(caller);
         Ok(Busy { place, instance })
     }
 }

@@ -56,6 +56,25 @@ impl Caller {
         }
     }
 
+    /// Becomes a copy of `now`. What the two share already is left alone: from call to call of a session that is everything
+    /// but some numbers, and this runs at every call.
+    pub fn update(&mut self, now: &Self) {
+        let (kept, context) = (&mut self.context, &now.context);
+        if !Arc::ptr_eq(&kept.session, &context.session) {
+            kept.session = context.session.clone();
+        }
+        if !Arc::ptr_eq(&kept.agent, &context.agent) {
+            kept.agent = context.agent.clone();
+        }
+        kept.turn = context.turn;
+        kept.step = context.step;
+        kept.depth = context.depth;
+        kept.tokens_used = context.tokens_used;
+        kept.cost_usd = context.cost_usd;
+        kept.tool_calls = context.tool_calls;
+        self.causes.clone_from(&now.causes);
+    }
+
     /// Whether `plugin`'s own code led here.
     #[must_use]
     pub fn is_caused_by(&self, plugin: &str) -> bool {
