@@ -58,7 +58,11 @@ impl Slot {
 
     /// Waits until nobody else calls the plugin, and makes an instance if there is none.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
-        let mut place = self.warm.lock().await;
+        // Mostly nobody else is there, and then there is nothing to wait for.
+        let mut place = match self.warm.try_lock() {
+            Ok(place) => place,
+            Err(_) => self.warm.lock().await,
+        };
         let mut instance = match place.take() {
             Some(instance) => instance,
             None => Box::new(self.template.instantiate(self.backing.clone()).await?),

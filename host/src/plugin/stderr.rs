@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -19,6 +20,8 @@ const PERMIT_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub(super) struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
+    /// Whether something is kept: most guests never write, and this is asked at every call.
+    is_dirty: Arc<AtomicBool>,
     capacity: usize,
 }
 
@@ -26,6 +29,7 @@ impl Tail {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             kept: Arc::default(),
+            is_dirty: Arc::default(),
             capacity,
         }
     }
@@ -38,7 +42,9 @@ impl Tail {
 
     /// Forgets what was written before a call, so that it does not stand in the message of that call.
     pub(super) fn clear(&self) {
-        self.lock().clear();
+        if self.is_dirty.load(Ordering::Acquire) && self.is_dirty.swap(false, Ordering::AcqRel) {
+            self.lock().clear();
+        }
     }
 
     fn push(&self, bytes: &[u8]) {
@@ -47,6 +53,7 @@ impl Tail {
         let over = (kept.len() + bytes.len()).saturating_sub(self.capacity);
         kept.drain(..over);
         kept.extend(bytes);
+        self.is_dirty.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
