@@ -1,4 +1,4 @@
-//! One warm instance for each plugin and session.
+//! One warm instance for each plugin and session, and another for those of its hooks that nobody waits for.
 //!
 //! A caller takes the instance out of its slot, calls it in its own task, and puts it back when all went well. Whatever
 //! else happens (an error, a trap, a dropped future) the instance is gone and the next caller makes a new one; plugins are
