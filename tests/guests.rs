@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
-use rind::plugin::discover::{Source, Trust};
+use rind::grant::Trust;
+use rind::plugin::discover::Source;
 use rind::plugin::load::{LoadOptions, PluginSet};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -12,7 +12,7 @@ use rind::point::defined::DefinedPoints;
 use rind::point::dispatch::Dispatcher;
 use rind::point::handle::{AgentHandle, HandleError, PointAnswer};
 use rind::point::outcome::{Effect, Level};
-use rind::point::trace::{Sink, TraceRecord};
+use rind::point::trace::{AccessRecord, Sink, TraceRecord};
 use rind::tool::{SharedTool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,8 @@ pub struct Memory {
     pub state: Mutex<BTreeMap<(String, String), String>>,
     /// Trace records.
     pub traces: Mutex<Vec<TraceRecord>>,
+    /// What plugins reached for outside of their sandbox.
+    pub accesses: Mutex<Vec<AccessRecord>>,
     /// Messages that plugins may read.
     pub messages: Mutex<Vec<Message>>,
     /// What plugins appended: plugin, name, value.
@@ -48,6 +50,10 @@ impl AgentHandle for Memory {
             .lock()
             .unwrap()
             .push((plugin.to_owned(), effect));
+    }
+
+    fn access(&self, record: AccessRecord) {
+        self.accesses.lock().unwrap().push(record);
     }
 
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::message::{EffectClass, Message, ToolCall, ToolResult};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnSummary};
-use crate::point::trace::TraceRecord;
+use crate::point::trace::{AccessRecord, TraceRecord};
 
 /// One thing that happened. As JSON it is an object whose `type` is the name in kebab case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,6 +100,12 @@ pub enum Event {
         #[serde(flatten)]
         record: TraceRecord,
     },
+    /// A plugin's code reached out of its sandbox.
+    Access {
+        /// What for, and what came of it.
+        #[serde(flatten)]
+        record: AccessRecord,
+    },
     /// A line for the person at the terminal.
     Notice {
         /// How loud.
@@ -161,6 +167,7 @@ impl Event {
             Self::ToolStart { .. } => "tool-start",
             Self::ToolEnd { .. } => "tool-end",
             Self::Hook { .. } => "hook",
+            Self::Access { .. } => "access",
             Self::Notice { .. } => "notice",
             Self::Metric { .. } => "metric",
             Self::Injected { .. } => "injected",

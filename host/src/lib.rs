@@ -14,6 +14,9 @@ pub mod text;
 // Where plugins act.
 pub mod point;
 
+// What they may touch.
+pub mod grant;
+
 // What is said of it, and how it is set.
 pub mod config;
 pub mod event;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures_util::future::BoxFuture;
-use rind::plugin::discover::Trust;
+use rind::grant::Trust;
 use rind::plugin::engine::engine;
 use rind::point::caller::{CallContext, Caller};
 use rind::point::catalog::AfterSystemPrompt;

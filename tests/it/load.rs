@@ -1,6 +1,7 @@
 //! From folders to plugins: what is refused, with which words, and that the rest runs.
 
-use rind::plugin::discover::{Source, Trust};
+use rind::grant::Trust;
+use rind::plugin::discover::Source;
 use rind::plugin::inspect::inspect;
 use rind::plugin::load::{PluginSet, Why};
 use rind_tests::guests::Host;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rind::grant::Trust;
 use rind::message::{EffectClass, ToolCall, ToolResult};
-use rind::plugin::discover::Trust;
 use rind::point::catalog::{PostTool, PreTool};
 use rind::point::dispatch::Verdict;
 use rind::point::payload::{FinishedCall, ProposedCall};

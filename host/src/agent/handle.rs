@@ -11,6 +11,7 @@ use crate::message::Message;
 use crate::point::caller::Caller;
 use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
 use crate::point::outcome::{Effect, Level};
+use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
 
 /// Most messages that a plugin is given at once (`wit/session.wit`).
@@ -67,6 +68,10 @@ impl AgentHandle for SessionHandle {
 
     fn effect(&self, plugin: &str, effect: Effect) {
         self.outlet.effect(plugin, effect);
+    }
+
+    fn access(&self, record: AccessRecord) {
+        self.outlet.access(record);
     }
 
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {

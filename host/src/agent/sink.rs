@@ -7,7 +7,7 @@ use crate::point::Point;
 use crate::point::catalog;
 use crate::point::outcome::{Effect, Level};
 use crate::point::payload::FailureReport;
-use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
+use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Session};
 
 /// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions, so it is not the
@@ -73,6 +73,13 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
+    pub(super) fn access(&self, record: AccessRecord) {
+        if let Ok(value) = serde_json::to_value(&record) {
+            self.session.append_or_defer(Body::Access { record: value });
+        }
+        self.events.emit(Event::Access { record });
+    }
+
     pub(super) fn effect(&self, plugin: &str, effect: Effect) {
         match effect {
             Effect::Log { level, text } => log(plugin, level, &text),

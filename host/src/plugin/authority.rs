@@ -4,7 +4,8 @@
 //! a language's standard library pulls in is linked to an empty context; what could reach files or the network is not.
 
 use super::Error;
-use super::manifest::{Manifest, SideEffect};
+use super::manifest::Manifest;
+use crate::grant::SideEffect;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 

@@ -9,6 +9,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::stderr::Tail;
 use super::store::PluginStore;
+use crate::grant::Granted;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
 use crate::text::clean;
@@ -17,6 +18,8 @@ use crate::text::clean;
 pub(super) struct Backing {
     /// Name of the plugin.
     pub(super) plugin: Arc<str>,
+    /// What it may touch.
+    pub(super) granted: Arc<Granted>,
     /// Its settings, a JSON object.
     pub(super) config: Arc<Value>,
     /// Its values across sessions.

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::discover::Trust;
 use super::load::Loaded;
-use super::manifest::SideEffect;
+use crate::grant::{SideEffect, Trust};
 use crate::message::EffectClass;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;

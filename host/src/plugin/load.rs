@@ -13,7 +13,7 @@ use wasmtime::component::types::ComponentItem;
 
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
-use super::discover::{Found, Source, Trust, discover};
+use super::discover::{Found, Source, discover};
 use super::engine::engine;
 use super::exports::Indices;
 use super::host::Backing;
@@ -24,6 +24,7 @@ use super::manifest::Manifest;
 use super::store::PluginStore;
 use super::{Error, tools};
 use crate::config::PluginSettings;
+use crate::grant::{Granted, Trust};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::handle::NoHandle;
@@ -70,6 +71,8 @@ pub struct Loaded {
     pub was_cached: bool,
     pub(super) settings: PluginSettings,
     pub(super) config: Arc<Value>,
+    /// What it may touch.
+    pub granted: Arc<Granted>,
     pub(super) store: PluginStore,
     pub(super) template: Option<Arc<Template>>,
 }
@@ -207,6 +210,7 @@ impl Loader<'_> {
         let started = Instant::now();
         let mut plugin = Loaded {
             config: Arc::new(super::settings::config(&manifest, &settings.config)?),
+            granted: Arc::new(Granted::new(manifest.requested())),
             store: PluginStore::of(&self.options.data, &manifest.name),
             trust: found.trust,
             folder: found.folder.clone(),
@@ -262,7 +266,7 @@ impl Loader<'_> {
         let start = |e: wasmtime::Error| Error::Start {
             message: format!("{e:#}"),
         };
-        let pre = imports::linker(&self.engine, &plugin.manifest)?
+        let pre = imports::linker(&self.engine, &plugin.granted)?
             .instantiate_pre(&component)
             .map_err(start)?;
         let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
@@ -306,6 +310,7 @@ impl Loaded {
     ) -> Arc<Backing> {
         Arc::new(Backing {
             plugin: Arc::from(self.manifest.name.as_str()),
+            granted: self.granted.clone(),
             config: self.config.clone(),
             store: self.store.clone(),
             handle,

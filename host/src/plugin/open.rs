@@ -9,9 +9,10 @@ use super::Error;
 use super::hooks::{self, WasmHooks, WasmImplement};
 use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
-use super::manifest::{HookOptions, Manifest, PointDeclaration, SideEffect};
+use super::manifest::{HookOptions, Manifest, PointDeclaration};
 use super::tools::WasmTool;
 use crate::config::HookSettings;
+use crate::grant::Capability;
 use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
 use crate::point::dispatch::Kind;
@@ -133,7 +134,7 @@ impl Loaded {
             deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
             on_failure: on_failure.unwrap_or(kind.default_on_failure()),
             is_async: options.is_async,
-            may_change: self.manifest.has(SideEffect::Session),
+            may_change: self.granted.has(&Capability::Session),
         }
     }
 

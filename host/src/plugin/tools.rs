@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::Error;
 use super::convert;
 use super::instance::{Busy, Slot};
-use super::manifest::{Manifest, SideEffect};
+use super::manifest::Manifest;
+use crate::grant::{Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::failure::Failure;
@@ -127,10 +128,12 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
 
 /// The least effect class that a tool of the plugin has.
 fn effect_floor(manifest: &Manifest) -> EffectClass {
-    let writes = manifest
-        .filesystem
-        .as_ref()
-        .is_some_and(|filesystem| filesystem.write.iter().any(|folder| folder != "data"));
+    let writes = manifest.filesystem.as_ref().is_some_and(|filesystem| {
+        filesystem
+            .write
+            .iter()
+            .any(|folder| folder.root != Root::Data)
+    });
     if manifest.has(SideEffect::Network) || manifest.has(SideEffect::External) {
         EffectClass::External
     } else if writes {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::outcome::{Effect, Level};
+use super::trace::AccessRecord;
 use crate::message::Message;
 
 /// Why a host function did not do its work (`wit/types.wit`, `error`).
@@ -47,6 +48,9 @@ pub trait AgentHandle: Send + Sync {
     /// Something a hook or tool asked for besides its answer.
     fn effect(&self, plugin: &str, effect: Effect);
 
+    /// The plugin's code reached out of its sandbox.
+    fn access(&self, record: AccessRecord);
+
     /// A value of the plugin's session state.
     fn state_get(&self, plugin: &str, key: &str) -> Option<String>;
 
@@ -85,6 +89,8 @@ impl AgentHandle for NoHandle {
     fn log(&self, _plugin: &str, _level: Level, _text: &str) {}
 
     fn effect(&self, _plugin: &str, _effect: Effect) {}
+
+    fn access(&self, _record: AccessRecord) {}
 
     fn state_get(&self, _plugin: &str, _key: &str) -> Option<String> {
         None

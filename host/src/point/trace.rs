@@ -64,6 +64,55 @@ impl TraceRecord {
     }
 }
 
+/// What a plugin reached for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reached {
+    /// A file or folder.
+    Files,
+    /// A host of the network.
+    Network,
+    /// A model, a subagent or a tool.
+    External,
+    /// A text that the plugin gave out and in which a secret was found.
+    Secret,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessOutcome {
+    /// It was done.
+    Done,
+    /// It was allowed and did not work.
+    Failed,
+    /// It was refused.
+    Denied,
+    /// The secret was masked.
+    Masked,
+}
+
+/// One reach of a plugin's code out of its sandbox. Reading and writing files leaves one only when it was refused or failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AccessRecord {
+    /// Name of the plugin.
+    #[serde(serialize_with = "as_str")]
+    pub plugin: Arc<str>,
+    /// What it reached for.
+    pub reached: Reached,
+    /// Which one: a verb and a path, a method and a URL without its query, a name. Printable, and cut when long.
+    pub target: String,
+    /// What came of it.
+    pub outcome: AccessOutcome,
+    /// Why, when it was not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Number of the turn, 0 outside one.
+    pub turn: u32,
+    /// Number of the step, 0 outside one.
+    pub step: u32,
+}
+
 fn as_str<S: serde::Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(name)
 }

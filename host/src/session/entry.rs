@@ -130,6 +130,11 @@ pub enum Body {
         /// The trace record.
         record: Value,
     },
+    /// What a plugin's code reached for outside of its sandbox.
+    Access {
+        /// The access record.
+        record: Value,
+    },
     /// A plugin's session state changed. Exactly one of the three last fields is there.
     State {
         /// Name of the plugin.

@@ -10,7 +10,7 @@ use super::{
     styled,
 };
 use crate::author::build::BuildReport;
-use crate::plugin::discover::Trust;
+use crate::grant::Trust;
 use crate::plugin::inspect::Report;
 use crate::plugin::load::{LeftOut, Loaded, Why};
 

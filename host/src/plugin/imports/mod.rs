@@ -16,19 +16,19 @@ use wasmtime::component::{HasSelf, Linker};
 use super::Error;
 use super::bindings::rind::plugin as wit;
 use super::host::HostState;
-use super::manifest::{Manifest, SideEffect};
+use crate::grant::{Capability, Granted};
 use crate::point::handle::HandleError;
 
-/// A linker with what `manifest` was granted and nothing else.
-pub(super) fn linker(engine: &Engine, manifest: &Manifest) -> Result<Linker<HostState>, Error> {
+/// A linker with what was granted and nothing else.
+pub(super) fn linker(engine: &Engine, granted: &Granted) -> Result<Linker<HostState>, Error> {
     let mut linker = Linker::new(engine);
-    link(&mut linker, manifest.has(SideEffect::Session)).map_err(|e| Error::Start {
+    link(&mut linker, granted).map_err(|e| Error::Start {
         message: format!("{e:#}"),
     })?;
     Ok(linker)
 }
 
-fn link(linker: &mut Linker<HostState>, has_session: bool) -> wasmtime::Result<()> {
+fn link(linker: &mut Linker<HostState>, granted: &Granted) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wit::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::payloads::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
@@ -38,7 +38,7 @@ fn link(linker: &mut Linker<HostState>, has_session: bool) -> wasmtime::Result<(
     wit::store::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::config::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::points::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    if has_session {
+    if granted.has(&Capability::Session) {
         wit::session::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     }
     Ok(())

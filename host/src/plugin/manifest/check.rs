@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::{Manifest, SideEffect};
+use super::Manifest;
+use crate::grant::SideEffect;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;

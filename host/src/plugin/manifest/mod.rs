@@ -18,10 +18,10 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::Error;
+use crate::grant::{Access, Capability, SideEffect, Trust};
 
 pub use sections::{
-    Compat, Credential, External, Filesystem, HookOptions, InertSockets, Limits, Network,
-    PointDeclaration, SideEffect,
+    Compat, External, Filesystem, HookOptions, InertSockets, Limits, Network, PointDeclaration,
 };
 
 /// A whole manifest.
@@ -40,6 +40,9 @@ pub struct Manifest {
     /// What it does to the world.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
+    /// Less trust than where it came from would give it; more is an error.
+    #[serde(default)]
+    pub trust: Option<Trust>,
     /// Options of its hooks by point; the exports of the component say which it has.
     #[serde(default, serialize_with = "plain_keys")]
     pub hooks: BTreeMap<Spanned<String>, HookOptions>,
@@ -111,6 +114,42 @@ impl Manifest {
     #[must_use]
     pub fn has(&self, effect: SideEffect) -> bool {
         self.side_effects.contains(&effect)
+    }
+
+    /// Everything it asks for, in order.
+    #[must_use]
+    pub fn requested(&self) -> Vec<Capability> {
+        let mut requested = Vec::new();
+        if self.has(SideEffect::Session) {
+            requested.push(Capability::Session);
+        }
+        if let Some(section) = &self.filesystem {
+            let reads = section.read.iter().map(|folder| (Access::Read, folder));
+            let writes = section.write.iter().map(|folder| (Access::Write, folder));
+            let files = |(access, folder): (_, &crate::grant::Folder)| {
+                Capability::Files(access, folder.clone())
+            };
+            requested.extend(reads.chain(writes).map(files));
+        }
+        if let Some(section) = &self.network {
+            requested.extend(section.hosts.iter().cloned().map(Capability::Network));
+            let private = section.private.iter().cloned();
+            requested.extend(private.map(Capability::PrivateNetwork));
+            let credentials = section.credentials.iter().cloned();
+            requested.extend(credentials.map(Capability::Credential));
+        }
+        if let Some(section) = &self.external {
+            let powers = [
+                (section.model, Capability::Model),
+                (section.agents, Capability::Agents),
+            ];
+            let wanted = powers.into_iter().filter(|(is_wanted, _)| *is_wanted);
+            requested.extend(wanted.map(|(_, capability)| capability));
+            requested.extend(section.tools.iter().cloned().map(Capability::Tool));
+        }
+        requested.sort();
+        requested.dedup();
+        requested
     }
 
     /// Options of the hook on `point`, the defaults when none are given.

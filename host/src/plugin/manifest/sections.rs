@@ -6,36 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::units::{bytes, duration};
+use crate::grant::{Credential, Folder, HostPattern};
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
-
-/// What a plugin says it does to the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SideEffect {
-    /// Nothing at all; stands alone.
-    None,
-    /// Reads or writes files.
-    Filesystem,
-    /// Talks over the network.
-    Network,
-    /// Reads or changes the conversation: prompts, messages, tool calls, the model.
-    Session,
-    /// Asks models, runs agents or other tools.
-    External,
-}
-
-impl std::fmt::Display for SideEffect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Filesystem => "filesystem",
-            Self::Network => "network",
-            Self::Session => "session",
-            Self::External => "external",
-        })
-    }
-}
 
 /// Options of one hook, or of one implementation of a plugin-defined point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,31 +32,23 @@ pub struct HookOptions {
 pub struct Filesystem {
     /// To read.
     #[serde(default)]
-    pub read: Vec<String>,
+    pub read: Vec<Folder>,
     /// To read and write.
     #[serde(default)]
-    pub write: Vec<String>,
-}
-
-/// `[[network.credentials]]`: a header that the host adds on the way out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Credential {
-    /// Host that gets it.
-    pub host: String,
-    /// Name of the header.
-    pub header: String,
-    /// Its value, with `{NAME}` for secrets that the operator keeps.
-    pub value: String,
+    pub write: Vec<Folder>,
 }
 
 /// `[network]`: hosts that the plugin asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Host names, `*.` in front for subdomains, `:port` behind for another port than 443.
+    /// Hosts at public addresses: `*.` in front for all names below one, `http://` for no TLS, `:port` for another port,
+    /// `*` for any host.
     #[serde(default)]
-    pub hosts: Vec<String>,
+    pub hosts: Vec<HostPattern>,
+    /// Hosts at loopback, private or link-local addresses.
+    #[serde(default)]
+    pub private: Vec<HostPattern>,
     /// Headers that the host adds.
     #[serde(default)]
     pub credentials: Vec<Credential>,
@@ -114,6 +79,13 @@ pub struct Limits {
     /// How long one call may take, as `"5s"` or `"500ms"`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
+    /// Bytes of all files in the plugin's `data` folder, as `"64MiB"`.
+    #[serde(default, with = "bytes")]
+    pub data: Option<u64>,
+    /// Files and folders in the plugin's `data` folder.
+    pub files: Option<u64>,
+    /// HTTP requests in one session.
+    pub requests: Option<u32>,
 }
 
 /// `[points.NAME]`: a point that the plugin defines.

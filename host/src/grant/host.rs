@@ -1,0 +1,332 @@
+//! Which hosts a plugin may talk to: `api.github.com`, `*.example.com:8443`, `http://127.0.0.1:8080`, `*`.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How a request is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// With TLS; what a pattern means that names no scheme.
+    Https,
+    /// Without; only where a pattern says `http://`.
+    Http,
+}
+
+impl Scheme {
+    /// As it stands in a URL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Https => "https",
+            Self::Http => "http",
+        }
+    }
+
+    /// The port that a URL need not name.
+    #[must_use]
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http => 80,
+        }
+    }
+}
+
+/// The hosts of one pattern.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Name {
+    /// `*`: every name and address.
+    Any,
+    /// `*.example.com`: every name below it, and not the name itself.
+    Below(String),
+    /// One name, in lower case, without a dot at its end.
+    Exact(String),
+    /// One address.
+    Address(IpAddr),
+}
+
+/// One line of a list of hosts: scheme, host and port. Without a scheme it is `https`, without a port the scheme's own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostPattern {
+    scheme: Scheme,
+    name: Name,
+    port: u16,
+}
+
+impl HostPattern {
+    /// Whether a request to this host is of the pattern. `host` is a name in any case or an address, an IPv6 address with or
+    /// without brackets.
+    #[must_use]
+    pub fn matches(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+        if scheme != self.scheme || port != self.port {
+            return false;
+        }
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return match &self.name {
+                Name::Any => true,
+                Name::Address(own) => *own == address,
+                Name::Below(_) | Name::Exact(_) => false,
+            };
+        }
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        match &self.name {
+            Name::Any => true,
+            Name::Exact(name) => *name == host,
+            Name::Below(name) => host
+                .strip_suffix(name.as_str())
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            Name::Address(_) => false,
+        }
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address, when the pattern is one.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match self.name {
+            Name::Address(address) => Some(address),
+            _ => None,
+        }
+    }
+
+    /// Whether it is `*`.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.name == Name::Any
+    }
+
+    /// Whether it is `localhost` or a name below it, which RFC 6761 keeps for loopback.
+    #[must_use]
+    pub fn is_localhost(&self) -> bool {
+        match &self.name {
+            Name::Exact(name) => name == "localhost" || name.ends_with(".localhost"),
+            Name::Below(name) => name == "localhost" || name.ends_with(".localhost"),
+            Name::Any | Name::Address(_) => false,
+        }
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = |why: &str| format!("`{}` is not a host: {why}", text.escape_debug());
+        let (scheme, rest) = match text.split_once("://") {
+            None => (Scheme::Https, text),
+            Some(("https", rest)) => (Scheme::Https, rest),
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(_) => return Err(refuse("the schemes are https and http")),
+        };
+        let (host, port) = split_port(rest).map_err(refuse)?;
+        let port = match port {
+            None => scheme.default_port(),
+            Some(port) => match port.parse::<u16>() {
+                Ok(port) if port > 0 => port,
+                _ => return Err(refuse("a port is a number from 1 to 65535")),
+            },
+        };
+        Ok(Self {
+            scheme,
+            name: name(host).map_err(refuse)?,
+            port,
+        })
+    }
+}
+
+/// Takes `[::1]:80`, `a.b:80` or either without a port apart.
+fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, after) = rest.split_once(']').ok_or("a `[` has no `]`")?;
+        host.parse::<Ipv6Addr>()
+            .map_err(|_| "between brackets stands an IPv6 address")?;
+        return match after.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if after.is_empty() => Ok((host, None)),
+            None => Err("after `]` comes a port or nothing"),
+        };
+    }
+    match text.split_once(':') {
+        Some((_, port)) if port.contains(':') => Err("an IPv6 address stands between brackets"),
+        Some((host, port)) => Ok((host, Some(port))),
+        None => Ok((text, None)),
+    }
+}
+
+fn name(host: &str) -> Result<Name, &'static str> {
+    if host == "*" {
+        return Ok(Name::Any);
+    }
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(Name::Address(address));
+    }
+    let (is_below, host) = match host.strip_prefix("*.") {
+        Some(rest) => (true, rest),
+        None => (false, host),
+    };
+    let host = host.to_ascii_lowercase();
+    let is_label = |label: &str| {
+        let is_fine = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        (1..=63).contains(&label.len()) && label.bytes().all(is_fine) && !label.starts_with('-')
+    };
+    if host.len() > 253 || !host.split('.').all(is_label) {
+        return Err(
+            "a name has labels of letters, digits and `-` (international names as `xn--`), `*.` in front is all below it",
+        );
+    }
+    // What URL parsers take for an address in another spelling (`0x7f.1`, `2130706433`) is never a name.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
+        return Err("an IPv4 address is written as four numbers");
+    }
+    Ok(if is_below {
+        Name::Below(host)
+    } else {
+        Name::Exact(host)
+    })
+}
+
+impl std::fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.scheme == Scheme::Http {
+            f.write_str("http://")?;
+        }
+        match &self.name {
+            Name::Any => f.write_str("*")?,
+            Name::Below(name) => write!(f, "*.{name}")?,
+            Name::Exact(name) => f.write_str(name)?,
+            Name::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+            Name::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+        }
+        if self.port != self.scheme.default_port() {
+            write!(f, ":{}", self.port)?;
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for HostPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<HostPattern> for String {
+    fn from(pattern: HostPattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> HostPattern {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_pattern_is_a_scheme_a_host_and_a_port() {
+        let table = [
+            (
+                "api.github.com",
+                Scheme::Https,
+                "API.github.com.",
+                443,
+                true,
+            ),
+            ("api.github.com", Scheme::Http, "api.github.com", 80, false),
+            (
+                "api.github.com",
+                Scheme::Https,
+                "api.github.com",
+                8443,
+                false,
+            ),
+            (
+                "api.github.com",
+                Scheme::Https,
+                "xapi.github.com",
+                443,
+                false,
+            ),
+            ("*.github.com", Scheme::Https, "api.github.com", 443, true),
+            ("*.github.com", Scheme::Https, "a.b.github.com", 443, true),
+            ("*.github.com", Scheme::Https, "github.com", 443, false),
+            ("*.github.com", Scheme::Https, ".github.com", 443, false),
+            ("*.github.com", Scheme::Https, "evilgithub.com", 443, false),
+            ("http://127.0.0.1:81", Scheme::Http, "127.0.0.1", 81, true),
+            ("http://127.0.0.1:81", Scheme::Http, "127.0.0.1", 82, false),
+            ("http://[::1]:81", Scheme::Http, "[::1]", 81, true),
+            ("http://[::1]:81", Scheme::Http, "0:0::1", 81, true),
+            ("*", Scheme::Https, "anything.example", 443, true),
+            ("*", Scheme::Http, "anything.example", 80, false),
+        ];
+        for (text, scheme, host, port, expected) in table {
+            assert_eq!(
+                pattern(text).matches(scheme, host, port),
+                expected,
+                "{text} {host}:{port}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pattern_reads_back_as_it_is_written() {
+        for text in [
+            "a.b",
+            "*.a.b:8443",
+            "http://a.b",
+            "http://[::1]:81",
+            "10.0.0.1",
+            "*",
+            "http://*:8080",
+        ] {
+            assert_eq!(pattern(text).to_string(), text);
+        }
+        assert_eq!(pattern("https://A.b:443").to_string(), "a.b");
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for text in [
+            "",
+            "a b",
+            "a..b",
+            "*.*",
+            "a*.b",
+            "a.b/path",
+            "u@a.b",
+            "a.b:0",
+            "a.b:70000",
+            "a.b:x",
+            "ftp://a.b",
+            "::1",
+            "[::1",
+            "[::1]x",
+            "2130706433",
+            "0x7f.1",
+            "127.1",
+            "-a.b",
+            "ä.b",
+        ] {
+            assert!(text.parse::<HostPattern>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What a plugin says it does to the world.
+
+use serde::{Deserialize, Serialize};
+
+/// What a plugin says it does to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SideEffect {
+    /// Nothing at all; stands alone.
+    None,
+    /// Reads or writes files.
+    Filesystem,
+    /// Talks over the network.
+    Network,
+    /// Reads or changes the conversation: prompts, messages, tool calls, the model.
+    Session,
+    /// Asks models, runs agents or other tools.
+    External,
+}
+
+impl std::fmt::Display for SideEffect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Filesystem => "filesystem",
+            Self::Network => "network",
+            Self::Session => "session",
+            Self::External => "external",
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! Where a plugin came from.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a plugin came from, from most to least trusted. Never what a plugin says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// Beside the binary, or in the system's share folder.
+    Managed,
+    /// Installed, with its digest in a lock file.
+    Package,
+    /// In the user's configuration folder.
+    User,
+    /// In the project, `.rind/plugins`.
+    Project,
+    /// Named on the command line, `--plugin PATH`.
+    Local,
+}
+
+impl Trust {
+    /// All of them, most trusted first.
+    pub const ALL: [Self; 5] = [
+        Self::Managed,
+        Self::Package,
+        Self::User,
+        Self::Project,
+        Self::Local,
+    ];
+}
+
+impl std::fmt::Display for Trust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Managed => "managed",
+            Self::Package => "package",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        })
+    }
+}
