@@ -86,7 +86,7 @@ fn effect(question: &Question) -> &'static str {
 }
 
 /// Reads one line on a thread of its own: a read from a terminal cannot be called off, and must not hold up the exit.
-async fn read_line() -> Option<String> {
+pub(super) async fn read_line() -> Option<String> {
     let (done, line) = oneshot::channel();
     std::thread::spawn(move || {
         let mut line = String::new();

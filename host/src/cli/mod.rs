@@ -7,7 +7,9 @@ mod approve;
 mod args;
 mod demo;
 mod exit;
+mod grants;
 mod plugin;
+mod project;
 mod render;
 mod run;
 mod setup;
@@ -55,6 +57,7 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
+            PluginCommand::Grants(args) => grants::grants(&setup::paths(None)?, &args),
             PluginCommand::Build(build) => plugin::build(build).await,
         },
     }

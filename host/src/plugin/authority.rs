@@ -5,7 +5,7 @@
 
 use super::Error;
 use super::manifest::Manifest;
-use crate::grant::SideEffect;
+use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 
@@ -167,6 +167,44 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
         return refuse("which this version of the host does not grant to any plugin".to_owned());
     }
     Ok(())
+}
+
+/// Checks one import against what was granted; it was covered by what the manifest declares.
+pub fn check_granted_import(granted: &Granted, interface: &str) -> Result<(), Error> {
+    let (needs, is_granted) = match own_name(interface).map(|(name, _)| name) {
+        Some("session") => ("session", granted.has(&Capability::Session)),
+        Some("model") => ("model", granted.has(&Capability::Model)),
+        Some("agents") => ("agents", granted.has(&Capability::Agents)),
+        Some("tools-host") => ("tool", granted.tools().next().is_some()),
+        Some("files") => ("read or write", !granted.folders().is_empty()),
+        Some("http") => ("network", granted.has_network()),
+        None if interface.starts_with("wasi:http/") => ("network", granted.has_network()),
+        _ => return Ok(()),
+    };
+    if is_granted {
+        return Ok(());
+    }
+    Err(Error::Import {
+        import: interface.to_owned(),
+        why: format!("which needs the capability `{needs}`, and none of that kind was granted"),
+    })
+}
+
+/// Checks one export against what was granted; it was covered by what the manifest declares.
+pub fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
+    let row = catalog::CATALOG.iter().find(|row| row.name == export);
+    match row {
+        Some(row)
+            if matches!(row.kind, Kind::Mutate | Kind::Collect)
+                && !granted.has(&Capability::Session) =>
+        {
+            Err(Error::Export {
+                export: export.to_owned(),
+                why: "which needs the capability `session`, and that was not granted".to_owned(),
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What one exported interface is to the host.

@@ -1,5 +1,6 @@
 //! Loaded plugins in one session: their hooks in a registry, their tools, the points they define.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::hooks::{self, WasmHooks, WasmImplement};
 use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
+use super::store::PluginStore;
 use super::tools::WasmTool;
 use crate::config::HookSettings;
 use crate::grant::Capability;
@@ -65,6 +67,13 @@ impl PluginSet {
 }
 
 impl PluginSet {
+    /// The store of each plugin, by its name.
+    #[must_use]
+    pub fn stores(&self) -> BTreeMap<String, PluginStore> {
+        let store = |plugin: &Arc<Loaded>| (plugin.manifest.name.clone(), plugin.store.clone());
+        self.plugins.iter().map(store).collect()
+    }
+
     /// The points of others that a plugin implements, with the kind that their owner gave them: a gate of a plugin's own
     /// refuses when an implementer fails, like any gate.
     fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, Kind)> {

@@ -1,10 +1,5 @@
 //! Tool calls that somebody has to allow.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
-
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
 
@@ -82,44 +77,6 @@ fn a_dry_run_says_what_would_be_done() {
     assert!(!rind.workspace().join("new.txt").exists());
 }
 
-/// Runs on a terminal that `script` of util-linux makes, with somebody who types this. `None` where there is no `script`.
-fn at_terminal(rind: &Rind, typed: &str) -> Option<String> {
-    if !cfg!(target_os = "linux") {
-        eprintln!("skipped, `script` is another program here");
-        return None;
-    }
-    let run = rind.command(&["run", "write"]);
-    let words: Vec<String> = std::iter::once(run.get_program())
-        .chain(run.get_args())
-        .map(|word| format!("'{}'", word.to_str().unwrap()))
-        .collect();
-    let mut terminal = Command::new("script");
-    terminal
-        .args(["-q", "-e", "-c", &words.join(" "), "/dev/null"])
-        .env_clear()
-        .envs(
-            run.get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("TERM", "xterm")
-        .current_dir(rind.workspace())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = match terminal.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            eprintln!("skipped, `script` of util-linux cannot be run: {error}");
-            return None;
-        }
-    };
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    drop(stdin);
-    assert!(output.status.success());
-    Some(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
-}
-
 #[test]
 fn at_a_terminal_the_person_is_asked_and_decides() {
     for (typed, is_written, said) in [
@@ -128,7 +85,7 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         ("not in this folder\n", false, "not in this folder"),
     ] {
         let rind = Rind::with_script(WRITE);
-        let Some(screen) = at_terminal(&rind, typed) else {
+        let Some(screen) = rind.at_terminal(&["run", "write"], typed) else {
             return;
         };
         assert!(screen.contains("wants to change files"), "{screen}");

@@ -3,6 +3,7 @@
 mod approval;
 mod cut;
 mod demo;
+mod grants;
 mod hostile;
 mod inspect;
 mod turn;
