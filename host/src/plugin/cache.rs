@@ -101,6 +101,10 @@ impl CompileCache {
         if let Some(found) = self.read(engine, &entry) {
             return Ok((found, true));
         }
+        super::nesting::check(&component.bytes).map_err(|message| Error::Compile {
+            path: component.path.clone(),
+            message,
+        })?;
         let compiled = compile(engine, component).await?;
         let refuse = |e: wasmtime::Error| Error::Compile {
             path: component.path.clone(),
