@@ -2,7 +2,7 @@
 
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, one_line, styled};
 use crate::message::{ToolCall, ToolResult};
-use crate::point::trace::{TraceOutcome, TraceRecord};
+use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
 /// How much of a reason is shown. The end of it says what to do, or what a plugin said before it died.
 const WHY_WIDTH: usize = 400;
@@ -79,6 +79,24 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             )
         ),
     }
+}
+
+/// One line for what a plugin reached for.
+pub(super) fn access(record: &AccessRecord) -> String {
+    let (style, word) = match record.outcome {
+        AccessOutcome::Done => (DIM, "done"),
+        AccessOutcome::Failed => (WARN, "failed"),
+        AccessOutcome::Denied => (BAD, "refused"),
+        AccessOutcome::Masked => (WARN, "masked a secret in"),
+    };
+    let why = record.reason.as_deref().unwrap_or_default();
+    format!(
+        "  {} {} {} {}",
+        styled(PLUGIN, format_args!("{:<20}", record.plugin)),
+        styled(style, word),
+        one_line(&record.target, WHY_WIDTH),
+        styled(DIM, one_line(why, WHY_WIDTH)),
+    )
 }
 
 /// One line of the trace.

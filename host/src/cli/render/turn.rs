@@ -11,7 +11,10 @@ use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, StopReason, TurnSummary};
-use crate::point::trace::{TraceOutcome, TraceRecord};
+use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
+
+/// Refusals of one plugin that are shown to those who did not ask for a trace.
+const MAX_REFUSALS: u32 = 5;
 
 /// How a turn is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +40,8 @@ pub(in super::super) struct TurnRenderer {
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: BTreeMap<String, (u32, f64)>,
+    /// How often each plugin was refused something.
+    refusals: BTreeMap<String, u32>,
 }
 
 impl TurnRenderer {
@@ -48,6 +53,7 @@ impl TurnRenderer {
             is_line_open: false,
             running: BTreeMap::new(),
             hooks: BTreeMap::new(),
+            refusals: BTreeMap::new(),
         }
     }
 
@@ -71,6 +77,7 @@ impl TurnRenderer {
             Event::ThinkingDelta { .. } => self.waiting.start("thinking"),
             Event::MessageEnd { message } => self.message_end(message),
             Event::Hook { record } => self.hook(record),
+            Event::Access { record } => self.access(record),
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
@@ -156,6 +163,22 @@ impl TurnRenderer {
         // A refusal is told where it takes effect; without this line, a failure that is skipped would not be told at all.
         if self.view.trace || record.outcome == TraceOutcome::Failed {
             self.line(steps::hook(record));
+        }
+    }
+
+    /// What was refused or masked is news; after some of it for one plugin, only for those who look for it.
+    fn access(&mut self, record: &AccessRecord) {
+        let is_news = matches!(
+            record.outcome,
+            AccessOutcome::Denied | AccessOutcome::Masked
+        );
+        let n_shown = self.refusals.entry(record.plugin.to_string()).or_default();
+        *n_shown += u32::from(is_news);
+        if self.view.trace || (is_news && *n_shown <= MAX_REFUSALS) {
+            let more = (!self.view.trace && *n_shown == MAX_REFUSALS)
+                .then_some(" (further ones with --trace)")
+                .unwrap_or_default();
+            self.line(format!("{}{}", steps::access(record), styled(DIM, more)));
         }
     }
 
