@@ -120,12 +120,49 @@ pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> Plu
     host.load().await
 }
 
+/// Loads `raw_tools` with a setting, and offers its tools beside the built-in ones. Returns the first refusal.
+pub(crate) async fn raw_tools(how: &str) -> String {
+    let mut host = Host::default();
+    let folder = host.folder().join("managed/attacker");
+    put(&folder, &Program::Guest("raw_tools"), "");
+    host.options.sources.push(rind::plugin::discover::Source {
+        trust: Trust::Managed,
+        path: folder,
+    });
+    host.set("attacker", "how", how);
+    let plugins = host.load().await;
+    match plugins.left_out.first().map(|left| &left.why) {
+        Some(Why::Failed(error)) => error.to_string(),
+        Some(other) => format!("{other:?}"),
+        None => offered(&plugins),
+    }
+}
+
+/// Offers the tools of plugins beside the built-in ones. Returns why the first that is refused is.
+pub(crate) fn offered(plugins: &PluginSet) -> String {
+    let session = Session::open(plugins);
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Arc::new(rind::tool::workspace::Workspace::open(folder.path()).unwrap());
+    let mut registry = rind::tool::registry::ToolRegistry::default();
+    let builtin = rind::tool::builtin::all(&workspace);
+    let refused = builtin
+        .into_iter()
+        .chain(session.tools)
+        .find_map(|tool| registry.add(tool).err());
+    refused.map_or("PWNED: all were taken".to_owned(), |e| e.to_string())
+}
+
 /// Writes a plugin's folder.
 pub(crate) fn put(folder: &std::path::Path, program: &Program, manifest: &str) {
     std::fs::create_dir_all(folder).unwrap();
     program.write(&folder.join("attacker.wasm"));
+    let config = "\n[config.properties.how]\ntype = \"string\"\n";
     let head = "name = \"attacker\"\nversion = \"0.1.0\"\ndescription = \"Attacks.\"\ncomponent = \"attacker.wasm\"\n";
-    std::fs::write(folder.join("plugin.toml"), format!("{head}{manifest}")).unwrap();
+    std::fs::write(
+        folder.join("plugin.toml"),
+        format!("{head}{manifest}{config}"),
+    )
+    .unwrap();
 }
 
 /// Calls a tool of the attacker.

@@ -12,6 +12,7 @@ mod attack;
 mod engine;
 mod programs;
 mod shape;
+mod words;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
     // What `cargo test` passes on: a filter, or flags of the test harness, which mean nothing here.
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_list = std::env::args().any(|arg| arg == "--list");
-    let attacks: Vec<Attack> = [engine::attacks(), shape::attacks()]
+    let attacks: Vec<Attack> = [engine::attacks(), shape::attacks(), words::attacks()]
         .into_iter()
         .flatten()
         .filter(|attack| {

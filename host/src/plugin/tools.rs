@@ -14,7 +14,7 @@ use crate::grant::{Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::failure::Failure;
-use crate::tool::registry::is_tool_name;
+use crate::tool::registry::{DESCRIPTION_CAP_BYTES, TOOLS_PER_PLUGIN_CAP, is_tool_name};
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
 /// One tool of a plugin in a session.
@@ -102,12 +102,23 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     };
     let result = guest.call_list(&mut instance.store).await;
     let floor = effect_floor(manifest);
-    let mut specs = Vec::new();
+    let mut specs: Vec<ToolSpec> = Vec::new();
     for tool in busy.settle(result).map_err(start)? {
         let refuse = |why: String| Error::Tool {
             tool: crate::text::clean(&tool.name, 64),
             why,
         };
+        if specs.len() >= TOOLS_PER_PLUGIN_CAP {
+            return Err(refuse(format!(
+                "a plugin may have {TOOLS_PER_PLUGIN_CAP} tools, and this one lists more"
+            )));
+        }
+        if tool.description.len() > DESCRIPTION_CAP_BYTES {
+            return Err(refuse(format!(
+                "its description has {} bytes, more than {DESCRIPTION_CAP_BYTES}",
+                tool.description.len()
+            )));
+        }
         if !is_tool_name(&tool.name) {
             return Err(refuse(
                 "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
@@ -115,6 +126,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         }
         let parameters = json::parse(&tool.parameters, schema::SCHEMA_CAP_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;
+        schema::compile(&parameters).map_err(|e| refuse(e.to_string()))?;
         specs.push(ToolSpec {
             name: tool.name,
             description: tool.description,

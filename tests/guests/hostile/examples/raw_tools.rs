@@ -1,5 +1,11 @@
 //! Lists tools that no macro would write: ten thousand of them, a schema that is a bomb, a name of other letters, or others
 //! each time it is asked. Which, its settings say.
+#![allow(
+    unsafe_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "generated bindings, without the SDK's macros around them"
+)]
 
 wit_bindgen::generate!({
     path: "../../../wit",
