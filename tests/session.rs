@@ -1,7 +1,7 @@
 //! A session in memory that plugins reach through their handle, and that remembers what they did.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
 use rind::message::Message;
@@ -34,7 +34,8 @@ pub struct Memory {
     pub messages: Mutex<Vec<Message>>,
     /// What plugins appended: plugin, name, value.
     pub appended: Mutex<Vec<(String, String, Value)>>,
-    points: OnceLock<(Arc<Dispatcher>, DefinedPoints)>,
+    /// Weak: the dispatcher holds the hooks, which hold this.
+    points: OnceLock<(Weak<Dispatcher>, DefinedPoints)>,
 }
 
 impl AgentHandle for Memory {
@@ -110,8 +111,9 @@ impl AgentHandle for Memory {
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
         Box::pin(async move {
             let (dispatcher, points) = self.points.get().unwrap();
+            let dispatcher = dispatcher.upgrade().unwrap();
             points
-                .call(dispatcher, plugin, name, payload, &caller)
+                .call(&dispatcher, plugin, name, payload, &caller)
                 .await
         })
     }
@@ -151,7 +153,12 @@ impl Session {
             points,
         } = plugins.open(&handle).unwrap();
         let dispatcher = Arc::new(Dispatcher::new(Arc::new(registry), memory.clone()));
-        assert!(memory.points.set((dispatcher.clone(), points)).is_ok());
+        assert!(
+            memory
+                .points
+                .set((Arc::downgrade(&dispatcher), points))
+                .is_ok()
+        );
         let context = CallContext {
             session: "s".into(),
             turn: 1,
