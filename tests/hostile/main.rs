@@ -10,6 +10,7 @@
 
 mod attack;
 mod engine;
+mod grants;
 mod programs;
 mod shape;
 mod words;
@@ -31,15 +32,20 @@ fn main() -> ExitCode {
     // What `cargo test` passes on: a filter, or flags of the test harness, which mean nothing here.
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_list = std::env::args().any(|arg| arg == "--list");
-    let attacks: Vec<Attack> = [engine::attacks(), shape::attacks(), words::attacks()]
-        .into_iter()
-        .flatten()
-        .filter(|attack| {
-            filter
-                .as_ref()
-                .is_none_or(|f| attack.what.contains(f.as_str()))
-        })
-        .collect();
+    let attacks: Vec<Attack> = [
+        engine::attacks(),
+        shape::attacks(),
+        words::attacks(),
+        grants::attacks(),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|attack| {
+        filter
+            .as_ref()
+            .is_none_or(|f| attack.what.contains(f.as_str()))
+    })
+    .collect();
     if is_list {
         return ExitCode::SUCCESS;
     }
