@@ -11,9 +11,11 @@ mod granted;
 mod host;
 mod side_effect;
 mod trust;
+mod words;
 
 pub use capability::{Access, Capability, Credential, Folder, Root};
 pub use granted::Granted;
 pub use host::{HostPattern, Scheme};
 pub use side_effect::SideEffect;
 pub use trust::Trust;
+pub use words::{combined, in_words};

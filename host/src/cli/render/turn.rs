@@ -74,6 +74,7 @@ impl TurnRenderer {
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
+            Event::InSubagent { agent, event } => self.in_subagent(agent, event),
             other => {
                 if let Some(line) = line(other, self.view) {
                     self.line(line);
@@ -156,6 +157,22 @@ impl TurnRenderer {
         // A refusal is told where it takes effect; without this line, a failure that is skipped would not be told at all.
         if self.view.trace || record.outcome == TraceOutcome::Failed {
             self.line(steps::hook(record));
+        }
+    }
+
+    /// Of a subagent, people see its tool calls and what went wrong; everything else is for its caller.
+    fn in_subagent(&mut self, agent: &str, event: &Event) {
+        let line = match event {
+            Event::Hook { record } => {
+                let is_shown = self.view.trace || record.outcome == TraceOutcome::Failed;
+                is_shown.then(|| steps::hook(record))
+            }
+            Event::InSubagent { agent, event } => return self.in_subagent(agent, event),
+            Event::SessionOpened { .. } | Event::TurnStart { .. } | Event::Assessed { .. } => None,
+            other => line(other, self.view),
+        };
+        if let Some(line) = line {
+            self.line(format!("  {} {line}", styled(DIM, agent)));
         }
     }
 
@@ -284,11 +301,26 @@ fn line(event: &Event, view: View) -> Option<String> {
                 format_args!("attempt {attempt} in {wait}: {}", one_line(reason, 160)),
             ))
         }
-        Event::ToolStart { call, plugin, .. } => Some(steps::tool_start(call, plugin.as_deref())),
+        Event::ToolStart {
+            call, plugin, by, ..
+        } => Some(steps::tool_start(call, plugin.as_deref(), by.as_deref())),
+        Event::SubagentStart {
+            agent,
+            plugin,
+            task,
+            ..
+        } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
+        Event::SubagentEnd {
+            agent,
+            answer,
+            is_error,
+            usage,
+        } => Some(steps::subagent_end(agent, answer, *is_error, *usage)),
         Event::ToolEnd {
             result,
             duration_ms,
             refused_by,
+            ..
         } => Some(steps::tool_end(result, *duration_ms, refused_by.as_deref())),
         Event::Notice {
             level,
