@@ -59,7 +59,7 @@ pub enum Body {
         model: String,
         /// Id of the session whose agent ran this one's, a subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<String>,
+        parent_session: Option<String>,
     },
     /// The session was opened again.
     Resumed {

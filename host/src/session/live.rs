@@ -326,7 +326,7 @@ fn header(spec: &SessionSpec, parent: Option<&str>) -> Body {
         workspace: spec.workspace.display().to_string(),
         provider: spec.provider.clone(),
         model: spec.model.clone(),
-        parent: parent.map(str::to_owned),
+        parent_session: parent.map(str::to_owned),
     }
 }
 

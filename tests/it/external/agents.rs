@@ -127,10 +127,10 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
     // Its session is kept beside the parent's, names it, and is in no list.
     let id = &agents(&running)[0];
     let own = entries(&running, &format!("/agents/{id}"));
-    let Body::Session { parent, .. } = &own[0] else {
+    let Body::Session { parent_session, .. } = &own[0] else {
         panic!("{own:?}")
     };
-    assert_eq!(parent.as_deref(), Some(&**running.session.id()));
+    assert_eq!(parent_session.as_deref(), Some(&**running.session.id()));
     assert!(own.iter().any(|body| matches!(body, Body::ToolEnd { .. })));
     assert_eq!(store(&running).list().unwrap().len(), 1);
     assert_eq!(

@@ -253,7 +253,7 @@ async fn a_hook_calls_a_tool_and_does_not_fire_on_that_call() {
     let host = host(&["external"], &[("external", "pre-tool", read("b.txt"))]);
     let script = vec![Reply::call("read_file", json!({"path": "a.txt"})), done()];
     let setup = setup_of(&host, script).await;
-    let running = check(setup, "alpha\n\n[note from external: ok: beta\n]").await;
+    let running = check(setup, "alpha\n\n[note from external: ok: beta]").await;
     assert_eq!(n_fired(&running, "pre-tool", "external"), 1);
 }
 
