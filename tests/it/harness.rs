@@ -30,11 +30,14 @@ use tokio_util::sync::CancellationToken;
 use native::Native;
 pub(crate) use native::{Answers, Hang, NativeTool};
 
+/// Binds a hook, once the registry is there that the plugins' hooks are in.
+type Bind = Box<dyn FnOnce(&mut Registry)>;
+
 /// Everything that a test may set before a turn.
 pub(crate) struct Setup {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) script: Vec<Reply>,
-    hooks: Vec<Box<dyn FnOnce(&mut Registry)>>,
+    hooks: Vec<Bind>,
     /// Loaded plugins, which reach the agent as those of `rind run` do.
     pub(crate) plugins: PluginSet,
     pub(crate) tools: Vec<SharedTool>,

@@ -7,7 +7,7 @@ use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
-use rind::provider::scripted::ReplyUsage;
+use rind::provider::scripted::{ReplyError, ReplyUsage};
 use rind::tool::ToolOutput;
 use rind::tool::approval::Answer;
 use tokio_util::sync::CancellationToken;
@@ -146,6 +146,37 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
         .position(|b| matches!(b, Body::SubagentEnd { usage, .. } if usage.total() > 5005));
     assert!(start.unwrap() < end.unwrap());
     assert_eq!(access_lines(&running), [format!("agent {id} done")]);
+}
+
+#[tokio::test]
+async fn a_failing_provider_or_a_refusing_hook_ends_a_subagent_with_its_reason() {
+    let broken = Reply {
+        error: Some(ReplyError {
+            status: 400,
+            message: "no".into(),
+        }),
+        ..Reply::default()
+    };
+    let script = vec![act(run("one", &[])), broken, act(run("two", &[])), done()];
+    let setup = setup(script)
+        .await
+        .hook::<at::TurnStart>("guard", |caller, input| {
+            let is_second = caller.context.depth == 1 && input.text == "two";
+            Ok(o::InputOutcome {
+                block: is_second.then(|| "not this one".to_owned()),
+                ..Default::default()
+            })
+        });
+    let mut running = setup.build();
+    assert_eq!(
+        acted(&mut running).await,
+        "denied: [the input was refused by plugin guard: not this one]"
+    );
+    let lines = running.lines();
+    assert!(
+        lines[2].starts_with("tool: failed: [the model gave no answer: "),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]

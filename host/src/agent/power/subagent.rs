@@ -38,7 +38,9 @@ impl TurnScope {
         caller: Caller,
     ) -> Result<String, HandleError> {
         let id = crate::clock::new_id();
-        let id: Arc<str> = format!("sub-{}", &id[id.len() - ID_DIGITS.min(id.len())..]).into();
+        // The end of an id is random, its beginning the time.
+        let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
+        let id: Arc<str> = format!("sub-{}", digits.unwrap_or(&id)).into();
         let reaching = Reaching::new(self, plugin, &caller, &format!("agent {id}"));
         reaching.end(self.run_agent_as(&id, plugin, task, caller).await)
     }
@@ -85,7 +87,7 @@ impl TurnScope {
         // In a task of its own: when the plugin is stopped, the subagent still ends in good order.
         let token = cancel.clone();
         let task = tokio::spawn(async move {
-            let _ = answered.send(run.to_end(agent, &token).await);
+            let _ = answered.send(run.until_end(agent, &token).await);
         });
         let mut running = Running {
             scope: self,
@@ -176,7 +178,7 @@ impl Run {
     }
 
     /// Runs it, with word to everybody before and after.
-    async fn to_end(
+    async fn until_end(
         mut self,
         mut agent: Agent,
         cancel: &CancellationToken,
