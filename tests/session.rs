@@ -10,7 +10,9 @@ use rind::plugin::open::OpenPlugins;
 use rind::point::caller::{CallContext, Caller};
 use rind::point::defined::DefinedPoints;
 use rind::point::dispatch::Dispatcher;
-use rind::point::handle::{AgentHandle, HandleError, PointAnswer};
+use rind::point::handle::{
+    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
+};
 use rind::point::outcome::{Effect, Level};
 use rind::point::trace::{AccessRecord, Sink, TraceRecord};
 use rind::tool::{SharedTool, ToolCtx, ToolOutput};
@@ -89,7 +91,7 @@ impl AgentHandle for Memory {
             .collect()
     }
 
-    fn messages(&self, last: usize) -> Vec<Message> {
+    fn messages(&self, _: &Caller, last: usize) -> Vec<Message> {
         let messages = self.messages.lock().unwrap();
         messages[messages.len().saturating_sub(last)..].to_vec()
     }
@@ -117,6 +119,38 @@ impl AgentHandle for Memory {
                 .await
         })
     }
+
+    fn ask_model<'a>(
+        &'a self,
+        _: &'a Arc<str>,
+        _: ModelQuestion,
+        _: Caller,
+    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+        no_agent()
+    }
+
+    fn run_agent<'a>(
+        &'a self,
+        _: &'a Arc<str>,
+        _: AgentTask,
+        _: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        no_agent()
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        _: &'a Arc<str>,
+        _: String,
+        _: Value,
+        _: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        no_agent()
+    }
+}
+
+fn no_agent<T: Send + 'static>() -> BoxFuture<'static, Result<T, HandleError>> {
+    Box::pin(async { Err(HandleError::Failed("there is no agent here".to_owned())) })
 }
 
 impl Sink for Memory {

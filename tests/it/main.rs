@@ -10,6 +10,7 @@ mod author;
 mod cli;
 mod contract;
 mod dispatch;
+mod external;
 mod grant;
 mod harness;
 mod load;

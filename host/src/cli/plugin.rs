@@ -83,7 +83,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         if args.json {
             render::json(&report)?;
         } else if args.grants {
-            render::grants::table(&report.name, report.trust, &report.grants);
+            render::grants::table(&report);
         } else {
             render::plugins::report(&report);
         }

@@ -183,11 +183,13 @@ async fn show_all(
                 is_interrupted = true;
                 renderer.interrupted();
             }
-            Some(asked) = questions.recv() => {
+            Some(mut asked) = questions.recv() => {
                 renderer.pause();
                 tokio::select! {
                     answer = approve::ask(&asked.question) => drop(asked.answer.send(answer)),
                     () = cancel.cancelled() => render::say(""),
+                    // The plugin that made the call was stopped.
+                    () = asked.answer.closed() => render::say("no longer asked"),
                 }
             }
             _ = ticks.tick() => renderer.tick(),

@@ -237,6 +237,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         depth: 0,
         causes: Vec::new(),
     });
+    handle.set_agent(&agent);
     handle.set_points(Arc::new(PluginPoints {
         dispatcher: Arc::downgrade(&agent.dispatcher()),
         points: open.points,

@@ -19,7 +19,7 @@ mod request;
 mod side_effect;
 pub mod table;
 mod trust;
-pub mod words;
+mod words;
 
 pub use capability::{Access, Capability, Credential, Folder, Root};
 pub use granted::Granted;
@@ -27,3 +27,4 @@ pub use host::{HostPattern, Scheme};
 pub use request::{OfferedTool, Pin, Request};
 pub use side_effect::SideEffect;
 pub use trust::Trust;
+pub use words::{combined, in_words};

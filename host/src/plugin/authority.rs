@@ -76,17 +76,17 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "model",
         needs: Some(SideEffect::External),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "agents",
         needs: Some(SideEffect::External),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "tools-host",
         needs: Some(SideEffect::External),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "files",
@@ -163,6 +163,11 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
             "which needs `side_effects = [\"{effect}\"]` in plugin.toml"
         ));
     }
+    if let Some(line) = missing_key(manifest, name) {
+        return refuse(format!(
+            "which needs `{line}` under `[external]` in plugin.toml"
+        ));
+    }
     if !row.is_offered {
         return refuse("which this version of the host does not grant to any plugin".to_owned());
     }
@@ -205,6 +210,21 @@ pub fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error
         }
         _ => Ok(()),
     }
+}
+
+/// The line of `[external]` that an interface needs besides its side effect, when the manifest lacks it.
+fn missing_key(manifest: &Manifest, name: &str) -> Option<&'static str> {
+    let external = manifest.external.as_ref();
+    let (line, is_there) = match name {
+        "model" => ("model = true", external.is_some_and(|e| e.model)),
+        "agents" => ("agents = true", external.is_some_and(|e| e.agents)),
+        "tools-host" => (
+            "tools = [\"NAME\"]",
+            external.is_some_and(|e| !e.tools.is_empty()),
+        ),
+        _ => return None,
+    };
+    (!is_there).then_some(line)
 }
 
 /// What one exported interface is to the host.

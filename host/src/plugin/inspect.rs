@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::load::Loaded;
 use crate::grant::decide::Standing;
 use crate::grant::table::Ruling;
-use crate::grant::words::in_words;
 use crate::grant::{SideEffect, Trust};
+use crate::grant::{combined, in_words};
 use crate::message::EffectClass;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
@@ -83,6 +83,8 @@ pub struct Report {
     pub side_effects: Vec<SideEffect>,
     /// What it asks for, and what it has.
     pub grants: Vec<GrantReport>,
+    /// What that comes to, when each alone is harmless and together they are not.
+    pub combined: Option<String>,
     /// Its hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
     /// Its tools.
@@ -152,6 +154,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         digest: plugin.digest.clone(),
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
+        combined: combined(&plugin.decision.clone().with_yes("").granted()),
         hooks: hooks.collect(),
         tools: tools.collect(),
         imports: imports.collect(),

@@ -10,7 +10,7 @@ use super::Error;
 use super::convert;
 use super::instance::{Busy, Slot};
 use super::manifest::Manifest;
-use crate::grant::{Root, SideEffect};
+use crate::grant::{self, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::failure::Failure;
@@ -23,6 +23,8 @@ pub(super) struct WasmTool {
     pub(super) slot: Arc<Slot>,
     /// How long one call may take.
     pub(super) deadline: Duration,
+    /// What the plugin may do, in plain words.
+    pub(super) may: Arc<[String]>,
 }
 
 /// Deadline of a plugin's tool when its manifest names none: a guest computes, it does not wait for a build.
@@ -43,6 +45,10 @@ pub(super) fn deadline(manifest: &Manifest) -> Duration {
 impl Tool for WasmTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn may(&self) -> Arc<[String]> {
+        self.may.clone()
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
@@ -136,6 +142,12 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         });
     }
     Ok(specs)
+}
+
+/// What a plugin may do, in plain words, as a question about one of its tools says it.
+pub(super) fn may(granted: &Granted) -> Arc<[String]> {
+    let each = granted.capabilities().iter().map(grant::in_words);
+    each.chain(grant::combined(granted)).collect()
 }
 
 /// The least effect class that a tool of the plugin has.

@@ -66,6 +66,11 @@ pub trait Tool: Send + Sync {
     /// Its name, description, schema and effect class. Must not change while the tool is registered.
     fn spec(&self) -> &ToolSpec;
 
+    /// What whoever runs its code may do besides answering, in plain words, for the question whether a call may run.
+    fn may(&self) -> Arc<[String]> {
+        Arc::default()
+    }
+
     /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model
     /// should know of a failure is an output with `is_error`; there is no other kind of error.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput>;

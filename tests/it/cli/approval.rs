@@ -99,3 +99,69 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         );
     }
 }
+
+#[test]
+fn the_question_about_a_plugin_says_what_it_may_do_and_that_it_makes_the_call() {
+    let script = r#"
+        [[reply]]
+        [[reply.tool_calls]]
+        name = "act"
+        arguments = { what = "call", text = "write_file", arguments = { path = "new.txt", content = "words\n" } }
+        [[reply]]
+        text = "So it is."
+    "#;
+    let rind = Rind::with_script(script);
+    rind.managed("external");
+    let Some(screen) = rind.at_terminal(&["run", "write"], "y\ny\n") else {
+        return;
+    };
+    let plain: String = strip(&screen);
+    assert!(
+        plain.contains("? act of plugin external wants to reach outside (external)"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("may: read the conversation and change prompts, messages, tool calls and the model; ask the model,"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("? plugin external calls write_file, which wants to change files (write)"),
+        "{plain}"
+    );
+    assert!(plain.contains("● external write_file new.txt"), "{plain}");
+    assert!(rind.workspace().join("new.txt").exists(), "{plain}");
+}
+
+#[test]
+fn a_subagent_is_shown_in_few_lines() {
+    let script = r#"
+        [[reply]]
+        tool_calls = [{ name = "act", arguments = { what = "run", text = "Look into it", tools = ["list_files"] } }]
+        [[reply]]
+        tool_calls = [{ name = "list_files" }]
+        [[reply]]
+        text = "nothing there"
+        [[reply]]
+        text = "So it is."
+    "#;
+    let rind = Rind::with_script(script);
+    rind.managed("external");
+    let screen = rind.run(&["run", "look", "--yes"]).screen();
+    assert!(screen.contains("◆ external sub-"), "{screen}");
+    assert!(screen.contains(" Look into it\n"), "{screen}");
+    assert!(screen.contains(" ● list_files"), "{screen}");
+    assert!(screen.contains(" answered: nothing there "), "{screen}");
+    assert_eq!(screen.matches("nothing there").count(), 1, "{screen}");
+    assert!(screen.contains("2 steps · 1 tool call"), "{screen}");
+}
+
+/// Without the sequences that color.
+fn strip(screen: &str) -> String {
+    let mut plain = String::new();
+    let mut parts = screen.split('\u{1b}');
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str(part.split_once('m').map_or(part, |(_, rest)| rest));
+    }
+    plain
+}

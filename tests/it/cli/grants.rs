@@ -166,6 +166,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
         to read the conversation and change prompts, messages, tool calls and the model
     ? network:api.example.com  ask          waits  asked about: the table for user plugins
         to talk to api.example.com
+    ▲ it could send what it reads in the conversation to api.example.com
     ");
     assert_snapshot!(masked(&rind.run(&["plugin", "list"]).stdout), @r#"
     ? injection-guard        user     held until you say yes to what it asks for:

@@ -159,6 +159,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
           "why": "asked about: the table for local plugins"
         }
       ],
+      "combined": null,
       "hooks": [
         {
           "point": "pre-reason",

@@ -10,9 +10,9 @@ use crate::grant::answers::{Answer, Lasting};
 use crate::grant::ask::Question;
 use crate::grant::decide::{Decision, Standing};
 use crate::grant::project::{ProjectTrust, TrustedProject};
-use crate::grant::words::in_words;
 use crate::grant::{Request, Trust};
-use crate::plugin::inspect::GrantReport;
+use crate::grant::{combined, in_words};
+use crate::plugin::inspect::Report;
 
 /// Longest text of a plugin's own that is shown in a question.
 const OWN_WORDS: usize = 120;
@@ -116,6 +116,10 @@ pub(in super::super) fn question(question: &Question) {
             format_args!("    • {words} (already: {})", row.why),
         ));
     }
+    if let Some(combined) = combined(&decision.clone().with_yes("").granted()) {
+        let text = format!("together that means: it {combined}");
+        say(format_args!("  {}", styled(WARN, text)));
+    }
     put("  [o]nce, for this [s]ession, [a]lways, or [n]o: ");
 }
 
@@ -200,11 +204,18 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
 }
 
 /// What a plugin asks for, what its trust gives, what it has, and why: one line each.
-pub(in super::super) fn table(name: &str, trust: Trust, grants: &[GrantReport]) {
+pub(in super::super) fn table(report: &Report) {
+    let Report {
+        name,
+        trust,
+        grants,
+        combined,
+        ..
+    } = report;
     answer_line(format_args!(
         "{} {}",
         styled(BOLD, printable(name)),
-        styled(DIM, format_args!("{} ({trust})", from_where(trust)))
+        styled(DIM, format_args!("{} ({trust})", from_where(*trust)))
     ));
     if grants.is_empty() {
         answer_line("asks for nothing beyond its own log, state, store and settings");
@@ -228,6 +239,9 @@ pub(in super::super) fn table(name: &str, trust: Trust, grants: &[GrantReport]) 
         ));
         let words = format!("    to {}", printable(&grant.words));
         answer_line(styled(DIM, words));
+    }
+    if let Some(combined) = combined {
+        answer_line(format_args!("{} it {combined}", styled(WARN, "▲")));
     }
 }
 

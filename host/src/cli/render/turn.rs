@@ -61,8 +61,7 @@ impl TurnRenderer {
     pub(in super::super) fn show(&mut self, event: &Event) {
         if self.view.json {
             // What hooks have not passed yet is shown to nobody.
-            let is_draft = matches!(event, Event::TextDelta { .. } | Event::ThinkingDelta { .. });
-            if is_draft && !self.view.passed {
+            if is_draft(event) && !self.view.passed {
                 return;
             }
             match serde_json::to_string(event) {
@@ -76,11 +75,16 @@ impl TurnRenderer {
             Event::TextDelta { text } => self.text(text),
             Event::ThinkingDelta { .. } => self.waiting.start("thinking"),
             Event::MessageEnd { message } => self.message_end(message),
-            Event::Hook { record } => self.hook(record),
+            Event::Hook { record } => {
+                if let Some(line) = self.hook(record) {
+                    self.line(line);
+                }
+            }
             Event::Access { record } => self.access(record),
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
+            Event::InSubagent { agent, event } => self.in_subagent(agent, event),
             other => {
                 if let Some(line) = line(other, self.view) {
                     self.line(line);
@@ -155,14 +159,27 @@ impl TurnRenderer {
         }
     }
 
-    fn hook(&mut self, record: &TraceRecord) {
+    /// Counts a call of a hook. A refusal is told where it takes effect; without its line, a failure that is skipped would not
+    /// be told at all.
+    fn hook(&mut self, record: &TraceRecord) -> Option<String> {
         if record.was_called() {
             let sum = self.hooks.entry(record.plugin.to_string()).or_default();
             *sum = (sum.0 + 1, sum.1 + record.micros);
         }
-        // A refusal is told where it takes effect; without this line, a failure that is skipped would not be told at all.
-        if self.view.trace || record.outcome == TraceOutcome::Failed {
-            self.line(steps::hook(record));
+        let is_shown = self.view.trace || record.outcome == TraceOutcome::Failed;
+        is_shown.then(|| steps::hook(record))
+    }
+
+    /// Of a subagent, people see its tool calls and what went wrong; everything else is for its caller.
+    fn in_subagent(&mut self, agent: &str, event: &Event) {
+        let line = match event {
+            Event::Hook { record } => self.hook(record),
+            Event::InSubagent { agent, event } => return self.in_subagent(agent, event),
+            Event::SessionOpened { .. } | Event::TurnStart { .. } | Event::Assessed { .. } => None,
+            other => line(other, self.view),
+        };
+        if let Some(line) = line {
+            self.line(format!("  {} {line}", styled(DIM, agent)));
         }
     }
 
@@ -258,6 +275,14 @@ impl TurnRenderer {
     }
 }
 
+/// Whether it is a piece of what the model is still writing, here or in a subagent.
+fn is_draft(event: &Event) -> bool {
+    match event {
+        Event::InSubagent { event, .. } => is_draft(event),
+        other => matches!(other, Event::TextDelta { .. } | Event::ThinkingDelta { .. }),
+    }
+}
+
 /// The line for an event, if it has one.
 fn line(event: &Event, view: View) -> Option<String> {
     match event {
@@ -307,11 +332,26 @@ fn line(event: &Event, view: View) -> Option<String> {
                 format_args!("attempt {attempt} in {wait}: {}", one_line(reason, 160)),
             ))
         }
-        Event::ToolStart { call, plugin, .. } => Some(steps::tool_start(call, plugin.as_deref())),
+        Event::ToolStart {
+            call, plugin, by, ..
+        } => Some(steps::tool_start(call, plugin.as_deref(), by.as_deref())),
+        Event::SubagentStart {
+            agent,
+            plugin,
+            task,
+            ..
+        } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
+        Event::SubagentEnd {
+            agent,
+            answer,
+            is_error,
+            usage,
+        } => Some(steps::subagent_end(agent, answer, *is_error, *usage)),
         Event::ToolEnd {
             result,
             duration_ms,
             refused_by,
+            ..
         } => Some(steps::tool_end(result, *duration_ms, refused_by.as_deref())),
         Event::Notice {
             level,

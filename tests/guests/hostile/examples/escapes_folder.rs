@@ -21,7 +21,7 @@ mod escapes_folder {
             "folder-link/secret.txt",
             "folder-link/",
             "absolute-link",
-            "/root/.ssh/id_ed25519",
+            "/var/root-home/.ssh/id_ed25519",
             "/proc/self/environ",
             "/data/../../other/files/secret.txt",
         ];
