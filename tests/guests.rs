@@ -111,7 +111,10 @@ impl Default for Host {
             cache_key: cache().with_extension("key"),
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
+            workspace: folder.path().join("workspace"),
+            protected: vec![folder.path().join("data")],
         };
+        std::fs::create_dir(&options.workspace).unwrap();
         Self { folder, options }
     }
 }

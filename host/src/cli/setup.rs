@@ -142,6 +142,12 @@ pub(super) fn load_options(
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
         settings: config.section::<PluginsConfig>()?.0,
+        workspace: paths.workspace.clone(),
+        protected: [&paths.config, &paths.data, &paths.cache]
+            .into_iter()
+            .cloned()
+            .chain(managed_folders())
+            .collect(),
     })
 }
 

@@ -21,9 +21,11 @@ use super::imports;
 use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::manifest::Manifest;
-use super::store::PluginStore;
+use super::reach::RecordsLeft;
+use super::store::{self, PluginStore};
 use super::{Error, tools};
 use crate::config::PluginSettings;
+use crate::folder::{FolderPlaces, GrantedFolders, Quota};
 use crate::grant::{Granted, Trust};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
@@ -45,6 +47,10 @@ pub struct LoadOptions {
     pub data: PathBuf,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
+    /// The folder that the agent works in.
+    pub workspace: PathBuf,
+    /// Rind's own folders, which no grant reaches.
+    pub protected: Vec<PathBuf>,
 }
 
 /// A plugin that is ready to run.
@@ -74,6 +80,7 @@ pub struct Loaded {
     /// What it may touch.
     pub granted: Arc<Granted>,
     pub(super) store: PluginStore,
+    pub(super) folders: Arc<GrantedFolders>,
     pub(super) template: Option<Arc<Template>>,
 }
 
@@ -208,9 +215,11 @@ impl Loader<'_> {
         found: &Found,
     ) -> Result<Loaded, Error> {
         let started = Instant::now();
+        let granted = Arc::new(Granted::new(manifest.requested()));
         let mut plugin = Loaded {
             config: Arc::new(super::settings::config(&manifest, &settings.config)?),
-            granted: Arc::new(Granted::new(manifest.requested())),
+            folders: Arc::new(self.folders(&manifest, &granted)),
+            granted,
             store: PluginStore::of(&self.options.data, &manifest.name),
             trust: found.trust,
             folder: found.folder.clone(),
@@ -244,6 +253,20 @@ impl Loader<'_> {
         Ok(plugin)
     }
 
+    /// The granted folders of a plugin. None is opened before it is used.
+    fn folders(&self, manifest: &Manifest, granted: &Granted) -> GrantedFolders {
+        let options = self.options;
+        let places = FolderPlaces {
+            workspace: options.workspace.clone(),
+            data: store::files_folder(&options.data, &manifest.name),
+            // No plugin has this name.
+            empty: options.data.join(".empty"),
+            protected: options.protected.clone(),
+            quota: Quota::of(manifest.limits.data, manifest.limits.files),
+        };
+        GrantedFolders::new(granted, places)
+    }
+
     /// Compiles the component and checks everything that can be seen without running it; then runs it once to list its
     /// tools, in a session that has nothing in it.
     async fn compile(&self, plugin: &mut Loaded, bytes: &ComponentBytes) -> Result<(), Error> {
@@ -266,7 +289,8 @@ impl Loader<'_> {
         let start = |e: wasmtime::Error| Error::Start {
             message: format!("{e:#}"),
         };
-        let pre = imports::linker(&self.engine, &plugin.granted)?
+        let has_sockets = plugin.manifest.compat.sockets.is_some();
+        let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
             .instantiate_pre(&component)
             .map_err(start)?;
         let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
@@ -313,8 +337,10 @@ impl Loaded {
             granted: self.granted.clone(),
             config: self.config.clone(),
             store: self.store.clone(),
+            folders: self.folders.clone(),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
+            file_records_left: RecordsLeft::default(),
         })
     }
 }

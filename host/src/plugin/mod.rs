@@ -25,6 +25,7 @@ mod limits;
 pub mod load;
 pub mod manifest;
 pub mod open;
+mod reach;
 mod settings;
 mod stderr;
 pub mod store;

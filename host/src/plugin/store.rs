@@ -28,6 +28,12 @@ pub struct PluginStore {
     folder: PathBuf,
 }
 
+/// The `data` folder of a plugin, where `data` holds a folder for each.
+#[must_use]
+pub fn files_folder(data: &Path, plugin: &str) -> PathBuf {
+    data.join(plugin).join("files")
+}
+
 fn failed(error: &io::Error) -> HandleError {
     HandleError::Failed(format!("the plugin's store: {error}"))
 }
