@@ -10,6 +10,7 @@ mod author;
 mod cli;
 mod contract;
 mod dispatch;
+mod files;
 mod harness;
 mod load;
 mod points;

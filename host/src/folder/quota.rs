@@ -66,6 +66,8 @@ struct State {
     bytes: u64,
     files: u64,
     counted: Option<Instant>,
+    /// Whether there may be more room than counted: something was refused, or removed while it was open.
+    is_stale: bool,
     /// Files that are open. Removing one frees nothing until the last handle on it is gone.
     open: Vec<(Identity, Weak<File>)>,
 }
@@ -93,13 +95,14 @@ impl Usage {
     /// Takes room for more, or none of it. May walk the folder, so it must not run on an async thread; `grow` does not.
     pub fn charge(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = self.lock();
-        if state.counted.is_none() {
+        let is_due = |state: &State| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
+        if state.counted.is_none() || state.is_stale && is_due(&state) {
             self.count(&mut state);
         }
         if self.take(&mut state, bytes, files) {
             return Ok(());
         }
-        if state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER) {
+        if is_due(&state) {
             self.count(&mut state);
             if self.take(&mut state, bytes, files) {
                 return Ok(());
@@ -138,11 +141,11 @@ impl Usage {
     /// Bytes that are free once the name is gone that `metadata` is of: none while the file is open or has other names.
     pub(super) fn frees(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
-        let is_open = self
-            .lock()
-            .open
-            .iter()
-            .any(|(open, file)| *open == identity && file.strong_count() > 0);
+        let mut state = self.lock();
+        let is_it =
+            |(open, file): &(Identity, Weak<File>)| *open == identity && file.strong_count() > 0;
+        let is_open = state.open.iter().any(is_it);
+        state.is_stale |= is_open;
         if is_open || metadata.nlink() > 1 || !metadata.is_file() {
             0
         } else {
@@ -167,6 +170,8 @@ impl Usage {
             && (files == 0 || total.1 <= self.quota.files);
         if is_fine {
             (state.bytes, state.files) = total;
+        } else {
+            state.is_stale = true;
         }
         is_fine
     }
@@ -187,6 +192,7 @@ impl Usage {
         }
         (state.bytes, state.files) = total;
         state.counted = Some(Instant::now());
+        state.is_stale = false;
     }
 
     fn add(

@@ -79,6 +79,17 @@ fn named<'a>(verb: &'a str, path: &'a str, fd: u32) -> impl FnOnce(&HostState) -
     }
 }
 
+fn named_two<'a>(
+    verb: &'a str,
+    (from, from_fd): (&'a str, u32),
+    (to, to_fd): (&'a str, u32),
+) -> impl FnOnce(&HostState) -> String + 'a {
+    move |state| {
+        let from = named(verb, from, from_fd)(state);
+        named(&format!("{from} to"), to, to_fd)(state)
+    }
+}
+
 impl HostDescriptor for HostState {
     on_handle! {
         "advise" advise(offset: u64, length: u64, advice: types::Advice) -> ();
@@ -265,7 +276,7 @@ impl HostDescriptor for HostState {
         };
         let result = result.await;
         self.told(
-            named("link", &format!("{path} to {new_path}"), fd.rep()),
+            named_two("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
     }
@@ -352,7 +363,7 @@ impl HostDescriptor for HostState {
         };
         let result = result.await;
         self.told(
-            named("rename", &format!("{path} to {new_path}"), fd.rep()),
+            named_two("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
     }
