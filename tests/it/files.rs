@@ -452,7 +452,7 @@ async fn a_folder_of_the_workspace_stands_under_its_own_name_and_what_is_beside_
         "/workspace/a.txt",
         "docs/../a.txt",
         "/etc/passwd",
-        "/root/.ssh/id",
+        "/proc/self/environ",
     ] {
         let said = setup.call("std", "read", path, "").await;
         assert!(said.starts_with("error: "), "{path}: {said}");
@@ -485,7 +485,7 @@ async fn with_the_data_folder_alone_absolute_and_relative_paths_are_ordinary_err
     assert_eq!(setup.call("std", "write", "/data/x", "x").await, "ok: ");
     for (op, path) in [
         ("read", "/etc/passwd"),
-        ("read", "/root/.ssh/id"),
+        ("read", "/proc/self/environ"),
         ("read", "a.txt"),
         ("read", "/workspace/a.txt"),
         ("write", "/x"),
@@ -534,6 +534,22 @@ async fn a_pipe_is_refused_at_once_and_what_is_swapped_for_one_does_not_hang_the
             .await
             .starts_with("ok: ")
     );
+    let workspace = setup.workspace();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = is_over.clone();
+    let swap = std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            let _ = fs::hard_link(workspace.join("pipe"), workspace.join("p"));
+            fs::rename(workspace.join("p"), workspace.join("name")).unwrap();
+            fs::write(workspace.join("f"), "inside").unwrap();
+            fs::rename(workspace.join("f"), workspace.join("name")).unwrap();
+        }
+    });
+    for (face, path) in [("std", "name"), ("own", "workspace/name")] {
+        setup.call(face, "watch", path, "1000").await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    swap.join().unwrap();
 }
 
 #[tokio::test]

@@ -102,7 +102,7 @@ impl GrantedFolders {
     pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
         let folders = granted.folders();
         // One that says what a wider one says already would only be a border that nothing can be moved across.
-        let is_said = |(access, folder): &&(Access, Folder)| {
+        let is_needed = |(access, folder): &&(Access, Folder)| {
             let wider = folders
                 .iter()
                 .filter(|(_, other)| other != folder && other.contains(folder));
@@ -111,7 +111,7 @@ impl GrantedFolders {
         };
         let grants = folders
             .iter()
-            .filter(is_said)
+            .filter(is_needed)
             .map(|(access, folder)| Grant {
                 access: *access,
                 folder: folder.clone(),

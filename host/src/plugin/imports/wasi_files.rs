@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
-use super::wasi_place::{Failure, Fd, Need};
+use super::wasi_place::{Failure, Fd, Need, named, named_two, on};
 use super::wasi_streams::growth;
 use crate::folder::FolderError;
 
@@ -64,30 +64,6 @@ macro_rules! at {
 
 fn is_followed(flags: types::PathFlags) -> bool {
     flags.contains(types::PathFlags::SYMLINK_FOLLOW)
-}
-
-/// What an operation on an open file or folder is called in a record.
-fn on(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
-    move |state| format!("{verb} {}", state.shown(&Resource::new_borrow(fd)))
-}
-
-/// What an operation on `path` is called in a record.
-fn named<'a>(verb: &'a str, path: &'a str, fd: u32) -> impl FnOnce(&HostState) -> String + 'a {
-    move |state| {
-        let folder = state.shown(&Resource::new_borrow(fd));
-        format!("{verb} {path} in {folder}")
-    }
-}
-
-fn named_two<'a>(
-    verb: &'a str,
-    (from, from_fd): (&'a str, u32),
-    (to, to_fd): (&'a str, u32),
-) -> impl FnOnce(&HostState) -> String + 'a {
-    move |state| {
-        let from = named(verb, from, from_fd)(state);
-        named(&format!("{from} to"), to, to_fd)(state)
-    }
 }
 
 impl HostDescriptor for HostState {

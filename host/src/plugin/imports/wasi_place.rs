@@ -257,3 +257,32 @@ impl HostState {
         }
     }
 }
+
+/// What an operation on an open file or folder is called in a record.
+pub(super) fn on(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
+    move |state| format!("{verb} {}", state.shown(&Resource::new_borrow(fd)))
+}
+
+/// What an operation on `path` is called in a record.
+pub(super) fn named<'a>(
+    verb: &'a str,
+    path: &'a str,
+    fd: u32,
+) -> impl FnOnce(&HostState) -> String + 'a {
+    move |state| {
+        let folder = state.shown(&Resource::new_borrow(fd));
+        format!("{verb} {path} in {folder}")
+    }
+}
+
+/// What an operation on two paths is called in a record.
+pub(super) fn named_two<'a>(
+    verb: &'a str,
+    (from, from_fd): (&'a str, u32),
+    (to, to_fd): (&'a str, u32),
+) -> impl FnOnce(&HostState) -> String + 'a {
+    move |state| {
+        let from = named(verb, from, from_fd)(state);
+        named(&format!("{from} to"), to, to_fd)(state)
+    }
+}
