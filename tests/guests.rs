@@ -113,7 +113,10 @@ impl Default for Host {
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
             grants: GrantOptions::default(),
+            workspace: folder.path().join("workspace"),
+            protected: vec![folder.path().join("data")],
         };
+        std::fs::create_dir(&options.workspace).unwrap();
         Self { folder, options }
     }
 }

@@ -22,6 +22,7 @@ pub mod config;
 pub mod event;
 
 // What a turn is made of.
+pub mod folder;
 pub mod provider;
 pub mod session;
 pub mod tool;

@@ -12,6 +12,7 @@ mod attack;
 mod engine;
 mod grants;
 mod programs;
+mod reach;
 mod shape;
 mod words;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         shape::attacks(),
         words::attacks(),
         grants::attacks(),
+        reach::attacks(),
     ]
     .into_iter()
     .flatten()

@@ -11,6 +11,7 @@ mod cli;
 mod contract;
 mod dispatch;
 mod external;
+mod files;
 mod grant;
 mod harness;
 mod load;

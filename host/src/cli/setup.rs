@@ -148,6 +148,12 @@ pub(super) fn load_options(
         data: paths.data.join("plugins"),
         settings: config.section::<PluginsConfig>()?.0,
         grants,
+        workspace: paths.workspace.clone(),
+        protected: [&paths.config, &paths.data, &paths.cache]
+            .into_iter()
+            .cloned()
+            .chain(managed_folders())
+            .collect(),
     })
 }
 

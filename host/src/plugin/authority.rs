@@ -91,7 +91,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "files",
         needs: Some(SideEffect::Filesystem),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "http",

@@ -6,9 +6,12 @@ use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
+use super::imports::Handles;
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
+use super::reach::{RecordsLeft, Reporter};
 use super::stderr::Tail;
 use super::store::PluginStore;
+use crate::folder::GrantedFolders;
 use crate::grant::Granted;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
@@ -24,10 +27,14 @@ pub(super) struct Backing {
     pub(super) config: Arc<Value>,
     /// Its values across sessions.
     pub(super) store: PluginStore,
+    /// The folders among it.
+    pub(super) folders: Arc<GrantedFolders>,
     /// The session.
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Lines of log left for the rest of the session.
     pub(super) log_lines_left: std::sync::atomic::AtomicU32,
+    /// Records about files left for the rest of the session.
+    pub(super) file_records_left: RecordsLeft,
 }
 
 /// The data of one wasmtime store.
@@ -40,12 +47,14 @@ pub(super) struct HostState {
     pub(super) caller: Caller,
     /// Points that the call that runs now may still call.
     pub(super) point_calls_left: u32,
+    /// What stands behind the guest's handles on files.
+    pub(super) handles: Handles,
     stderr: Tail,
 }
 
 impl HostState {
-    /// State of a fresh instance. The WASI context has no environment, no arguments, no folders, no network, and standard
-    /// streams that lead nowhere; what a panic prints is kept for messages.
+    /// State of a fresh instance. The WASI context has no environment, no arguments, no network, and standard streams that
+    /// lead nowhere; what a panic prints is kept for messages. Its folders are the granted ones.
     pub(super) fn new(backing: Arc<Backing>, memory_limit: u64) -> Self {
         let stderr = Tail::new(STDERR_BYTES);
         let mut table = ResourceTable::new();
@@ -61,7 +70,17 @@ impl HostState {
             backing,
             caller: Caller::default(),
             point_calls_left: 0,
+            handles: Handles::default(),
             stderr,
+        }
+    }
+
+    /// Where attempts to reach out of the sandbox are recorded, in the call that runs now.
+    pub(super) fn reporter(&self) -> Reporter {
+        Reporter {
+            backing: self.backing.clone(),
+            turn: self.caller.context.turn,
+            step: self.caller.context.step,
         }
     }
 

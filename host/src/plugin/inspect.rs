@@ -131,9 +131,10 @@ pub fn inspect(plugin: &Loaded) -> Report {
             .to_owned(),
         effect_class: tool.effect_class,
     });
+    let has_folders = !plugin.granted.folders().is_empty();
     let imports = plugin.imports.iter().map(|import| ImportReport {
         interface: import.clone(),
-        gives: gives(import),
+        gives: gives(import, has_folders),
     });
     let grants = plugin.decision.rows.iter().map(|row| GrantReport {
         capability: row.capability.to_string(),
@@ -168,7 +169,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
 }
 
 /// What an import gives, in a few words.
-fn gives(import: &str) -> &'static str {
+fn gives(import: &str, has_folders: bool) -> &'static str {
     let name = import.split('@').next().unwrap_or(import);
     match name {
         "rind:plugin/types" | "rind:plugin/payloads" | "rind:plugin/outcomes" => {
@@ -180,7 +181,13 @@ fn gives(import: &str) -> &'static str {
         "rind:plugin/config" => "its own settings",
         "rind:plugin/points" => "calling its own points",
         "rind:plugin/session" => "reading the conversation",
-        "wasi:filesystem/types" | "wasi:filesystem/preopens" => "no folder at all",
+        "rind:plugin/files" | "wasi:filesystem/types" | "wasi:filesystem/preopens" => {
+            if has_folders {
+                "files in the folders that were granted"
+            } else {
+                "no folder at all"
+            }
+        }
         "wasi:cli/environment" => "an empty environment",
         "wasi:cli/stdin" | "wasi:cli/stdout" => "a stream that leads nowhere",
         "wasi:cli/stderr" => "a buffer that only shows in its error messages",

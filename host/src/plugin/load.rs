@@ -2,7 +2,7 @@
 //! fails is reported and left out, the rest run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
@@ -22,9 +22,11 @@ use super::imports;
 use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::manifest::Manifest;
+use super::reach::RecordsLeft;
 use super::store::{PluginStore, own_folder};
 use super::{Error, tools};
 use crate::config::PluginSettings;
+use crate::folder::{FolderPlaces, GrantedFolders, Quota};
 use crate::grant::ask::{Given, GrantOptions};
 use crate::grant::decide::Decision;
 use crate::grant::{Granted, OfferedTool, Request, Trust};
@@ -50,6 +52,10 @@ pub struct LoadOptions {
     pub settings: BTreeMap<String, PluginSettings>,
     /// What plugins are granted.
     pub grants: GrantOptions,
+    /// The folder that the agent works in.
+    pub workspace: PathBuf,
+    /// Rind's own folders, which no grant reaches.
+    pub protected: Vec<PathBuf>,
 }
 
 /// A plugin that is ready to run.
@@ -83,6 +89,9 @@ pub struct Loaded {
     /// What it may touch.
     pub granted: Arc<Granted>,
     pub(super) store: PluginStore,
+    pub(super) folders: Arc<GrantedFolders>,
+    /// Its own folder among the host's, which holds its store and its `data`.
+    own_folder: PathBuf,
     pub(super) template: Option<Arc<Template>>,
 }
 
@@ -240,12 +249,16 @@ impl Loader<'_> {
             capabilities: requested.clone(),
             tools: Vec::new(),
         };
+        let own = own_folder(&self.options.data, &manifest.name, found);
         let mut plugin = Loaded {
             config: Arc::new(super::settings::config(&manifest, &settings.config)?),
             request,
             decision: Decision::default(),
+            // What it asks for is linked, so that it can be asked for its tools; no folder stands behind it yet.
             granted: Arc::new(Granted::new(requested)),
-            store: PluginStore::of(&own_folder(&self.options.data, &manifest.name, found)),
+            folders: Arc::new(self.folders(&own, &manifest, &Granted::default())),
+            store: PluginStore::of(&own),
+            own_folder: own,
             trust: found.trust,
             folder: found.folder.clone(),
             digest: String::new(),
@@ -294,7 +307,12 @@ impl Loader<'_> {
         given.extend(yes);
         let granted = decision.granted();
         plugin.decision = decision;
-        if !plugin.decision.is_waiting() && granted != *plugin.granted {
+        if plugin.decision.is_waiting() {
+            return Ok(());
+        }
+        let folders = self.folders(&plugin.own_folder, &plugin.manifest, &granted);
+        plugin.folders = Arc::new(folders);
+        if granted != *plugin.granted {
             for import in &plugin.imports {
                 authority::check_granted_import(&granted, import)?;
             }
@@ -314,7 +332,8 @@ impl Loader<'_> {
         let start = |e: wasmtime::Error| Error::Start {
             message: format!("{e:#}"),
         };
-        let pre = imports::linker(&self.engine, &plugin.granted)?
+        let has_sockets = plugin.manifest.compat.sockets.is_some();
+        let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
             .instantiate_pre(component)
             .map_err(start)?;
         let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
@@ -324,6 +343,20 @@ impl Loader<'_> {
             indices,
             memory_limit: plugin.memory_limit,
         }))
+    }
+
+    /// The granted folders of a plugin. None is opened before it is used.
+    fn folders(&self, own: &Path, manifest: &Manifest, granted: &Granted) -> GrantedFolders {
+        let options = self.options;
+        let places = FolderPlaces {
+            workspace: options.workspace.clone(),
+            data: own.join("files"),
+            // No plugin has this name.
+            empty: options.data.join(".empty"),
+            protected: options.protected.clone(),
+            quota: Quota::of(manifest.limits.data, manifest.limits.files),
+        };
+        GrantedFolders::new(granted, places)
     }
 
     /// Compiles the component and checks everything that can be seen without running it; then runs it once to list its
@@ -405,8 +438,10 @@ impl Loaded {
             granted: self.granted.clone(),
             config: self.config.clone(),
             store: self.store.clone(),
+            folders: self.folders.clone(),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
+            file_records_left: RecordsLeft::default(),
         })
     }
 }

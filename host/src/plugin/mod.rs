@@ -26,6 +26,7 @@ pub mod load;
 pub mod manifest;
 mod nesting;
 pub mod open;
+mod reach;
 mod settings;
 mod stderr;
 pub mod store;

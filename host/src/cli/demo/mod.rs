@@ -58,6 +58,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     )?;
     options.sources = plugins;
     options.data = folder.path().join("plugins");
+    options.workspace.clone_from(&workspace);
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
     plugins
         .left_out

@@ -4,6 +4,7 @@
 
 mod agents;
 mod config;
+mod files;
 mod log;
 mod model;
 mod points;
@@ -11,8 +12,14 @@ mod session;
 mod state;
 mod store;
 mod tools_host;
+mod wasi;
+mod wasi_files;
+mod wasi_open;
+mod wasi_place;
+mod wasi_streams;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
+pub(super) use wasi_place::Handles;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
 
@@ -22,17 +29,25 @@ use super::host::HostState;
 use crate::grant::{Capability, Granted};
 use crate::point::handle::HandleError;
 
-/// A linker with what was granted and nothing else.
-pub(super) fn linker(engine: &Engine, granted: &Granted) -> Result<Linker<HostState>, Error> {
+/// A linker with what was granted and nothing else; `wasi:sockets`, inert, only if `has_sockets`.
+pub(super) fn linker(
+    engine: &Engine,
+    granted: &Granted,
+    has_sockets: bool,
+) -> Result<Linker<HostState>, Error> {
     let mut linker = Linker::new(engine);
-    link(&mut linker, granted).map_err(|e| Error::Start {
+    link(&mut linker, granted, has_sockets).map_err(|e| Error::Start {
         message: format!("{e:#}"),
     })?;
     Ok(linker)
 }
 
-fn link(linker: &mut Linker<HostState>, granted: &Granted) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+fn link(
+    linker: &mut Linker<HostState>,
+    granted: &Granted,
+    has_sockets: bool,
+) -> wasmtime::Result<()> {
+    wasi::link(linker, has_sockets)?;
     wit::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::payloads::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::outcomes::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
@@ -41,6 +56,7 @@ fn link(linker: &mut Linker<HostState>, granted: &Granted) -> wasmtime::Result<(
     wit::store::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::config::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::points::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::files::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     if granted.has(&Capability::Session) {
         wit::session::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     }

@@ -80,10 +80,10 @@ pub struct Limits {
     /// How long one call may take, as `"5s"` or `"500ms"`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
-    /// Bytes of all files in the plugin's `data` folder, as `"64MiB"`.
+    /// Bytes of all files in the plugin's `data` folder, as `"64MiB"`, which it is when absent; at most 1 GiB.
     #[serde(default, with = "bytes")]
     pub data: Option<u64>,
-    /// Files and folders in the plugin's `data` folder.
+    /// Files and folders in the plugin's `data` folder; 10,000 when absent, at most 100,000.
     pub files: Option<u64>,
     /// HTTP requests in one session.
     pub requests: Option<u32>,

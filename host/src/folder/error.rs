@@ -1,0 +1,105 @@
+//! Why a file or folder was not touched.
+
+use std::io;
+
+/// Why a file or folder was not touched. The texts are for the plugin and for the trace; they name no path of the host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// The path makes no sense.
+    #[error("{0}")]
+    Invalid(&'static str),
+    /// No folder that was granted holds the path.
+    #[error(
+        "no folder that was granted to the plugin holds it; `[filesystem]` in plugin.toml asks for folders"
+    )]
+    NotGranted,
+    /// The path, or a link on it, leads out of the folder.
+    #[error("it leads out of the folder that was granted")]
+    Escape,
+    /// The folder was granted to read.
+    #[error("the folder was granted to read, not to write")]
+    ReadOnly,
+    /// `.rind` decides what runs and what is asked, so plugins do not write there.
+    #[error("`.rind` holds what Rind goes by in this project; plugins cannot write there")]
+    Reserved,
+    /// The granted folder has one of Rind's own in it, or lies in one.
+    #[error(
+        "`{folder}` is not given to plugins: it holds or lies in a folder that Rind keeps its own files in; work in another folder, or grant one below it"
+    )]
+    Protected {
+        /// The granted folder, as it is written in a manifest.
+        folder: String,
+    },
+    /// Two folders that were granted apart.
+    #[error("it leads from one granted folder to another; copy it instead")]
+    Crosses,
+    /// A pipe, a device or a socket.
+    #[error("it is a pipe, a device or a socket; only files and folders are opened")]
+    Special,
+    /// Too many links, one of them probably to itself.
+    #[error("there are too many links on the way")]
+    Loop,
+    /// One call asked for more than is given at once.
+    #[error("{0}")]
+    TooMuch(String),
+    /// The plugin's own folder has no room left.
+    #[error(
+        "the plugin's data folder is full: {bytes} bytes in {files} files are kept; `data` and `files` under `[limits]` in plugin.toml ask for more"
+    )]
+    Full {
+        /// Bytes that it may hold.
+        bytes: u64,
+        /// Files and folders that it may hold.
+        files: u64,
+    },
+    /// The system refused.
+    #[error("{}", plain(.0))]
+    Io(#[from] io::Error),
+    /// The host failed.
+    #[error("the host failed while it worked on files")]
+    Host,
+}
+
+impl FolderError {
+    /// Whether it was refused; otherwise it was allowed and did not work.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotGranted
+            | Self::Escape
+            | Self::ReadOnly
+            | Self::Reserved
+            | Self::Protected { .. }
+            | Self::Crosses
+            | Self::Special
+            | Self::Loop
+            | Self::Full { .. } => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            Self::Invalid(_) | Self::TooMuch(_) | Self::Host => false,
+        }
+    }
+
+    /// The system's number for an error, as an error.
+    pub(super) fn errno(errno: rustix::io::Errno) -> Self {
+        match errno {
+            rustix::io::Errno::LOOP => Self::Loop,
+            errno => Self::Io(errno.into()),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for FolderError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::errno(errno)
+    }
+}
+
+/// What the system says, without the number in brackets that the standard library adds.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((text, _)) => text.to_lowercase(),
+        None => text,
+    }
+}

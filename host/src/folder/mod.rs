@@ -1,0 +1,286 @@
+//! The folders that a plugin was granted: what its files import and its WASI folders both go through.
+//!
+//! Owns where a path leads and whether it may be read or written there, the plugin's own `data` folder and how much it may
+//! hold. It must not know what a plugin is made of nor who asks. Everything here blocks.
+//!
+//! Start from [`GrantedFolders`].
+
+mod error;
+mod open;
+mod place;
+mod quota;
+mod walk;
+mod whole;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::disk::private_folder;
+use crate::grant::{Access, Folder, Granted, Root};
+use crate::paths::PROJECT_FOLDER;
+
+pub use error::FolderError;
+pub use open::{How, Opened};
+pub use place::Place;
+pub use quota::{Quota, Usage};
+pub use whole::{Entry, Kind, MAX_BYTES, MAX_ENTRIES, n_entries};
+
+/// Where the folders of one plugin are on this machine.
+#[derive(Clone, Debug)]
+pub struct FolderPlaces {
+    /// The folder that the agent works in.
+    pub workspace: PathBuf,
+    /// The plugin's own folder; made when it is first used.
+    pub data: PathBuf,
+    /// A folder with nothing in it; made when it is first used.
+    pub empty: PathBuf,
+    /// Rind's own folders. A granted folder of the workspace may neither hold one nor lie in one.
+    pub protected: Vec<PathBuf>,
+    /// How much `data` may hold.
+    pub quota: Quota,
+}
+
+/// The folders that one plugin was granted, opened when they are first used.
+#[derive(Debug)]
+pub struct GrantedFolders {
+    grants: Vec<Grant>,
+    places: FolderPlaces,
+    usage: Arc<Usage>,
+    empty: OnceLock<Arc<File>>,
+}
+
+#[derive(Debug)]
+struct Grant {
+    access: Access,
+    folder: Folder,
+    opened: OnceLock<OpenFolder>,
+}
+
+impl Grant {
+    /// How many names lead from the root to the folder.
+    fn depth(&self) -> usize {
+        let opened = self.opened.get();
+        opened.map_or(self.folder.below.len(), |opened| opened.names.len())
+    }
+}
+
+/// A granted folder that is open.
+#[derive(Clone, Debug)]
+struct OpenFolder {
+    file: Arc<File>,
+    /// Names from the root to where it really is; a link may stand between.
+    names: Vec<String>,
+}
+
+/// Where a path begins.
+#[derive(Clone, Debug)]
+pub enum Base {
+    /// At a granted folder: its number among [`GrantedFolders::grants`].
+    Granted(usize),
+    /// At a folder that was opened below one.
+    Below {
+        /// Number of the grant.
+        grant: usize,
+        /// Names from the root to the folder.
+        names: Vec<String>,
+        /// The folder.
+        folder: Arc<File>,
+    },
+    /// At the folder with nothing in it.
+    Nowhere,
+}
+
+impl GrantedFolders {
+    /// What `granted` says, at these places.
+    #[must_use]
+    pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
+        let folders = granted.folders();
+        // One that says what a wider one says already would only be a border that nothing can be moved across.
+        let is_needed = |(access, folder): &&(Access, Folder)| {
+            let wider = folders
+                .iter()
+                .filter(|(_, other)| other != folder && other.contains(folder));
+            let closest = wider.max_by_key(|(_, other)| other.below.len());
+            closest.is_none_or(|(other, _)| other != access)
+        };
+        let grants = folders
+            .iter()
+            .filter(is_needed)
+            .map(|(access, folder)| Grant {
+                access: *access,
+                folder: folder.clone(),
+                opened: OnceLock::new(),
+            });
+        Self {
+            grants: grants.collect(),
+            usage: Usage::shared(places.data.clone(), places.quota),
+            places,
+            empty: OnceLock::new(),
+        }
+    }
+
+    /// The granted folders, by number.
+    pub fn grants(&self) -> impl Iterator<Item = (Access, &Folder)> {
+        self.grants
+            .iter()
+            .map(|grant| (grant.access, &grant.folder))
+    }
+
+    /// The folder that paths from `base` begin in. A granted folder is opened now; it is not made, unless it is the plugin's
+    /// own.
+    ///
+    /// # Errors
+    /// It is not there, a link on the way to it leads out, or it is not given because of Rind's own folders.
+    pub fn folder(&self, base: &Base) -> Result<Arc<File>, FolderError> {
+        match base {
+            Base::Granted(number) => Ok(self.granted(*number)?.file.clone()),
+            Base::Below { folder, .. } => Ok(folder.clone()),
+            Base::Nowhere => self.empty(),
+        }
+    }
+
+    /// Where `path` leads from `base`. A link at its end is followed if `follow`. The last name need not be there.
+    ///
+    /// # Errors
+    /// The path leads out, or a folder on the way is not there.
+    pub fn place(&self, base: &Base, path: &str, follow: bool) -> Result<Place, FolderError> {
+        let walk = |start: &File| walk::walk(start.as_fd(), path, follow);
+        let (grant, mut names, walked) = match base {
+            Base::Granted(number) => {
+                let opened = self.granted(*number)?;
+                (Some(*number), opened.names.clone(), walk(&opened.file)?)
+            }
+            Base::Below {
+                grant,
+                names,
+                folder,
+            } => (Some(*grant), names.clone(), walk(folder)?),
+            Base::Nowhere => (None, Vec::new(), walk(&*self.empty()?)?),
+        };
+        names.extend(walked.names);
+        let number = grant;
+        let grant = number.map(|number| &self.grants[number]);
+        let root = grant.map(|grant| grant.folder.root);
+        let is_reserved = root == Some(Root::Workspace)
+            && names
+                .first()
+                .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER));
+        let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
+        Ok(Place {
+            folder: Dir::from_std_file(File::from(walked.folder)),
+            name: walked.name,
+            names,
+            root,
+            is_folder_wanted: walked.is_folder_wanted,
+            access,
+            is_reserved,
+            grant: number,
+            n_above: grant.map_or(0, Grant::depth),
+            usage: (root == Some(Root::Data)).then(|| self.usage.clone()),
+        })
+    }
+
+    /// Whether a folder that was granted to read lies below `place`: then moving it away would change what may be written.
+    #[must_use]
+    pub fn holds_a_grant(&self, place: &Place) -> bool {
+        self.grants.iter().any(|grant| {
+            Some(grant.folder.root) == place.root
+                && grant.folder.below.len() > place.names.len()
+                && grant.folder.below.starts_with(&place.names)
+        })
+    }
+
+    /// Number of the most specific grant that a path lies in, by its names alone.
+    fn find(&self, root: Root, names: &[String]) -> Option<usize> {
+        let holds =
+            |grant: &Grant| grant.folder.root == root && names.starts_with(&grant.folder.below);
+        let all = self.grants.iter().enumerate();
+        all.filter(|(_, grant)| holds(grant))
+            .max_by_key(|(_, grant)| grant.folder.below.len())
+            .map(|(number, _)| number)
+    }
+
+    /// What may be done at `names`, reached through `grant`: what the most specific grant there says.
+    fn access(&self, grant: &Grant, names: &[String]) -> Access {
+        self.find(grant.folder.root, names)
+            .map_or(grant.access, |number| self.grants[number].access)
+    }
+
+    fn granted(&self, number: usize) -> Result<&OpenFolder, FolderError> {
+        let grant = &self.grants[number];
+        if let Some(opened) = grant.opened.get() {
+            return Ok(opened);
+        }
+        let opened = match grant.folder.root {
+            Root::Data => self.open_data()?,
+            Root::Workspace => self.open_workspace(&grant.folder)?,
+        };
+        Ok(grant.opened.get_or_init(|| opened))
+    }
+
+    fn open_data(&self) -> Result<OpenFolder, FolderError> {
+        private_folder(&self.places.data)?;
+        Ok(OpenFolder {
+            file: Arc::new(open_path(&self.places.data)?),
+            names: Vec::new(),
+        })
+    }
+
+    fn open_workspace(&self, folder: &Folder) -> Result<OpenFolder, FolderError> {
+        let root = self.places.workspace.canonicalize()?;
+        let path = match folder.below.join("/") {
+            path if path.is_empty() => ".".to_owned(),
+            path => path + "/",
+        };
+        let walked = walk::walk(open_path(&root)?.as_fd(), &path, true)?;
+        let real = root.join(walked.names.iter().collect::<PathBuf>());
+        let is_protected = |own: &PathBuf| {
+            let own = real_path(own);
+            own.starts_with(&real) || real.starts_with(&own)
+        };
+        if self.places.protected.iter().any(is_protected) {
+            return Err(FolderError::Protected {
+                folder: folder.to_string(),
+            });
+        }
+        let file = Dir::from_std_file(File::from(walked.folder))
+            .open_dir(&walked.name)?
+            .into_std_file();
+        Ok(OpenFolder {
+            file: Arc::new(file),
+            names: walked.names,
+        })
+    }
+
+    fn empty(&self) -> Result<Arc<File>, FolderError> {
+        if let Some(folder) = self.empty.get() {
+            return Ok(folder.clone());
+        }
+        private_folder(&self.places.empty)?;
+        let folder = Arc::new(open_path(&self.places.empty)?);
+        Ok(self.empty.get_or_init(|| folder).clone())
+    }
+}
+
+fn open_path(path: &Path) -> io::Result<File> {
+    Ok(Dir::open_ambient_dir(path, ambient_authority())?.into_std_file())
+}
+
+/// The path without links, also when the last of it is not there yet.
+fn real_path(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
+            real_path(parent).join(name)
+        }
+        _ => path.to_owned(),
+    }
+}

@@ -1,0 +1,156 @@
+//! Opening files and folders at a place that was found: never through a link, never a pipe or a device, and charged to the
+//! quota where there is one.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use cap_std::fs::Metadata;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use super::{FolderError, Place};
+
+/// How something is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// To read.
+    pub read: bool,
+    /// To write.
+    pub write: bool,
+    /// Making the file when it is not there.
+    pub create: bool,
+    /// Only if it was not there.
+    pub exclusive: bool,
+    /// Emptying it.
+    pub truncate: bool,
+    /// Only if it is a folder.
+    pub folder: bool,
+}
+
+/// What was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The handle. One that is kept for writing is told to [`super::Usage::opened`].
+    pub file: File,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+}
+
+/// How often opening starts anew when something appears or disappears meanwhile.
+const TRIES: usize = 3;
+
+impl Place {
+    /// Opens what is there. Blocks.
+    pub fn open(&self, how: How) -> Result<Opened, FolderError> {
+        if how.write || how.create || how.truncate {
+            self.check_write()?;
+        }
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            match self.try_open(how) {
+                Err(FolderError::Io(error))
+                    if tries > 0
+                        && how.create
+                        && !how.exclusive
+                        && error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn try_open(&self, how: How) -> Result<Opened, FolderError> {
+        let before = match self.metadata() {
+            Ok(metadata) => Some(check_kind(&metadata, self, how).map(|()| metadata)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let is_new = before.is_none();
+        if is_new && !how.create {
+            return Err(Errno::NOENT.into());
+        }
+        if is_new && self.is_folder_wanted {
+            return Err(Errno::ISDIR.into());
+        }
+        let usage = self.usage.as_ref();
+        if is_new {
+            usage.map_or(Ok(()), |usage| usage.charge(0, 1))?;
+        }
+        let file = openat(
+            self.folder.as_fd(),
+            self.name.as_str(),
+            flags(how, before.as_ref()),
+            Mode::from_raw_mode(0o666),
+        )
+        .map(File::from);
+        let file = match file {
+            Ok(file) => file,
+            Err(errno) => {
+                if let Some(usage) = usage.filter(|_| is_new) {
+                    usage.credit(0, 1);
+                }
+                return Err(errno.into());
+            }
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            return Err(FolderError::Special);
+        }
+        if let Some(usage) = usage.filter(|_| metadata.is_file()) {
+            // The first use counts what is there, on this thread, so that writing need not.
+            usage.charge(0, 0)?;
+        }
+        if how.truncate && metadata.is_file() && metadata.len() > 0 {
+            file.set_len(0)?;
+            if let Some(usage) = usage {
+                usage.credit(metadata.len(), 0);
+            }
+        }
+        Ok(Opened {
+            is_folder: metadata.is_dir(),
+            file,
+        })
+    }
+}
+
+/// Opening a pipe waits for its other end, and opening a device may do something: what a thing is is asked before.
+fn check_kind(metadata: &Metadata, place: &Place, how: How) -> Result<(), FolderError> {
+    if how.create && how.exclusive {
+        return Err(Errno::EXIST.into());
+    }
+    if metadata.is_symlink() {
+        return Err(FolderError::Loop);
+    }
+    if metadata.is_dir() {
+        let is_changed = how.write || how.create || how.truncate;
+        return if is_changed {
+            Err(Errno::ISDIR.into())
+        } else {
+            Ok(())
+        };
+    }
+    if !metadata.is_file() {
+        return Err(FolderError::Special);
+    }
+    if how.folder || place.is_folder_wanted {
+        return Err(Errno::NOTDIR.into());
+    }
+    Ok(())
+}
+
+/// Without `O_TRUNC`: a file is emptied when it is known to be one. `O_NONBLOCK` is for a pipe that is swapped in.
+fn flags(how: How, before: Option<&Metadata>) -> OFlags {
+    let common = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let is_written = how.write || how.truncate || how.create;
+    let mode = match (how.read, is_written) {
+        (_, false) => OFlags::RDONLY,
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+    };
+    let kind = match before {
+        Some(metadata) if metadata.is_dir() => OFlags::DIRECTORY,
+        Some(_) => OFlags::empty(),
+        None => OFlags::CREATE | OFlags::EXCL,
+    };
+    common | mode | kind
+}

@@ -1,0 +1,165 @@
+//! Where a path led: one name in one open folder, and what may be done there.
+
+use std::io;
+use std::sync::Arc;
+
+use cap_std::fs::{Dir, Metadata, MetadataExt};
+use rustix::io::Errno;
+
+use super::{FolderError, Usage};
+use crate::grant::{Access, Root};
+
+/// Deepest folder that may be made below a granted one; counting a folder and removing it take one level at a time.
+const MAX_DEPTH: usize = 64;
+
+/// Where a path led. What is done to the name there follows no link, so it is done at this place or fails.
+#[derive(Debug)]
+pub struct Place {
+    pub(super) folder: Dir,
+    pub(super) name: String,
+    pub(super) names: Vec<String>,
+    pub(super) root: Option<Root>,
+    pub(super) is_folder_wanted: bool,
+    pub(super) access: Access,
+    pub(super) is_reserved: bool,
+    pub(super) grant: Option<usize>,
+    /// How many of `names` lead to the granted folder.
+    pub(super) n_above: usize,
+    pub(super) usage: Option<Arc<Usage>>,
+}
+
+impl Place {
+    /// The folder that the name is in.
+    #[must_use]
+    pub fn folder(&self) -> &Dir {
+        &self.folder
+    }
+
+    /// The name: one, without `/`; `.` when the path led to the folder itself.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Names from the root of the grant.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Where it lies; `None` in the folder with nothing in it.
+    #[must_use]
+    pub fn root(&self) -> Option<Root> {
+        self.root
+    }
+
+    /// The count that is charged for what is written here.
+    #[must_use]
+    pub fn usage(&self) -> Option<&Arc<Usage>> {
+        self.usage.as_ref()
+    }
+
+    /// What may be done here.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        if self.is_reserved {
+            Access::Read
+        } else {
+            self.access
+        }
+    }
+
+    /// What is there; a link itself, not what it leads to.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        self.folder.symlink_metadata(&self.name)
+    }
+
+    /// Refuses what may not be changed.
+    pub fn check_write(&self) -> Result<(), FolderError> {
+        if self.root.is_none() {
+            return Err(FolderError::NotGranted);
+        }
+        if self.is_reserved {
+            return Err(FolderError::Reserved);
+        }
+        if self.access == Access::Read {
+            return Err(FolderError::ReadOnly);
+        }
+        if self.names.len() > MAX_DEPTH {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        Ok(())
+    }
+
+    /// Refuses a path that ended with `/` and led to something that is not a folder.
+    pub fn check_folder(&self) -> Result<(), FolderError> {
+        if !self.is_folder_wanted {
+            return Ok(());
+        }
+        match self.metadata() {
+            Ok(metadata) if !metadata.is_dir() => Err(Errno::NOTDIR.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the path ended with `/`.
+    #[must_use]
+    pub fn is_folder_wanted(&self) -> bool {
+        self.is_folder_wanted
+    }
+
+    /// Refuses a link here that would lead out of the granted folder, whoever follows it. `target` is judged by its names.
+    pub fn check_link(&self, target: &str) -> Result<(), FolderError> {
+        if target.starts_with('/') {
+            return Err(FolderError::Escape);
+        }
+        let mut depth = self.names.len().saturating_sub(self.n_above + 1);
+        for name in target.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => depth = depth.checked_sub(1).ok_or(FolderError::Escape)?,
+                _ => depth += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives room back for what was there before and is gone now.
+    pub fn removed(&self, before: Option<&Metadata>) {
+        if let (Some(usage), Some(before)) = (&self.usage, before) {
+            usage.credit(usage.frees(before), 1);
+        }
+    }
+
+    /// Refuses what would lead from one grant to another.
+    pub fn check_same_grant(&self, other: &Self) -> Result<(), FolderError> {
+        if self.grant == other.grant {
+            Ok(())
+        } else {
+            Err(FolderError::Crosses)
+        }
+    }
+
+    /// Whether this may get the name `new`. Says what would be replaced.
+    pub fn check_rename(&self, new: &Self) -> Result<Option<Metadata>, FolderError> {
+        self.check_same_grant(new)?;
+        let old = self.metadata()?;
+        if new.is_folder_wanted && !old.is_dir() {
+            return Err(Errno::NOTDIR.into());
+        }
+        let is_other = |there: &Metadata| (there.dev(), there.ino()) != (old.dev(), old.ino());
+        Ok(new.metadata().ok().filter(is_other))
+    }
+}
+
+/// As people and traces name it.
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.root {
+            Some(Root::Workspace) => "workspace",
+            Some(Root::Data) => "data",
+            None => "",
+        })?;
+        self.names.iter().try_for_each(|name| write!(f, "/{name}"))
+    }
+}

@@ -1,0 +1,234 @@
+//! How much a plugin keeps in its `data` folder, counted once and kept up to date by whoever writes there.
+//!
+//! Both faces of the grant and all instances of a plugin in the process share one count. It is of lengths, not of blocks, so
+//! that a hole in a file costs what it could become; a file with two names counts once in bytes and twice in files.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, MetadataExt as _};
+
+use super::FolderError;
+
+/// What one plugin may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// Files, folders and links.
+    pub files: u64,
+}
+
+impl Quota {
+    /// Bytes when the manifest asks for nothing.
+    pub const DEFAULT_BYTES: u64 = 64 << 20;
+    /// The most bytes that a manifest may ask for.
+    pub const MAX_BYTES: u64 = 1 << 30;
+    /// Files when the manifest asks for nothing.
+    pub const DEFAULT_FILES: u64 = 10_000;
+    /// The most files that a manifest may ask for. Counting as many takes about a tenth of a second.
+    pub const MAX_FILES: u64 = 100_000;
+
+    /// What a manifest's `[limits]` come to.
+    #[must_use]
+    pub fn of(bytes: Option<u64>, files: Option<u64>) -> Self {
+        Self {
+            bytes: bytes.unwrap_or(Self::DEFAULT_BYTES).min(Self::MAX_BYTES),
+            files: files.unwrap_or(Self::DEFAULT_FILES).min(Self::MAX_FILES),
+        }
+    }
+}
+
+/// How often a full folder is counted again, in case something was removed behind the count's back.
+const RECOUNT_AFTER: Duration = Duration::from_millis(250);
+
+/// How deep folders are counted. What lies deeper counts as more than any quota.
+const MAX_DEPTH: usize = 128;
+
+/// Device and inode: what a file is, under whatever name.
+type Identity = (u64, u64);
+
+/// The count of one `data` folder.
+#[derive(Debug)]
+pub struct Usage {
+    folder: PathBuf,
+    quota: Quota,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: u64,
+    files: u64,
+    counted: Option<Instant>,
+    /// Whether there may be more room than counted: something was refused, or removed while it was open.
+    is_stale: bool,
+    /// Files that are open. Removing one frees nothing until the last handle on it is gone.
+    open: Vec<(Identity, Weak<File>)>,
+}
+
+impl Usage {
+    /// The one count of `folder` in this process. The quota is that of whoever asked first.
+    #[must_use]
+    pub fn shared(folder: PathBuf, quota: Quota) -> Arc<Self> {
+        static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<Usage>>>> = Mutex::new(None);
+        let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = counts.get_or_insert_default();
+        counts.retain(|_, usage| usage.strong_count() > 0);
+        if let Some(usage) = counts.get(&folder).and_then(Weak::upgrade) {
+            return usage;
+        }
+        let usage = Arc::new(Self {
+            folder: folder.clone(),
+            quota,
+            state: Mutex::default(),
+        });
+        counts.insert(folder, Arc::downgrade(&usage));
+        usage
+    }
+
+    /// Takes room for more, or none of it. May walk the folder, so it must not run on an async thread; `grow` does not.
+    pub fn charge(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
+        let mut state = self.lock();
+        let is_due = |state: &State| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
+        if state.counted.is_none() || state.is_stale && is_due(&state) {
+            self.count(&mut state);
+        }
+        if self.take(&mut state, bytes, files) {
+            return Ok(());
+        }
+        if is_due(&state) {
+            self.count(&mut state);
+            if self.take(&mut state, bytes, files) {
+                return Ok(());
+            }
+        }
+        Err(self.full())
+    }
+
+    /// Takes room for a file that was opened before to grow, or none of it.
+    pub fn grow(&self, bytes: u64) -> Result<(), FolderError> {
+        if self.take(&mut self.lock(), bytes, 0) {
+            Ok(())
+        } else {
+            Err(self.full())
+        }
+    }
+
+    /// Gives room back.
+    pub fn credit(&self, bytes: u64, files: u64) {
+        let mut state = self.lock();
+        state.bytes = state.bytes.saturating_sub(bytes);
+        state.files = state.files.saturating_sub(files);
+    }
+
+    /// Remembers that a file is open.
+    pub fn opened(&self, file: &Arc<File>) {
+        let Ok(metadata) = file.metadata() else {
+            return;
+        };
+        let mut state = self.lock();
+        state.open.retain(|(_, file)| file.strong_count() > 0);
+        let identity = (metadata.dev(), metadata.ino());
+        state.open.push((identity, Arc::downgrade(file)));
+    }
+
+    /// Bytes that are free once the name is gone that `metadata` is of: none while the file is open or has other names.
+    pub(super) fn frees(&self, metadata: &cap_std::fs::Metadata) -> u64 {
+        let identity = (metadata.dev(), metadata.ino());
+        let mut state = self.lock();
+        let is_it =
+            |(open, file): &(Identity, Weak<File>)| *open == identity && file.strong_count() > 0;
+        let is_open = state.open.iter().any(is_it);
+        state.is_stale |= is_open;
+        if is_open || metadata.nlink() > 1 || !metadata.is_file() {
+            0
+        } else {
+            metadata.len()
+        }
+    }
+
+    fn full(&self) -> FolderError {
+        FolderError::Full {
+            bytes: self.quota.bytes,
+            files: self.quota.files,
+        }
+    }
+
+    fn take(&self, state: &mut State, bytes: u64, files: u64) -> bool {
+        let total = (
+            state.bytes.saturating_add(bytes),
+            state.files.saturating_add(files),
+        );
+        // What takes nothing is let through even when the folder holds too much already.
+        let is_fine = (bytes == 0 || total.0 <= self.quota.bytes)
+            && (files == 0 || total.1 <= self.quota.files);
+        if is_fine {
+            (state.bytes, state.files) = total;
+        } else {
+            state.is_stale = true;
+        }
+        is_fine
+    }
+
+    fn count(&self, state: &mut State) {
+        let mut seen = HashSet::new();
+        let mut total = (0, 0);
+        if let Ok(folder) = Dir::open_ambient_dir(&self.folder, ambient_authority()) {
+            self.add(&folder, MAX_DEPTH, &mut seen, &mut total);
+        }
+        for (identity, file) in &state.open {
+            if let Some(metadata) = file.upgrade().and_then(|file| file.metadata().ok())
+                && metadata.nlink() == 0
+                && seen.insert(*identity)
+            {
+                total.0 += metadata.len();
+            }
+        }
+        (state.bytes, state.files) = total;
+        state.counted = Some(Instant::now());
+        state.is_stale = false;
+    }
+
+    fn add(
+        &self,
+        folder: &Dir,
+        depth: usize,
+        seen: &mut HashSet<Identity>,
+        total: &mut (u64, u64),
+    ) {
+        let Ok(entries) = folder.entries() else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            total.1 += 1;
+            // Twice as many as may be there are not counted to the end.
+            if total.1 > self.quota.files.saturating_mul(2) {
+                return;
+            }
+            if metadata.is_dir() {
+                match entry.open_dir() {
+                    Ok(_) if depth == 0 => total.0 = u64::MAX / 2,
+                    Ok(folder) => self.add(&folder, depth - 1, seen, total),
+                    Err(_) => {}
+                }
+            } else if metadata.is_file()
+                && (metadata.nlink() == 1 || seen.insert((metadata.dev(), metadata.ino())))
+            {
+                total.0 += metadata.len();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,334 @@
+//! Whole-file work on paths that begin with the name of a root, `workspace/…` or `data/…`: what the `files` import does.
+
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use cap_std::fs::{Metadata, OpenOptions, Permissions};
+use rustix::io::Errno;
+
+use super::{Base, FolderError, GrantedFolders, How, Place, Usage};
+use crate::grant::Root;
+
+/// Most bytes that are read or written in one call.
+pub const MAX_BYTES: usize = 16 << 20;
+
+/// Most entries of a folder that are listed.
+pub const MAX_ENTRIES: usize = 10_000;
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link, or anything else.
+    Other,
+}
+
+/// One entry of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name. What is not UTF-8 in it is replaced.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of a file; 0 for anything else.
+    pub size: u64,
+}
+
+impl GrantedFolders {
+    /// Reads at most `length` bytes of a file from `offset`; less only at its end.
+    pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, FolderError> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > MAX_BYTES {
+            return Err(FolderError::TooMuch(format!(
+                "at most {MAX_BYTES} bytes are read in one call; read the file in parts"
+            )));
+        }
+        let how = How {
+            read: true,
+            ..How::default()
+        };
+        let opened = self.find_place(path, true)?.open(how)?;
+        if opened.is_folder {
+            return Err(Errno::ISDIR.into());
+        }
+        let rest = opened.file.metadata()?.len().saturating_sub(offset);
+        // One byte more than the size says: files grow, and those of some file systems say 0.
+        let rest = usize::try_from(rest).unwrap_or(usize::MAX);
+        let mut content = vec![0; length.min(rest.saturating_add(1))];
+        let mut n_read = 0;
+        while n_read < content.len() {
+            let at = offset.saturating_add(n_read as u64);
+            match opened.file.read_at(&mut content[n_read..], at) {
+                Ok(0) => break,
+                Ok(n) => n_read += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+            if n_read == content.len() && n_read < length {
+                content.resize(length.min(content.len() * 2), 0);
+            }
+        }
+        content.truncate(n_read);
+        Ok(content)
+    }
+
+    /// Puts a whole file in place in one step; its folder must be there, its permissions are kept.
+    pub fn write(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {
+        if content.len() > MAX_BYTES {
+            return Err(FolderError::TooMuch(format!(
+                "at most {MAX_BYTES} bytes are written in one call"
+            )));
+        }
+        let place = self.find_place(path, true)?;
+        place.check_write()?;
+        if place.is_folder_wanted() {
+            return Err(Errno::ISDIR.into());
+        }
+        let old = match place.metadata() {
+            Ok(metadata) if metadata.is_dir() => return Err(Errno::ISDIR.into()),
+            Ok(metadata) if metadata.is_symlink() => return Err(FolderError::Loop),
+            Ok(metadata) if !metadata.is_file() => return Err(FolderError::Special),
+            Ok(metadata) if metadata.permissions().readonly() => {
+                return Err(Errno::ACCESS.into());
+            }
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let charge = Charge::new(&place, content.len() as u64, old.as_ref())?;
+        let permissions = old.map(|old| old.permissions());
+        let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
+        let folder = place.folder();
+        let put = write_new(&place, &temporary, content, permissions)
+            .and_then(|()| folder.rename(&temporary, folder, place.name()));
+        charge.settle(put.is_ok());
+        Ok(put.inspect_err(|_| {
+            let _ = folder.remove_file(&temporary);
+        })?)
+    }
+
+    /// Lists a folder, sorted by name.
+    pub fn list(&self, path: &str) -> Result<Vec<Entry>, FolderError> {
+        let how = How {
+            read: true,
+            folder: true,
+            ..How::default()
+        };
+        let opened = self.find_place(path, true)?.open(how)?;
+        let folder = cap_std::fs::Dir::from_std_file(opened.file.try_clone()?);
+        let mut entries = Vec::new();
+        for entry in folder.entries()? {
+            if entries.len() == MAX_ENTRIES {
+                return Err(FolderError::TooMuch(format!(
+                    "the folder has more than {MAX_ENTRIES} entries"
+                )));
+            }
+            let entry = entry?;
+            // It may be gone by now.
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            let kind = if metadata.is_file() {
+                Kind::File
+            } else if metadata.is_dir() {
+                Kind::Folder
+            } else {
+                Kind::Other
+            };
+            entries.push(Entry {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                kind,
+                size: if kind == Kind::File {
+                    metadata.len()
+                } else {
+                    0
+                },
+            });
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// Makes a folder and those above it that are missing. One that is there is fine.
+    pub fn create_folder(&self, path: &str) -> Result<(), FolderError> {
+        let (root, names) = parse(path)?;
+        let above = self.granted_above(root, &names)?;
+        for n in above + 1..=names.len() {
+            let place = self.place_of(root, &names[..n], true)?;
+            match place.metadata() {
+                Ok(metadata) if metadata.is_dir() => continue,
+                Ok(_) => return Err(Errno::NOTDIR.into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+            place.check_write()?;
+            if let Some(usage) = place.usage() {
+                usage.charge(0, 1)?;
+            }
+            if let Err(error) = place.folder().create_dir(place.name()) {
+                if let Some(usage) = place.usage() {
+                    usage.credit(0, 1);
+                }
+                // Somebody else made it meanwhile.
+                if error.kind() != io::ErrorKind::AlreadyExists {
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file, a link or an empty folder.
+    pub fn remove(&self, path: &str) -> Result<(), FolderError> {
+        let place = self.find_place(path, false)?;
+        place.check_write()?;
+        place.check_folder()?;
+        if self.holds_a_grant(&place) {
+            return Err(FolderError::ReadOnly);
+        }
+        if place.name() == "." {
+            return Err(FolderError::Invalid(
+                "the granted folder itself cannot be removed",
+            ));
+        }
+        let before = place.metadata()?;
+        if before.is_dir() {
+            place.folder().remove_dir(place.name())?;
+        } else {
+            place.folder().remove_file(place.name())?;
+        }
+        place.removed(Some(&before));
+        Ok(())
+    }
+
+    fn find_place(&self, path: &str, follow: bool) -> Result<Place, FolderError> {
+        let (root, names) = parse(path)?;
+        let mut place = self.place_of(root, &names, follow || path.ends_with('/'))?;
+        place.is_folder_wanted |= path.ends_with('/');
+        Ok(place)
+    }
+
+    fn place_of(&self, root: Root, names: &[String], follow: bool) -> Result<Place, FolderError> {
+        let number = self.find(root, names).ok_or(FolderError::NotGranted)?;
+        let below = &names[self.grants[number].folder.below.len()..];
+        let path = match below.join("/") {
+            path if path.is_empty() => ".".to_owned(),
+            path => path,
+        };
+        self.place(&Base::Granted(number), &path, follow)
+    }
+
+    /// How many of the names lead to a granted folder.
+    fn granted_above(&self, root: Root, names: &[String]) -> Result<usize, FolderError> {
+        let number = self.find(root, names).ok_or(FolderError::NotGranted)?;
+        Ok(self.grants[number].folder.below.len())
+    }
+}
+
+/// Number of entries of an open folder; an error when there are more than `limit`.
+pub fn n_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderError> {
+    let folder = cap_std::fs::Dir::from_std_file(folder.try_clone()?);
+    let n_entries = folder.entries()?.take(limit.saturating_add(1)).count();
+    if n_entries > limit {
+        return Err(FolderError::TooMuch(format!(
+            "the folders that are listed at once have more than {limit} entries"
+        )));
+    }
+    Ok(n_entries)
+}
+
+/// Takes a path apart. It cannot say where its root ends, so nothing in it may be anything but a name.
+fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
+    if path.is_empty() {
+        return Err(FolderError::Invalid("the path is empty"));
+    }
+    if path.contains(['\0', '\\']) {
+        return Err(FolderError::Invalid(
+            "a path cannot hold a NUL or a `\\`; write `/` between names",
+        ));
+    }
+    if path.starts_with('/') {
+        return Err(FolderError::Invalid(
+            "the path is absolute; write `workspace/` or `data/` in front",
+        ));
+    }
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let mut names = path.split('/');
+    let root = match names.next() {
+        Some("workspace") => Root::Workspace,
+        Some("data") => Root::Data,
+        _ => {
+            return Err(FolderError::Invalid(
+                "the path does not start with `workspace/` or `data/`",
+            ));
+        }
+    };
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    if names.iter().any(|name| name == "..") {
+        return Err(FolderError::Escape);
+    }
+    if names.iter().any(|name| name.is_empty() || name == ".") {
+        return Err(FolderError::Invalid(
+            "a name in the path is empty or `.`; write it without",
+        ));
+    }
+    Ok((root, names))
+}
+
+/// What putting a whole file in place of another costs. Judged by what is there in the end: that for a moment both are, does
+/// not count.
+struct Charge<'a> {
+    usage: Option<&'a Usage>,
+    grows: u64,
+    shrinks: u64,
+    files: u64,
+}
+
+impl<'a> Charge<'a> {
+    fn new(place: &'a Place, bytes: u64, old: Option<&Metadata>) -> Result<Self, FolderError> {
+        let usage = place.usage().map(Arc::as_ref);
+        let frees = match (usage, old) {
+            (Some(usage), Some(old)) => usage.frees(old),
+            _ => 0,
+        };
+        let charge = Self {
+            usage,
+            grows: bytes.saturating_sub(frees),
+            shrinks: frees.saturating_sub(bytes),
+            files: u64::from(old.is_none()),
+        };
+        if let Some(usage) = usage {
+            usage.charge(charge.grows, charge.files)?;
+        }
+        Ok(charge)
+    }
+
+    fn settle(self, is_done: bool) {
+        match self.usage {
+            Some(usage) if is_done => usage.credit(self.shrinks, 0),
+            Some(usage) => usage.credit(self.grows, self.files),
+            None => {}
+        }
+    }
+}
+
+fn write_new(
+    place: &Place,
+    name: &str,
+    content: &[u8],
+    permissions: Option<Permissions>,
+) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = place
+        .folder()
+        .open_with(name, options.write(true).create_new(true))?;
+    if let Some(permissions) = permissions {
+        // Before the first byte, so that what only its owner may read is never there for others.
+        file.set_permissions(permissions)?;
+    }
+    file.write_all(content)
+}

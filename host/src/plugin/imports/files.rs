@@ -1,0 +1,107 @@
+//! `rind:plugin/files`: files in the granted folders, whole and by path.
+//!
+//! Linked for all: a component that does not declare `filesystem` and imports it is refused before it is linked, and every
+//! call is judged by the folders that were granted.
+
+use super::super::bindings::rind::plugin::{files, types};
+use super::super::host::HostState;
+use crate::folder::{FolderError, GrantedFolders, Kind};
+use crate::point::trace::AccessOutcome;
+
+type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
+
+impl files::Host for HostState {
+    async fn read(&mut self, path: String, offset: u64, length: u32) -> Answer<Vec<u8>> {
+        self.on_files("read", path, move |folders, path| {
+            folders.read(path, offset, length)
+        })
+        .await
+    }
+
+    async fn write(&mut self, path: String, content: Vec<u8>) -> Answer<()> {
+        self.on_files("write", path, move |folders, path| {
+            folders.write(path, &content)
+        })
+        .await
+    }
+
+    async fn list(&mut self, path: String) -> Answer<Vec<files::Entry>> {
+        self.on_files("list", path, |folders, path| {
+            let entries = folders.list(path)?.into_iter();
+            let entry = |entry: crate::folder::Entry| files::Entry {
+                name: entry.name,
+                kind: match entry.kind {
+                    Kind::File => files::Kind::File,
+                    Kind::Folder => files::Kind::Folder,
+                    Kind::Other => files::Kind::Other,
+                },
+                size: entry.size,
+            };
+            Ok(entries.map(entry).collect())
+        })
+        .await
+    }
+
+    async fn create_folder(&mut self, path: String) -> Answer<()> {
+        self.on_files("create-folder", path, |folders, path| {
+            folders.create_folder(path)
+        })
+        .await
+    }
+
+    async fn remove(&mut self, path: String) -> Answer<()> {
+        self.on_files("remove", path, |folders, path| folders.remove(path))
+            .await
+    }
+}
+
+impl HostState {
+    /// Does blocking work on files, and records when it did not work. A call that is cancelled leaves the work to end by
+    /// itself: a file is then written whole or not at all.
+    async fn on_files<T: Send + 'static>(
+        &mut self,
+        verb: &str,
+        path: String,
+        work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
+    ) -> Answer<T> {
+        let folders = self.backing.folders.clone();
+        let named = path.clone();
+        let result = blocking(move || work(&folders, &named)).await;
+        Ok(result.map_err(|error| {
+            self.record_files(&format!("{verb} {path}"), &error);
+            wit_error(&path, &error)
+        }))
+    }
+
+    /// Leaves a record of an attempt that was refused or failed.
+    pub(super) fn record_files(&self, target: &str, error: &FolderError) {
+        let outcome = if error.is_refusal() {
+            AccessOutcome::Denied
+        } else {
+            AccessOutcome::Failed
+        };
+        self.reporter().files(target, outcome, &error.to_string());
+    }
+}
+
+/// Runs work on files off the async threads.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
+) -> Result<T, FolderError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or(Err(FolderError::Host))
+}
+
+fn wit_error(path: &str, error: &FolderError) -> types::Error {
+    let text = format!("`{}`: {error}", crate::text::clean(path, 256));
+    match error {
+        FolderError::Invalid(_) => types::Error::InvalidInput(text),
+        FolderError::TooMuch(_) | FolderError::Full { .. } => types::Error::Limit(text),
+        FolderError::Io(io) if io.kind() == std::io::ErrorKind::NotFound => {
+            types::Error::NotFound(text)
+        }
+        error if error.is_refusal() => types::Error::Denied(text),
+        _ => types::Error::Failed(text),
+    }
+}

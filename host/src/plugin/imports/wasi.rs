@@ -1,0 +1,48 @@
+//! WASI, linked interface by interface: all of it is wasmtime's own but for files, which go through the granted folders.
+
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::WasiView;
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::p2::bindings::{LinkOptions, cli, filesystem, random, sockets};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
+
+use super::super::host::HostState;
+
+/// Links what a language's standard library pulls in. Sockets only for plugins that say they cannot do without: their
+/// context denies every use.
+pub(super) fn link(linker: &mut Linker<HostState>, has_sockets: bool) -> wasmtime::Result<()> {
+    // `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
+    wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
+    let l = linker;
+    random::insecure::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())?;
+    cli::exit::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    cli::environment::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    cli::terminal_input::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    cli::terminal_output::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    cli::terminal_stdin::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    cli::terminal_stdout::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    cli::terminal_stderr::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
+    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)?;
+    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)?;
+    if has_sockets {
+        link_sockets(l)?;
+    }
+    Ok(())
+}
+
+fn link_sockets(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    let options = LinkOptions::default();
+    sockets::network::add_to_linker::<HostState, WasiSockets>(
+        l,
+        &(&options).into(),
+        HostState::sockets,
+    )?;
+    sockets::instance_network::add_to_linker::<HostState, WasiSockets>(l, HostState::sockets)?;
+    sockets::ip_name_lookup::add_to_linker::<HostState, WasiSockets>(l, HostState::sockets)?;
+    sockets::tcp_create_socket::add_to_linker::<HostState, WasiSockets>(l, HostState::sockets)?;
+    sockets::tcp::add_to_linker::<HostState, WasiSockets>(l, HostState::sockets)?;
+    sockets::udp_create_socket::add_to_linker::<HostState, WasiSockets>(l, HostState::sockets)?;
+    sockets::udp::add_to_linker::<HostState, WasiSockets>(l, HostState::sockets)
+}

@@ -1,0 +1,379 @@
+//! `wasi:filesystem/types`: wasmtime's own implementation, with three things before it. A path is first walked to the place
+//! where it really leads, and the operation is done on the one name there; what is written to `data` is charged; and what is
+//! refused or fails leaves a record.
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::WasiFilesystemView;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    self, ErrorCode, HostDescriptor, HostDirectoryEntryStream,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
+
+use super::super::host::HostState;
+use super::wasi_place::{Failure, Fd, Need, named, named_two, on};
+use super::wasi_streams::growth;
+use crate::folder::FolderError;
+
+impl types::Host for HostState {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
+        let known = self.filesystem().table.get(&error)?;
+        if let Some(FolderError::Full { .. }) = known.downcast_ref() {
+            return Ok(Some(ErrorCode::Quota));
+        }
+        types::Host::filesystem_error_code(&mut self.filesystem(), error)
+    }
+}
+
+/// Operations on an open file or folder: done as they are, and recorded when they fail.
+macro_rules! on_handle {
+    ($($verb:literal $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
+        $(async fn $name(&mut self, fd: Fd $(, $arg: $ty)*) -> FsResult<$answer> {
+            let rep = fd.rep();
+            let result = self.filesystem().$name(fd $(, $arg)*).await;
+            self.told(on($verb, rep), result.map_err(Failure::Theirs))
+        })*
+    };
+}
+
+/// Does one operation of wasmtime's at the place where a path leads: `$folder` is a handle on the folder, `$name` the one
+/// name in it.
+macro_rules! at {
+    ($self:ident, $fd:ident, $path:ident, $follow:expr, $need:expr, |$place:ident, $folder:ident, $name:ident| $done:expr) => {
+        async {
+            let $place = $self.place(&$fd, &$path, $follow, $need).await?;
+            let $folder = $self.lend(&$place)?;
+            let rep = $folder.rep();
+            let $name = $place.name().to_owned();
+            let result: Result<_, Failure> = async { Ok($done) }.await;
+            $self.take_back(rep)?;
+            if let (Err(_), Need::Add, Some(usage)) = (&result, $need, $place.usage()) {
+                usage.credit(0, 1);
+            }
+            result
+        }
+        .await
+    };
+}
+
+fn is_followed(flags: types::PathFlags) -> bool {
+    flags.contains(types::PathFlags::SYMLINK_FOLLOW)
+}
+
+impl HostDescriptor for HostState {
+    on_handle! {
+        "advise" advise(offset: u64, length: u64, advice: types::Advice) -> ();
+        "sync" sync_data() -> ();
+        "flags of" get_flags() -> types::DescriptorFlags;
+        "type of" get_type() -> types::DescriptorType;
+        "set-times" set_times(accessed: types::NewTimestamp, modified: types::NewTimestamp) -> ();
+        "read" read(length: u64, offset: u64) -> (Vec<u8>, bool);
+        "sync" sync() -> ();
+        "stat" stat() -> types::DescriptorStat;
+        "stat" metadata_hash() -> types::MetadataHashValue;
+    }
+
+    async fn is_same_object(&mut self, a: Fd, b: Fd) -> wasmtime::Result<bool> {
+        self.filesystem().is_same_object(a, b).await
+    }
+
+    async fn set_size(&mut self, fd: Fd, size: u64) -> FsResult<()> {
+        let rep = fd.rep();
+        let result = async {
+            let before = self.length(&fd)?;
+            let charged = self.charge(&fd, |_| Ok(size.saturating_sub(before)))?;
+            let result = self.filesystem().set_size(fd, size).await;
+            if let Some((usage, grown)) = charged {
+                match &result {
+                    Ok(()) => usage.credit(before.saturating_sub(size), 0),
+                    Err(_) => usage.credit(grown, 0),
+                }
+            }
+            Ok(result?)
+        };
+        let result = result.await;
+        self.told(on("resize", rep), result)
+    }
+
+    async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: u64) -> FsResult<u64> {
+        let rep = fd.rep();
+        let result = async {
+            let length = bytes.len() as u64;
+            let charged = self.charge(&fd, |file| growth(file, Some(offset), length))?;
+            let result = self.filesystem().write(fd, bytes, offset).await;
+            if let (Err(_), Some((usage, grown))) = (&result, charged) {
+                usage.credit(grown, 0);
+            }
+            Ok(result?)
+        };
+        let result = result.await;
+        self.told(on("write", rep), result)
+    }
+
+    fn read_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynInputStream>> {
+        let rep = fd.rep();
+        let result = self.filesystem().read_via_stream(fd, offset);
+        self.told(on("read", rep), result.map_err(Failure::Theirs))
+    }
+
+    fn write_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynOutputStream>> {
+        let rep = fd.rep();
+        let stream = self.filesystem().write_via_stream(fd, offset);
+        let result = stream.and_then(|stream| self.charged_stream(stream, rep, Some(offset)));
+        self.told(on("write", rep), result.map_err(Failure::Theirs))
+    }
+
+    fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
+        let rep = fd.rep();
+        let stream = self.filesystem().append_via_stream(fd);
+        let result = stream.and_then(|stream| self.charged_stream(stream, rep, None));
+        self.told(on("append to", rep), result.map_err(Failure::Theirs))
+    }
+
+    async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<types::DirectoryEntryStream>> {
+        let rep = fd.rep();
+        let result = async {
+            let n_entries = self.n_entries(&fd).await?;
+            let stream = self.filesystem().read_directory(fd).await?;
+            self.handles.listed.insert(stream.rep(), n_entries);
+            Ok(stream)
+        };
+        let result = result.await;
+        self.told(on("list", rep), result)
+    }
+
+    async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
+            self.filesystem().create_directory_at(folder, name).await?
+        });
+        self.told(named("create-folder", &path, fd.rep()), result)
+    }
+
+    async fn stat_at(
+        &mut self,
+        fd: Fd,
+        flags: types::PathFlags,
+        path: String,
+    ) -> FsResult<types::DescriptorStat> {
+        let result = at!(
+            self,
+            fd,
+            path,
+            is_followed(flags),
+            Need::Read,
+            |place, folder, name| {
+                let flags = types::PathFlags::empty();
+                self.filesystem().stat_at(folder, flags, name).await?
+            }
+        );
+        self.told(named("stat", &path, fd.rep()), result)
+    }
+
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Fd,
+        flags: types::PathFlags,
+        path: String,
+    ) -> FsResult<types::MetadataHashValue> {
+        let result = at!(
+            self,
+            fd,
+            path,
+            is_followed(flags),
+            Need::Read,
+            |place, folder, name| {
+                let flags = types::PathFlags::empty();
+                self.filesystem()
+                    .metadata_hash_at(folder, flags, name)
+                    .await?
+            }
+        );
+        self.told(named("stat", &path, fd.rep()), result)
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Fd,
+        flags: types::PathFlags,
+        path: String,
+        accessed: types::NewTimestamp,
+        modified: types::NewTimestamp,
+    ) -> FsResult<()> {
+        let result = at!(
+            self,
+            fd,
+            path,
+            is_followed(flags),
+            Need::Write,
+            |place, folder, name| {
+                let flags = types::PathFlags::empty();
+                self.filesystem()
+                    .set_times_at(folder, flags, name, accessed, modified)
+                    .await?
+            }
+        );
+        self.told(named("set-times", &path, fd.rep()), result)
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Fd,
+        flags: types::PathFlags,
+        path: String,
+        new_fd: Fd,
+        new_path: String,
+    ) -> FsResult<()> {
+        let result = async {
+            // Both names stand for one file from then on, so the old one must be one that may be written.
+            let old = self.place(&fd, &path, false, Need::Write).await?;
+            let old_folder = self.lend(&old)?;
+            let (old_rep, old_name) = (old_folder.rep(), old.name().to_owned());
+            let linked = at!(
+                self,
+                new_fd,
+                new_path,
+                false,
+                Need::Add,
+                |place, folder, name| {
+                    old.check_same_grant(&place)?;
+                    self.filesystem()
+                        .link_at(old_folder, flags, old_name, folder, name)
+                        .await?
+                }
+            );
+            self.take_back(old_rep)?;
+            linked
+        };
+        let result = result.await;
+        self.told(
+            named_two("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
+            result,
+        )
+    }
+
+    async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
+        let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
+            place.check_link(&target)?;
+            self.filesystem()
+                .symlink_at(folder, target.clone(), name)
+                .await?
+        });
+        self.told(
+            named("symlink", &format!("{target} to {path}"), fd.rep()),
+            result,
+        )
+    }
+
+    async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
+        let result = at!(self, fd, path, false, Need::Read, |place, folder, name| {
+            self.filesystem().readlink_at(folder, name).await?
+        });
+        self.told(named("readlink", &path, fd.rep()), result)
+    }
+
+    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            Need::Remove,
+            |place, folder, name| {
+                let before = place.metadata();
+                self.filesystem().remove_directory_at(folder, name).await?;
+                place.removed(before.as_ref().ok());
+            }
+        );
+        self.told(named("remove-folder", &path, fd.rep()), result)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            Need::Remove,
+            |place, folder, name| {
+                let before = place.metadata();
+                self.filesystem().unlink_file_at(folder, name).await?;
+                place.removed(before.as_ref().ok());
+            }
+        );
+        self.told(named("remove", &path, fd.rep()), result)
+    }
+
+    async fn rename_at(
+        &mut self,
+        fd: Fd,
+        path: String,
+        new_fd: Fd,
+        new_path: String,
+    ) -> FsResult<()> {
+        let result = async {
+            let old = self.place(&fd, &path, false, Need::Remove).await?;
+            let old_folder = self.lend(&old)?;
+            let (old_rep, old_name) = (old_folder.rep(), old.name().to_owned());
+            let renamed = at!(
+                self,
+                new_fd,
+                new_path,
+                false,
+                Need::Remove,
+                |place, folder, name| {
+                    let replaced = old.check_rename(&place)?;
+                    self.filesystem()
+                        .rename_at(old_folder, old_name, folder, name)
+                        .await?;
+                    place.removed(replaced.as_ref());
+                }
+            );
+            self.take_back(old_rep)?;
+            renamed
+        };
+        let result = result.await;
+        self.told(
+            named_two("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
+            result,
+        )
+    }
+
+    async fn open_at(
+        &mut self,
+        fd: Fd,
+        path_flags: types::PathFlags,
+        path: String,
+        open_flags: types::OpenFlags,
+        flags: types::DescriptorFlags,
+    ) -> FsResult<Fd> {
+        let result = self
+            .open_place(&fd, &path, is_followed(path_flags), open_flags, flags)
+            .await;
+        self.told(named("open", &path, fd.rep()), result)
+    }
+
+    fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        self.handles.known.remove(&fd.rep());
+        HostDescriptor::drop(&mut self.filesystem(), fd)
+    }
+}
+
+impl HostDirectoryEntryStream for HostState {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<types::DirectoryEntryStream>,
+    ) -> FsResult<Option<types::DirectoryEntry>> {
+        self.filesystem().read_directory_entry(stream).await
+    }
+
+    fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.handles.listed.remove(&stream.rep());
+        HostDirectoryEntryStream::drop(&mut self.filesystem(), stream)
+    }
+}

@@ -1,0 +1,166 @@
+//! Opening files and folders for WASI, and what is charged for writing through an open handle.
+
+use std::io;
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::OpenMode;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemView};
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags};
+use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
+
+use super::super::host::HostState;
+use super::files::blocking;
+use super::wasi_place::{Failure, Fd, Handle, Need, perms};
+use super::wasi_streams::FileStream;
+use crate::folder::{Base, FolderError, How, Opened, Usage};
+
+/// Most entries of all folders that a guest lists at once: wasmtime holds them in memory.
+const MAX_LISTED: usize = 200_000;
+
+fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
+    let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
+        | DescriptorFlags::DATA_INTEGRITY_SYNC
+        | DescriptorFlags::REQUESTED_WRITE_SYNC;
+    if flags.intersects(synchronous) {
+        return Err(Failure::Theirs(ErrorCode::Unsupported.into()));
+    }
+    let how = How {
+        read: flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE),
+        write: flags.contains(DescriptorFlags::WRITE),
+        create: open.contains(OpenFlags::CREATE),
+        exclusive: open.contains(OpenFlags::EXCLUSIVE),
+        truncate: open.contains(OpenFlags::TRUNCATE),
+        folder: open.contains(OpenFlags::DIRECTORY),
+    };
+    if how.folder && (how.create || how.exclusive || how.truncate) {
+        return Err(Failure::Theirs(ErrorCode::Invalid.into()));
+    }
+    Ok(how)
+}
+
+impl HostState {
+    /// Opens what a path leads to, as [`crate::folder`] does it: without waiting for a pipe, and charged.
+    pub(super) async fn open_place(
+        &mut self,
+        fd: &Fd,
+        path: &str,
+        follow: bool,
+        open: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> Result<Fd, Failure> {
+        let how = how(open, flags)?;
+        let place = self.place(fd, path, follow, Need::Read).await?;
+        let (place, opened) = blocking(move || {
+            let opened = place.open(how)?;
+            Ok((place, opened))
+        })
+        .await?;
+        let Opened { file, is_folder } = opened;
+        let mut mode = OpenMode::empty();
+        mode.set(OpenMode::READ, how.read);
+        mode.set(OpenMode::WRITE, how.write || how.create || how.truncate);
+        let perms = perms(place.access());
+        let grant = self.handles.known.get(&fd.rep());
+        let grant = match grant.and_then(|handle| handle.base.as_ref()) {
+            Some(Base::Granted(grant) | Base::Below { grant, .. }) => Some(*grant),
+            Some(Base::Nowhere) | None => None,
+        };
+        let (descriptor, base) = if is_folder {
+            let dir = Dir::new(file, perms, mode, false);
+            let below = grant.map(|grant| Base::Below {
+                grant,
+                names: place.names().to_vec(),
+                folder: dir.dir.clone(),
+            });
+            // The only folder in the empty one is itself.
+            let base = below.unwrap_or(Base::Nowhere);
+            (Descriptor::Dir(dir), Some(base))
+        } else {
+            let file = File::new(file, perms, mode, false);
+            if let Some(usage) = place.usage() {
+                usage.opened(&file.file);
+            }
+            (Descriptor::File(file), None)
+        };
+        let handle = Handle {
+            shown: place.to_string(),
+            base,
+            usage: place.usage().cloned(),
+        };
+        let fd = self
+            .filesystem()
+            .table
+            .push(descriptor)
+            .map_err(FsError::from)?;
+        self.handles.known.insert(fd.rep(), handle);
+        Ok(fd)
+    }
+
+    fn file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
+        match self.filesystem().table.get(fd) {
+            Ok(Descriptor::File(file)) => Some(file.file.clone()),
+            _ => None,
+        }
+    }
+
+    /// Bytes of an open file; 0 of a folder.
+    pub(super) fn length(&mut self, fd: &Fd) -> Result<u64, FolderError> {
+        match self.file(fd) {
+            Some(file) => Ok(file.metadata()?.len()),
+            None => Ok(0),
+        }
+    }
+
+    /// Charges what an open file is about to grow by, where that is counted. Says what was charged, to be given back when it
+    /// does not grow.
+    pub(super) fn charge(
+        &mut self,
+        fd: &Fd,
+        grows: impl FnOnce(&std::fs::File) -> io::Result<u64>,
+    ) -> Result<Option<(Arc<Usage>, u64)>, FolderError> {
+        let usage = self.handles.known.get(&fd.rep());
+        let usage = usage.and_then(|handle| handle.usage.clone());
+        let (Some(usage), Some(file)) = (usage, self.file(fd)) else {
+            return Ok(None);
+        };
+        let bytes = grows(&file)?;
+        usage.grow(bytes)?;
+        Ok(Some((usage, bytes)))
+    }
+
+    /// Puts the charge before a stream of wasmtime's.
+    pub(super) fn charged_stream(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        fd: u32,
+        position: Option<u64>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let fd: Fd = Resource::new_borrow(fd);
+        let Some(file) = self.file(&fd) else {
+            return Ok(stream);
+        };
+        let inner = self.filesystem().table.delete(stream)?;
+        let handle = self.handles.known.get(&fd.rep());
+        let stream: DynOutputStream = Box::new(FileStream {
+            inner,
+            file,
+            position,
+            usage: handle.and_then(|handle| handle.usage.clone()),
+            reporter: self.reporter(),
+            target: format!("write {}", self.shown(&fd)),
+        });
+        Ok(self.filesystem().table.push(stream)?)
+    }
+
+    /// Counts the entries of a folder before wasmtime reads all of them into memory.
+    pub(super) async fn n_entries(&mut self, fd: &Fd) -> Result<usize, FolderError> {
+        let listed: usize = self.handles.listed.values().sum();
+        let left = MAX_LISTED.saturating_sub(listed);
+        let Ok(Descriptor::Dir(dir)) = self.filesystem().table.get(fd) else {
+            return Ok(0);
+        };
+        let folder = dir.dir.clone();
+        blocking(move || crate::folder::n_entries(&folder, left)).await
+    }
+}

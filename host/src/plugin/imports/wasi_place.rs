@@ -1,0 +1,288 @@
+//! What stands behind WASI's handles on files and folders: which grant they came from, where they really are, and what was
+//! tried and did not work.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemView};
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+use super::super::host::HostState;
+use super::files::blocking;
+use crate::folder::{Base, FolderError, Place, Usage};
+use crate::grant::{Access, Folder, Root};
+use crate::point::trace::AccessOutcome;
+
+pub(super) type Fd = Resource<Descriptor>;
+
+/// What is known of the handles that a guest has.
+#[derive(Default)]
+pub(in super::super) struct Handles {
+    /// By the number of the resource.
+    pub(super) known: HashMap<u32, Handle>,
+    /// Entries in each folder that is being listed, by the number of the stream.
+    pub(super) listed: HashMap<u32, usize>,
+}
+
+/// One handle.
+#[derive(Clone)]
+pub(super) struct Handle {
+    /// As records name it.
+    pub(super) shown: String,
+    /// Where paths from it begin; `None` for a file.
+    pub(super) base: Option<Base>,
+    /// What is charged for writing there.
+    pub(super) usage: Option<Arc<Usage>>,
+}
+
+/// What is about to be done at a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Looking.
+    Read,
+    /// Changing what is there.
+    Write,
+    /// Making a name.
+    Add,
+    /// Taking a name away.
+    Remove,
+}
+
+/// Why something did not work: as we say it, or as wasmtime does.
+pub(super) enum Failure {
+    Ours(FolderError),
+    Theirs(FsError),
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl From<FsError> for Failure {
+    fn from(error: FsError) -> Self {
+        Self::Theirs(error)
+    }
+}
+
+/// What a guest is told.
+pub(super) fn code(error: FolderError) -> ErrorCode {
+    match error {
+        FolderError::Invalid(_) => ErrorCode::Invalid,
+        FolderError::NotGranted
+        | FolderError::Escape
+        | FolderError::ReadOnly
+        | FolderError::Reserved
+        | FolderError::Protected { .. }
+        | FolderError::Special => ErrorCode::NotPermitted,
+        FolderError::Crosses => ErrorCode::CrossDevice,
+        FolderError::Loop => ErrorCode::Loop,
+        FolderError::TooMuch(_) => ErrorCode::InsufficientMemory,
+        FolderError::Full { .. } => ErrorCode::Quota,
+        FolderError::Io(error) => error.into(),
+        FolderError::Host => ErrorCode::Io,
+    }
+}
+
+fn is_refusal(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NotPermitted
+            | ErrorCode::Access
+            | ErrorCode::Loop
+            | ErrorCode::ReadOnly
+            | ErrorCode::CrossDevice
+            | ErrorCode::Quota
+    )
+}
+
+pub(super) fn perms(access: Access) -> FsPerms {
+    match access {
+        Access::Read => FsPerms::ReadOnly,
+        Access::Write => FsPerms::ReadWrite,
+    }
+}
+
+fn open_mode(access: Access) -> OpenMode {
+    match access {
+        Access::Read => OpenMode::READ,
+        Access::Write => OpenMode::READ | OpenMode::WRITE,
+    }
+}
+
+/// Names under which a granted folder is mounted. A standard library takes `/` and `.` off the front of paths and of these
+/// alike, so `.` is what relative paths mean.
+fn mounts(folder: &Folder) -> Vec<String> {
+    match (folder.root, folder.below.join("/")) {
+        (Root::Data, _) => vec!["/data".to_owned()],
+        (Root::Workspace, below) if below.is_empty() => {
+            vec![".".to_owned(), "/workspace".to_owned()]
+        }
+        (Root::Workspace, below) => vec![below.clone(), format!("/workspace/{below}")],
+    }
+}
+
+impl preopens::Host for HostState {
+    /// The granted folders. One that cannot be opened now is mounted over the empty folder; it is tried again whenever a
+    /// path in it is used, so that each attempt fails with its reason. Where relative paths would lead nowhere, the empty
+    /// folder stands at `/`: otherwise a standard library answers by itself, and nothing is seen of what was tried.
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
+        let folders = self.backing.folders.clone();
+        let mut mounted = Vec::new();
+        let mut is_rooted = false;
+        for (number, (access, folder)) in folders.grants().enumerate() {
+            let base = Base::Granted(number);
+            let opened = folders
+                .folder(&base)
+                .or_else(|_| folders.folder(&Base::Nowhere));
+            let Ok(file) = opened else {
+                continue;
+            };
+            for name in mounts(folder) {
+                is_rooted |= name == ".";
+                let handle = Handle {
+                    shown: folder.to_string(),
+                    base: Some(base.clone()),
+                    usage: None,
+                };
+                mounted.push((self.mount(&file, access, handle)?, name));
+            }
+        }
+        if !mounted.is_empty()
+            && !is_rooted
+            && let Ok(file) = folders.folder(&Base::Nowhere)
+        {
+            let handle = Handle {
+                shown: "/".to_owned(),
+                base: Some(Base::Nowhere),
+                usage: None,
+            };
+            mounted.push((self.mount(&file, Access::Read, handle)?, "/".to_owned()));
+        }
+        Ok(mounted)
+    }
+}
+
+impl HostState {
+    fn mount(&mut self, file: &File, access: Access, handle: Handle) -> wasmtime::Result<Fd> {
+        let file = file.try_clone()?;
+        let dir = Dir::new(file, perms(access), open_mode(access), false);
+        let fd = self.filesystem().table.push(Descriptor::Dir(dir))?;
+        self.handles.known.insert(fd.rep(), handle);
+        Ok(fd)
+    }
+
+    /// Where a path leads from an open folder, checked for what is about to be done there. Making a name is charged.
+    pub(super) async fn place(
+        &mut self,
+        fd: &Fd,
+        path: &str,
+        follow: bool,
+        need: Need,
+    ) -> Result<Place, FolderError> {
+        let base = self.handles.known.get(&fd.rep());
+        let base = base.and_then(|handle| handle.base.clone());
+        let base = base.ok_or_else(|| FolderError::Io(std::io::ErrorKind::NotADirectory.into()))?;
+        let (folders, path) = (self.backing.folders.clone(), path.to_owned());
+        blocking(move || {
+            let place = folders.place(&base, &path, follow)?;
+            if need != Need::Read {
+                place.check_write()?;
+            }
+            place.check_folder()?;
+            if need == Need::Remove && folders.holds_a_grant(&place) {
+                return Err(FolderError::ReadOnly);
+            }
+            if need == Need::Add
+                && let Some(usage) = place.usage()
+            {
+                usage.charge(0, 1)?;
+            }
+            Ok(place)
+        })
+        .await
+    }
+
+    /// A handle on the folder that a place is in, for one operation of wasmtime's on the one name there.
+    pub(super) fn lend(&mut self, place: &Place) -> FsResult<Fd> {
+        let file = place.folder().try_clone()?.into_std_file();
+        let access = place.access();
+        let dir = Dir::new(file, perms(access), open_mode(access), false);
+        Ok(self.filesystem().table.push(Descriptor::Dir(dir))?)
+    }
+
+    /// Takes a lent handle back.
+    pub(super) fn take_back(&mut self, lent: u32) -> FsResult<()> {
+        let lent: Fd = Resource::new_own(lent);
+        self.filesystem().table.delete(lent)?;
+        Ok(())
+    }
+
+    /// A handle as records name it.
+    pub(super) fn shown(&self, fd: &Fd) -> String {
+        let handle = self.handles.known.get(&fd.rep());
+        handle.map_or_else(String::new, |handle| handle.shown.clone())
+    }
+
+    /// Passes a result on to the guest, and leaves a record when it is a failure. `target` says what was tried.
+    pub(super) fn told<T>(
+        &self,
+        target: impl FnOnce(&Self) -> String,
+        result: Result<T, Failure>,
+    ) -> FsResult<T> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(Failure::Ours(error)) => {
+                self.record_files(&target(self), &error);
+                Err(code(error).into())
+            }
+            Err(Failure::Theirs(error)) => {
+                if let Some(code) = error.downcast_ref() {
+                    let outcome = if is_refusal(*code) {
+                        AccessOutcome::Denied
+                    } else {
+                        AccessOutcome::Failed
+                    };
+                    let reason = code.name().replace('-', " ");
+                    self.reporter().files(&target(self), outcome, &reason);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What an operation on an open file or folder is called in a record.
+pub(super) fn on(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
+    move |state| format!("{verb} {}", state.shown(&Resource::new_borrow(fd)))
+}
+
+/// What an operation on `path` is called in a record.
+pub(super) fn named<'a>(
+    verb: &'a str,
+    path: &'a str,
+    fd: u32,
+) -> impl FnOnce(&HostState) -> String + 'a {
+    move |state| {
+        let folder = state.shown(&Resource::new_borrow(fd));
+        format!("{verb} {path} in {folder}")
+    }
+}
+
+/// What an operation on two paths is called in a record.
+pub(super) fn named_two<'a>(
+    verb: &'a str,
+    (from, from_fd): (&'a str, u32),
+    (to, to_fd): (&'a str, u32),
+) -> impl FnOnce(&HostState) -> String + 'a {
+    move |state| {
+        let from = named(verb, from, from_fd)(state);
+        named(&format!("{from} to"), to, to_fd)(state)
+    }
+}

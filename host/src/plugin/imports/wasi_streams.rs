@@ -1,0 +1,98 @@
+//! Streams into files: charged to the quota before a byte is written, and recorded when they fail.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
+
+use super::super::reach::Reporter;
+use crate::folder::{FolderError, Usage};
+use crate::point::trace::AccessOutcome;
+
+/// wasmtime's stream into a file, with what it costs.
+pub(super) struct FileStream {
+    pub(super) inner: DynOutputStream,
+    pub(super) file: Arc<File>,
+    /// Where the next byte goes; `None` at the end of the file.
+    pub(super) position: Option<u64>,
+    /// What is charged; nothing in the workspace.
+    pub(super) usage: Option<Arc<Usage>>,
+    pub(super) reporter: Reporter,
+    /// What is written, for the record.
+    pub(super) target: String,
+}
+
+/// By how many bytes a file grows when `length` bytes are written at `position`, or at its end.
+pub(super) fn growth(file: &File, position: Option<u64>, length: u64) -> std::io::Result<u64> {
+    let Some(position) = position else {
+        return Ok(length);
+    };
+    let size = file.metadata()?.len();
+    Ok(position.saturating_add(length).saturating_sub(size))
+}
+
+impl FileStream {
+    fn charge(&mut self, length: usize) -> StreamResult<()> {
+        let length = length as u64;
+        if let Some(usage) = &self.usage {
+            let charged = growth(&self.file, self.position, length)
+                .map_err(FolderError::from)
+                .and_then(|bytes| usage.grow(bytes));
+            if let Err(error) = charged {
+                let text = error.to_string();
+                self.reporter
+                    .files(&self.target, AccessOutcome::Denied, &text);
+                return Err(StreamError::LastOperationFailed(error.into()));
+            }
+        }
+        if let Some(position) = &mut self.position {
+            *position = position.saturating_add(length);
+        }
+        Ok(())
+    }
+
+    fn note<T>(&self, result: StreamResult<T>) -> StreamResult<T> {
+        if let Err(StreamError::LastOperationFailed(error)) = &result {
+            self.reporter
+                .files(&self.target, AccessOutcome::Failed, &error.to_string());
+        }
+        result
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for FileStream {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.charge(bytes.len())?;
+        let result = self.inner.write(bytes);
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        let result = self.inner.flush();
+        self.note(result)
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        let result = self.inner.check_write();
+        self.note(result)
+    }
+
+    async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.charge(bytes.len())?;
+        let result = self.inner.blocking_write_and_flush(bytes).await;
+        self.note(result)
+    }
+
+    async fn cancel(&mut self) {
+        self.inner.cancel().await;
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for FileStream {
+    async fn ready(&mut self) {
+        self.inner.ready().await;
+    }
+}

@@ -1,0 +1,60 @@
+//! What stays in the trace of a plugin's reaching for files: one record for each attempt that was refused or failed, up to
+//! a number, then one that says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::host::Backing;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::text::clean;
+
+/// Records about files of one plugin in one session. A guest that looks for a file in many places leaves one for each.
+const MAX_RECORDS: u32 = 200;
+
+/// Longest target and longest reason, in bytes.
+const MAX_TEXT_BYTES: usize = 256;
+
+/// How many records about files a plugin may still leave in a session.
+#[derive(Debug)]
+pub(super) struct RecordsLeft(AtomicU32);
+
+impl Default for RecordsLeft {
+    fn default() -> Self {
+        Self(AtomicU32::new(MAX_RECORDS + 1))
+    }
+}
+
+/// Leaves records for one plugin in one turn and step.
+#[derive(Clone)]
+pub(super) struct Reporter {
+    pub(super) backing: Arc<Backing>,
+    pub(super) turn: u32,
+    pub(super) step: u32,
+}
+
+impl Reporter {
+    /// One attempt to reach `target`, a verb and a path, did not work.
+    pub(super) fn files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
+        let left = &self.backing.file_records_left.0;
+        let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        let (target, reason) = match left {
+            Ok(1) => (
+                "further files".to_owned(),
+                format!(
+                    "more than {MAX_RECORDS} attempts in this session did not work; the rest is not recorded"
+                ),
+            ),
+            Ok(_) => (clean(target, MAX_TEXT_BYTES), clean(reason, MAX_TEXT_BYTES)),
+            Err(_) => return,
+        };
+        self.backing.handle.access(AccessRecord {
+            plugin: self.backing.plugin.clone(),
+            reached: Reached::Files,
+            target,
+            outcome,
+            reason: Some(reason),
+            turn: self.turn,
+            step: self.step,
+        });
+    }
+}

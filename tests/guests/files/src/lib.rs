@@ -1,0 +1,194 @@
+//! Does one thing to a file: with Rust's standard library, and with the `files` import. Answers `ok: …` or `error: …`, so
+//! that a test can tell an ordinary error from a plugin that broke.
+
+#[rind_sdk::plugin]
+mod guest_files {
+    use rind_sdk::files;
+    use rind_sdk::prelude::*;
+    use std::fs::{self, File, OpenOptions};
+    use std::io::{self, Read, Seek, SeekFrom, Write};
+    use std::time::{Duration, SystemTime};
+
+    /// What to do.
+    #[args]
+    struct Do {
+        /// The operation.
+        op: String,
+        /// The path.
+        path: String,
+        /// Another path, a link's target, or what to write.
+        #[serde(default)]
+        to: String,
+    }
+
+    fn names(path: &str) -> io::Result<String> {
+        let entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+        let mut names: Vec<String> = entries
+            .iter()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        Ok(names.join(" "))
+    }
+
+    /// Writes 64 KiB at a time until it is stopped, and says how much there was then.
+    fn flood(path: &str, options: &mut OpenOptions) -> io::Result<String> {
+        let mut file = options.create(true).open(path)?;
+        let chunk = vec![7_u8; 64 << 10];
+        let mut n_bytes = 0_u64;
+        loop {
+            match file.write(&chunk) {
+                Ok(n) => n_bytes += n as u64,
+                Err(error) => return Ok(format!("{n_bytes} {:?}", error.kind())),
+            }
+        }
+    }
+
+    fn with_std(Do { op, path, to }: &Do) -> io::Result<String> {
+        let done = |()| String::new();
+        match op.as_str() {
+            "read" => fs::read_to_string(path),
+            "write" => fs::write(path, to).map(done),
+            "append" => OpenOptions::new()
+                .append(true)
+                .open(path)?
+                .write_all(to.as_bytes())
+                .map(done),
+            "create-new" => File::create_new(path).map(|_| String::new()),
+            "truncate" => OpenOptions::new()
+                .write(true)
+                .truncate(true)
+                .open(path)
+                .map(|_| String::new()),
+            "resize" => OpenOptions::new()
+                .write(true)
+                .open(path)?
+                .set_len(to.parse().unwrap_or(0))
+                .map(done),
+            "list" => names(path),
+            "stat" => fs::metadata(path).map(|m| format!("{} {}", m.is_dir(), m.len())),
+            "create-folder" => fs::create_dir(path).map(done),
+            "remove" => fs::remove_file(path).map(done),
+            "remove-folder" => fs::remove_dir(path).map(done),
+            "rename" => fs::rename(path, to).map(done),
+            "hard-link" => fs::hard_link(path, to).map(done),
+            #[expect(deprecated, reason = "the other one is not stable for this target")]
+            "symlink" => fs::soft_link(to, path).map(done),
+            "set-times" => {
+                let times = fs::FileTimes::new()
+                    .set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+                File::open(path)?.set_times(times).map(done)
+            }
+            "flood" => flood(path, OpenOptions::new().write(true)),
+            "flood-append" => flood(path, OpenOptions::new().append(true)),
+            "seek-far" => {
+                let mut file = OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path)?;
+                file.seek(SeekFrom::Start(10 << 30))?;
+                file.write_all(b"x").map(done)
+            }
+            "many" => {
+                for n in 0..1_000_000 {
+                    if let Err(error) = File::create(format!("{path}/{n}")) {
+                        return Ok(format!("{n} {:?}", error.kind()));
+                    }
+                }
+                Ok("no end".to_owned())
+            }
+            // A file without a name goes on taking room while it is open.
+            "unlinked" => {
+                let mut kept = Vec::new();
+                for n in 0..1000 {
+                    let name = format!("{path}/{n}");
+                    let written = File::create_new(&name)
+                        .and_then(|mut file| file.write_all(&vec![7; 256 << 10]).map(|()| file));
+                    match written {
+                        Ok(file) => kept.push(file),
+                        Err(error) => return Ok(format!("{n} {:?}", error.kind())),
+                    }
+                    fs::remove_file(&name)?;
+                }
+                Ok("no end".to_owned())
+            }
+            // Reads a file again and again, and says what it saw besides errors.
+            "watch" => {
+                let mut seen = std::collections::BTreeSet::new();
+                for _ in 0..to.parse().unwrap_or(0) {
+                    let mut content = String::new();
+                    let read = File::open(path).and_then(|mut f| f.read_to_string(&mut content));
+                    seen.insert(read.map_or_else(|e| format!("{:?}", e.kind()), |_| content));
+                }
+                Ok(seen.into_iter().collect::<Vec<_>>().join(","))
+            }
+            other => Ok(format!("no operation {other}")),
+        }
+    }
+
+    fn with_own(Do { op, path, to }: &Do) -> Result<String, Error> {
+        let done = |()| String::new();
+        match op.as_str() {
+            "read" => files::read_to_string(path),
+            "write" | "append" | "create-new" | "truncate" => {
+                files::write(path, to.as_bytes()).map(done)
+            }
+            "list" => {
+                let entries = files::list(path)?;
+                let names: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
+                Ok(names.join(" "))
+            }
+            "create-folder" => files::create_folder(path).map(done),
+            "remove" | "remove-folder" => files::remove(path).map(done),
+            "flood" => {
+                let chunk = vec![7_u8; 64 << 10];
+                for n in 0_u64.. {
+                    if let Err(error) = files::write(&format!("{path}/{n}"), &chunk) {
+                        return Ok(format!("{} {error:?}", n * (64 << 10)));
+                    }
+                }
+                Ok("no end".to_owned())
+            }
+            "many" => {
+                for n in 0..1_000_000 {
+                    if let Err(error) = files::write(&format!("{path}/{n}"), b"") {
+                        return Ok(format!("{n} {error:?}"));
+                    }
+                }
+                Ok("no end".to_owned())
+            }
+            "watch" => {
+                let mut seen = std::collections::BTreeSet::new();
+                for _ in 0..to.parse().unwrap_or(0) {
+                    let kind = |e: Error| match e {
+                        Error::Denied(_) => "Denied".to_owned(),
+                        Error::NotFound(_) => "NotFound".to_owned(),
+                        other => format!("{other:?}"),
+                    };
+                    seen.insert(files::read_to_string(path).unwrap_or_else(kind));
+                }
+                Ok(seen.into_iter().collect::<Vec<_>>().join(","))
+            }
+            other => Ok(format!("no operation {other}")),
+        }
+    }
+
+    /// Does it with the standard library.
+    #[tool(effect = "write")]
+    fn std(args: Do) -> String {
+        match with_std(&args) {
+            Ok(text) => format!("ok: {text}"),
+            Err(error) => format!("error: {:?}", error.kind()),
+        }
+    }
+
+    /// Does it with the `files` import.
+    #[tool(effect = "write")]
+    fn own(args: Do) -> String {
+        match with_own(&args) {
+            Ok(text) => format!("ok: {text}"),
+            Err(error) => format!("error: {error:?}"),
+        }
+    }
+}
