@@ -214,7 +214,8 @@ impl Turn<'_> {
             }
             policy::Verdict::Ask => {}
         }
-        let question = Question::new(&entry.spec, &call.arguments, &asked);
+        let question =
+            Question::new(&entry.spec, &call.arguments, &asked).with_caution(entry.tool.caution());
         let approvals = &self.agent.approvals;
         match approvals.ask(&*spec.approver, &question).await {
             Answer::Yes | Answer::Always => Ok(()),

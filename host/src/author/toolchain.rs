@@ -64,6 +64,7 @@ pub(super) async fn run(
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,
         on_line,
+        confine: None,
     }
     .run(cancel)
     .await

@@ -55,6 +55,9 @@ pub(super) async fn ask(question: &Question) -> Answer {
     for line in question.arguments.lines() {
         say(format_args!("  {line}"));
     }
+    if let Some(caution) = &question.caution {
+        say(format_args!("  {} {caution}", styled(WARN, "▲")));
+    }
     for (plugin, why) in &question.reasons {
         say(format_args!("  {} asks: {why}", styled(PLUGIN, plugin)));
     }

@@ -10,6 +10,7 @@ mod exit;
 mod plugin;
 mod render;
 mod run;
+mod sandbox;
 mod setup;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+use crate::tool::process::confine;
 use args::{Args, Command, PluginCommand};
 use exit::Exit;
 
@@ -27,6 +29,11 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Before anything else is started in this process: these must be alone in it.
+    if let Some(exit) = hidden_command() {
+        return exit;
+    }
+    confine::hide_process();
     let args = Args::parse();
     log_to_stderr();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -46,6 +53,26 @@ pub fn main() -> ExitCode {
     // A thread that waits for a line of input would hold the exit up for ever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
+}
+
+/// Runs what Rind starts itself for, when this is that.
+fn hidden_command() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    let command = args.next()?;
+    let outcome = match command.to_str()? {
+        confine::HELPER_COMMAND => confine::helper_main(args),
+        _ => return None,
+    };
+    Some(match outcome {
+        Ok(text) => {
+            render::answer(text);
+            Exit::Done.into()
+        }
+        Err((why, code)) => {
+            render::say(render::printable(&why));
+            code
+        }
+    })
 }
 
 async fn dispatch(args: Args) -> anyhow::Result<Exit> {

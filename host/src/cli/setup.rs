@@ -26,9 +26,10 @@ use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
 use crate::provider::{self, ProviderConfig, Selected};
 use crate::session::{SessionSpec, SessionStore};
 use crate::tool::approval::Approver;
-use crate::tool::builtin;
+use crate::tool::builtin::{self, Commands};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
+use crate::tool::sandbox::SandboxConfig;
 use crate::tool::workspace::Workspace;
 
 /// Every section of the settings.
@@ -37,6 +38,7 @@ const SECTIONS: &[&str] = &[
     ProviderConfig::NAME,
     ToolPolicy::NAME,
     PluginsConfig::NAME,
+    SandboxConfig::NAME,
 ];
 
 /// A variable of the environment that is set to text and not empty.
@@ -155,6 +157,7 @@ pub(super) struct Parts<'a> {
     pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
+    pub(super) commands: Commands,
 }
 
 /// Puts an agent together, in a new session or one that goes on.
@@ -182,7 +185,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
     let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
     let open = parts.plugins.open(&plugin_handle)?;
     let mut tools = ToolRegistry::default();
-    for tool in builtin::all(&Arc::new(workspace)) {
+    for tool in builtin::all_with(&Arc::new(workspace), parts.commands) {
         tools.add(tool)?;
     }
     for tool in open.tools {

@@ -30,6 +30,8 @@ pub struct Question {
     pub arguments: String,
     /// Plugins whose hooks asked for approval, and why; empty when only the policy asks.
     pub reasons: Vec<(String, String)>,
+    /// What should be known about running the tool on this machine.
+    pub caution: Option<String>,
     /// Identity of exactly this tool: its name, plugin, description and schema.
     key: [u8; 32],
 }
@@ -50,8 +52,16 @@ impl Question {
                     (printable(plugin), printable(&text[..end]))
                 })
                 .collect(),
+            caution: None,
             key: key_of(spec),
         }
+    }
+
+    /// The question with what its tool has to say of this machine.
+    #[must_use]
+    pub fn with_caution(mut self, caution: Option<&str>) -> Self {
+        self.caution = caution.map(printable);
+        self
     }
 }
 

@@ -10,6 +10,7 @@ pub mod preview;
 pub mod process;
 pub mod registry;
 pub mod run;
+pub mod sandbox;
 pub mod schema;
 mod walk;
 pub mod workspace;
@@ -65,6 +66,11 @@ pub struct ToolCtx {
 pub trait Tool: Send + Sync {
     /// Its name, description, schema and effect class. Must not change while the tool is registered.
     fn spec(&self) -> &ToolSpec;
+
+    /// What whoever approves a call should know about running it on this machine; most tools have nothing to say.
+    fn caution(&self) -> Option<&str> {
+        None
+    }
 
     /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model
     /// should know of a failure is an output with `is_error`; there is no other kind of error.
