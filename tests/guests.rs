@@ -9,6 +9,7 @@ use std::time::Duration;
 use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
 use rind::grant::Trust;
+use rind::plugin::compile::Compiler;
 use rind::plugin::discover::Source;
 use rind::plugin::load::{LoadOptions, PluginSet};
 use tempfile::TempDir;
@@ -109,6 +110,7 @@ impl Default for Host {
             sources: Vec::new(),
             cache: cache().to_owned(),
             cache_key: cache().with_extension("key"),
+            compiler: Compiler::default(),
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
         };

@@ -19,6 +19,7 @@ use std::time::Duration;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+use crate::plugin::compile;
 use crate::tool::process::confine;
 use args::{Args, Command, PluginCommand};
 use exit::Exit;
@@ -61,6 +62,9 @@ fn hidden_command() -> Option<ExitCode> {
     let command = args.next()?;
     let outcome = match command.to_str()? {
         confine::HELPER_COMMAND => confine::helper_main(args),
+        compile::COMPILE_COMMAND => compile::compile_main(args)
+            .map(|()| String::new())
+            .map_err(|why| (format!("rind: {why}"), Exit::Failed.into())),
         _ => return None,
     };
     Some(match outcome {

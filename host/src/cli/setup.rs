@@ -16,6 +16,7 @@ use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::event::{Event, Events};
 use crate::grant::Trust;
 use crate::paths::{HOME_VARIABLE, Paths};
+use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::store::PluginStore;
@@ -141,6 +142,11 @@ pub(super) fn load_options(
     Ok(LoadOptions {
         sources,
         cache: paths.cache.join("components"),
+        compiler: Compiler {
+            // Without its own program there would still be the thread.
+            helper: std::env::current_exe().ok(),
+            ..Compiler::default()
+        },
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
         settings: config.section::<PluginsConfig>()?.0,

@@ -13,6 +13,7 @@ use wasmtime::component::types::ComponentItem;
 
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
+use super::compile::Compiler;
 use super::discover::{Found, Source, discover};
 use super::engine::engine;
 use super::exports::Indices;
@@ -41,6 +42,8 @@ pub struct LoadOptions {
     pub cache: PathBuf,
     /// File of the key that marks cache entries.
     pub cache_key: PathBuf,
+    /// What compiles components that are not in the cache.
+    pub compiler: Compiler,
     /// Folder that holds a folder of stored values for each plugin.
     pub data: PathBuf,
     /// Settings by plugin name.
@@ -247,7 +250,10 @@ impl Loader<'_> {
     /// Compiles the component and checks everything that can be seen without running it; then runs it once to list its
     /// tools, in a session that has nothing in it.
     async fn compile(&self, plugin: &mut Loaded, bytes: &ComponentBytes) -> Result<(), Error> {
-        let (component, was_cached) = self.cache.load(&self.engine, bytes).await?;
+        let (component, was_cached) = self
+            .cache
+            .load(&self.engine, bytes, &self.options.compiler)
+            .await?;
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
             authority::check_import(&plugin.manifest, import)?;

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use super::HELPER_COMMAND;
-use super::policy::{Policy, Trial};
+use super::policy::{Files, Policy, Trial};
 use super::probe::Report;
 
 /// Exit code of a shell for a program that could not be run; here also for one that could not be confined.
@@ -72,4 +72,21 @@ fn restrict(policy: &Policy) -> Result<Report, String> {
 #[cfg(not(target_os = "linux"))]
 fn restrict(_policy: &Policy) -> Result<Report, String> {
     Err("only Linux has what it takes".to_owned())
+}
+
+/// Confines this process, which must have one thread, to a folder. It keeps the programs and libraries of the system.
+///
+/// # Errors
+/// Why the kernel cannot do it; something may hold all the same.
+pub fn confine_this_process(folder: &std::path::Path) -> Result<(), String> {
+    let policy = Policy {
+        files: Some(Files {
+            write: vec![folder.to_owned()],
+            read: super::system_folders(),
+        }),
+        network: false,
+        unix_sockets: false,
+        trial: None,
+    };
+    restrict(&policy).map(drop)
 }

@@ -26,6 +26,18 @@ pub fn hide_process() {
 #[cfg(not(target_os = "linux"))]
 pub fn hide_process() {}
 
+/// Ends this process when the one that started it ends, however that comes.
+#[cfg(target_os = "linux")]
+pub fn end_with_parent() {
+    use rustix::process::{Signal, set_parent_process_death_signal};
+    // Without it there are still the limits.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Only Linux has it.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_parent() {}
+
 /// The limits of a confined program.
 #[cfg(target_os = "linux")]
 pub(super) fn cap_program() -> io::Result<()> {
