@@ -138,10 +138,10 @@ async fn a_component_that_takes_too_long_is_stopped_by_name_and_leaves_nothing_b
 async fn a_component_that_takes_too_much_memory_is_stopped_by_name() {
     let mut host = host();
     component(&mut host, &bomb());
-    host.options.compiler.memory_limit = 64 << 20;
+    host.options.compiler.memory_limit = 32 << 20;
     let why = failure(&host.load().await);
     assert!(
-        why.contains("bomb.wasm") && why.contains("takes more than 64 MiB of memory"),
+        why.contains("bomb.wasm") && why.contains("takes more than 32 MiB of memory"),
         "{why}"
     );
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rind::tool::ToolOutput;
 use rind::tool::builtin::{self, Commands};
 use rind::tool::process::confine::{
-    Confinement, Detected, Mechanism, bwrap_in, detect, system_folders, tool_folders,
+    Confinement, Detected, Mechanism, attempt, bwrap_in, detect, system_folders, tool_folders,
 };
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -77,7 +77,7 @@ impl Fixture {
     async fn refused(&self, command: &str) -> String {
         let output = self.bash(command).await;
         let text = &output.content;
-        let is_refused = ["ermission denied", "not permitted"]
+        let is_refused = ["ermission denied", "not permitted", "cross-device link"]
             .iter()
             .any(|words| text.contains(words));
         assert!(output.is_error && is_refused, "{command}: {text}");
@@ -334,6 +334,57 @@ async fn a_confined_command_whose_future_is_dropped_is_stopped_and_its_folder_re
     }
     assert_all_gone(&fixture.text("pids"), 2);
     assert!(!folder.exists(), "{folder:?}");
+}
+
+#[tokio::test]
+async fn bwrap_does_the_same_where_it_works() {
+    let mut fixture = Fixture::new();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(bwrap) = bwrap_in(std::env::split_paths(&path)) else {
+        return eprintln!("skipped: there is no bwrap");
+    };
+    let confinement = Confinement {
+        mechanism: Mechanism::Bwrap(bwrap),
+        ..confinement(&fixture)
+    };
+    if let Err(why) = attempt(&confinement, &fixture.outside("")).await {
+        return eprintln!("skipped: {why}");
+    }
+    fixture.tools = tools(&fixture, Commands::Confined(confinement));
+    let outside = fixture.outside("");
+    let secret = outside.join("secret.txt");
+    let said = fixture.bash(&format!("cat {}", secret.display())).await;
+    assert!(
+        said.is_error && !said.content.contains("the secret"),
+        "{}",
+        said.content
+    );
+    fixture
+        .bash(&format!(
+            "echo x > {}; mkdir -p {}",
+            secret.display(),
+            outside.join("x").display()
+        ))
+        .await;
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "the secret\n");
+    assert_eq!(fs::read_dir(outside).unwrap().count(), 1);
+    let output = fixture
+        .ok(
+            "bash",
+            json!({"command": "pwd; echo x > made && cp made $TMPDIR && git --version"}),
+        )
+        .await;
+    assert!(output.contains("/workspace\n"), "{output}");
+    assert_eq!(fixture.text("made"), "x\n");
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    fixture
+        .refused(&format!("exec 3<>/dev/tcp/127.0.0.1/{port}"))
+        .await;
+    let output = fixture
+        .error("bash", json!({"command": "sleep 60 & setsid sleep 60 & touch here; wait", "timeout_seconds": 2}))
+        .await;
+    assert!(output.contains("longer than 2 s"), "{output}");
 }
 
 #[tokio::test]

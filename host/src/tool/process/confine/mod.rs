@@ -35,7 +35,7 @@ use super::environment::is_found;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{cap_memory_and_time, end_with_parent, hide_process};
 use policy::{Files, Policy, Trial};
-pub use probe::{Detected, Report, bwrap_in, detect};
+pub use probe::{Detected, Report, attempt, bwrap_in, detect};
 pub use system::{DEVICES, system_folders, tool_folders};
 
 /// The hidden command of the helper.

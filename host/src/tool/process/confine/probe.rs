@@ -89,8 +89,11 @@ pub fn bwrap_in(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Runs the helper as it is run for a program, and has it try. An error says why the confinement does not hold.
-async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, String> {
+/// Tries out one confinement as it is: the helper is run as for a program, and does what must not work.
+///
+/// # Errors
+/// Why it does not hold, for people.
+pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, String> {
     let broken = |error: std::io::Error| format!("the confinement cannot be tried: {error}");
     private_folder(forbidden).map_err(broken)?;
     let outside = tempfile::Builder::new()
