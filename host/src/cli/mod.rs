@@ -6,6 +6,7 @@
 mod approve;
 mod args;
 mod demo;
+mod doctor;
 mod exit;
 mod plugin;
 mod render;
@@ -83,6 +84,7 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
     match args.command {
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
+        Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,

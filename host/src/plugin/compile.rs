@@ -25,7 +25,8 @@ pub const COMPILE_COMMAND: &str = "__compile";
 /// How long compiling may take. A Python component takes about 10 s on a busy machine.
 pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
 
-/// Memory that the compiling process may take. A Python component takes about 700 MB.
+/// Memory that the compiling process may take. 40 MB of dense code took 225 MiB with two processors; huge functions and many
+/// processors take more.
 pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
 /// How much of what the process says is kept for the error.

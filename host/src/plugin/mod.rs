@@ -30,5 +30,6 @@ mod settings;
 mod stderr;
 pub mod store;
 mod tools;
+pub mod trial;
 
 pub use error::Error;

@@ -82,13 +82,13 @@ fn a_dry_run_says_what_would_be_done() {
     assert!(!rind.workspace().join("new.txt").exists());
 }
 
-/// Runs on a terminal that `script` of util-linux makes, with somebody who types this. `None` where there is no `script`.
-fn at_terminal(rind: &Rind, typed: &str) -> Option<String> {
+/// Runs with these flags on a terminal that `script` of util-linux makes, with somebody who types this. `None` where there is no `script`.
+pub(super) fn at_terminal(rind: &Rind, flags: &[&str], typed: &str) -> Option<String> {
     if !cfg!(target_os = "linux") {
         eprintln!("skipped, `script` is another program here");
         return None;
     }
-    let run = rind.command(&["run", "write"]);
+    let run = rind.command(&[&["run", "write"], flags].concat());
     let words: Vec<String> = std::iter::once(run.get_program())
         .chain(run.get_args())
         .map(|word| format!("'{}'", word.to_str().unwrap()))
@@ -128,7 +128,7 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         ("not in this folder\n", false, "not in this folder"),
     ] {
         let rind = Rind::with_script(WRITE);
-        let Some(screen) = at_terminal(&rind, typed) else {
+        let Some(screen) = at_terminal(&rind, &[], typed) else {
             return;
         };
         assert!(screen.contains("wants to change files"), "{screen}");

@@ -6,7 +6,8 @@
 //! the helper does the rest.
 //!
 //! What Landlock cannot do: existence, size and times of files elsewhere stay visible, and permissions and times of files
-//! that belong to the user can be changed. A workspace's own `.git` can be written like the rest of it.
+//! that belong to the user can be changed. A workspace's own `.git` can be written like the rest of it. Below `/etc` a command of
+//! root reads what only root may.
 //!
 //! It must not know what is run, nor where Rind keeps its files. Start from [`Confinement`]; [`detect`] says what the
 //! machine can do.
