@@ -81,13 +81,10 @@ fn failure(plugins: &PluginSet) -> String {
     }
 }
 
-/// Names of what is in the cache, but for the file that says when it was swept.
+/// What is in the cache.
 fn cached(host: &Host) -> Vec<PathBuf> {
     let entries = fs::read_dir(&host.options.cache).unwrap();
-    entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| !path.ends_with("swept"))
-        .collect()
+    entries.map(|entry| entry.unwrap().path()).collect()
 }
 
 /// Whether a process has this text in its command line.
@@ -218,7 +215,7 @@ async fn native_code_that_was_not_used_for_a_month_is_removed_once_a_day_and_not
     let age = fs::metadata(&used).unwrap().modified().unwrap().elapsed();
     assert!(age.unwrap() < day, "its use was noted");
 
-    let swept = fs::File::open(folder.join("swept")).unwrap();
+    let swept = fs::File::open(folder.with_extension("swept")).unwrap();
     swept.set_modified(SystemTime::now() - 2 * day).unwrap();
     assert!(host.load().await.plugins[0].was_cached);
     assert!(!old.exists() && !abandoned.exists());

@@ -26,7 +26,7 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How often is looked for such entries, and how exactly their last use is known.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A file whose time says when that was done last.
+/// Ends the name of the file beside the folder whose time says when that was done last.
 const SWEPT: &str = "swept";
 
 /// Ends the names of entries.
@@ -99,7 +99,7 @@ impl CompileCache {
             folder: folder.to_owned(),
             key,
         };
-        if age_of(&folder.join(SWEPT)).is_none_or(|age| age > DAY) {
+        if age_of(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
             cache.sweep();
         }
         Ok(cache)
@@ -108,7 +108,7 @@ impl CompileCache {
     /// Removes entries that were not used for long, and folders of compilations whose host ended before they did. What fails
     /// is left for the next time; what is not the cache's own is not touched.
     fn sweep(&self) {
-        let _ = fs::write(self.folder.join(SWEPT), "");
+        let _ = fs::write(self.folder.with_extension(SWEPT), "");
         for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Some(name) = found.file_name().to_str().map(str::to_owned) else {
                 continue;
