@@ -214,6 +214,47 @@ impl Rind {
         self.ran(child.wait_with_output().unwrap())
     }
 
+    /// Runs the program at a terminal that `script` of util-linux makes, with somebody who types this. Returns what the
+    /// terminal shows; `None` where there is no `script`.
+    #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+    pub fn at_terminal(&self, args: &[&str], typed: &str) -> Option<String> {
+        if !cfg!(target_os = "linux") {
+            eprintln!("skipped, `script` is another program here");
+            return None;
+        }
+        let run = self.command(args);
+        let words: Vec<String> = std::iter::once(run.get_program())
+            .chain(run.get_args())
+            .map(|word| format!("'{}'", word.to_str().unwrap()))
+            .collect();
+        let mut terminal = Command::new("script");
+        terminal
+            .args(["-q", "-e", "-c", &words.join(" "), "/dev/null"])
+            .env_clear()
+            .envs(
+                run.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .env("TERM", "xterm")
+            .current_dir(self.workspace())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = match terminal.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                eprintln!("skipped, `script` of util-linux cannot be run: {error}");
+                return None;
+            }
+        };
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(typed.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+        Some(self.named(&text))
+    }
+
     /// Starts the program and comes back at once.
     pub fn start(&self, args: &[impl AsRef<OsStr>]) -> Running<'_> {
         Running {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
 use rind::grant::Trust;
+use rind::grant::ask::GrantOptions;
 use rind::plugin::compile::Compiler;
 use rind::plugin::discover::Source;
 use rind::plugin::load::{LoadOptions, PluginSet};
@@ -113,6 +114,7 @@ impl Default for Host {
             compiler: Compiler::default(),
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
+            grants: GrantOptions::default(),
         };
         Self { folder, options }
     }

@@ -1,7 +1,7 @@
 //! A session in memory that plugins reach through their handle, and that remembers what they did.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
 use rind::message::Message;
@@ -10,7 +10,9 @@ use rind::plugin::open::OpenPlugins;
 use rind::point::caller::{CallContext, Caller};
 use rind::point::defined::DefinedPoints;
 use rind::point::dispatch::Dispatcher;
-use rind::point::handle::{AgentHandle, HandleError, PointAnswer};
+use rind::point::handle::{
+    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
+};
 use rind::point::outcome::{Effect, Level};
 use rind::point::trace::{AccessRecord, Sink, TraceRecord};
 use rind::tool::{SharedTool, ToolCtx, ToolOutput};
@@ -34,7 +36,8 @@ pub struct Memory {
     pub messages: Mutex<Vec<Message>>,
     /// What plugins appended: plugin, name, value.
     pub appended: Mutex<Vec<(String, String, Value)>>,
-    points: OnceLock<(Arc<Dispatcher>, DefinedPoints)>,
+    /// Weak: the dispatcher holds the hooks, which hold this.
+    points: OnceLock<(Weak<Dispatcher>, DefinedPoints)>,
 }
 
 impl AgentHandle for Memory {
@@ -88,7 +91,7 @@ impl AgentHandle for Memory {
             .collect()
     }
 
-    fn messages(&self, last: usize) -> Vec<Message> {
+    fn messages(&self, _: &Caller, last: usize) -> Vec<Message> {
         let messages = self.messages.lock().unwrap();
         messages[messages.len().saturating_sub(last)..].to_vec()
     }
@@ -110,11 +113,44 @@ impl AgentHandle for Memory {
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
         Box::pin(async move {
             let (dispatcher, points) = self.points.get().unwrap();
+            let dispatcher = dispatcher.upgrade().unwrap();
             points
-                .call(dispatcher, plugin, name, payload, &caller)
+                .call(&dispatcher, plugin, name, payload, &caller)
                 .await
         })
     }
+
+    fn ask_model<'a>(
+        &'a self,
+        _: &'a Arc<str>,
+        _: ModelQuestion,
+        _: Caller,
+    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+        no_agent()
+    }
+
+    fn run_agent<'a>(
+        &'a self,
+        _: &'a Arc<str>,
+        _: AgentTask,
+        _: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        no_agent()
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        _: &'a Arc<str>,
+        _: String,
+        _: Value,
+        _: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        no_agent()
+    }
+}
+
+fn no_agent<T: Send + 'static>() -> BoxFuture<'static, Result<T, HandleError>> {
+    Box::pin(async { Err(HandleError::Failed("there is no agent here".to_owned())) })
 }
 
 impl Sink for Memory {
@@ -151,7 +187,12 @@ impl Session {
             points,
         } = plugins.open(&handle).unwrap();
         let dispatcher = Arc::new(Dispatcher::new(Arc::new(registry), memory.clone()));
-        assert!(memory.points.set((dispatcher.clone(), points)).is_ok());
+        assert!(
+            memory
+                .points
+                .set((Arc::downgrade(&dispatcher), points))
+                .is_ok()
+        );
         let context = CallContext {
             session: "s".into(),
             turn: 1,

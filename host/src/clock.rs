@@ -1,5 +1,13 @@
 //! Time and identifiers: the one place that reads the wall clock and makes ids.
 
+/// Now in UTC, RFC 3339 to the second.
+#[must_use]
+pub fn now_text() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}
+
 /// Milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub fn now_ms() -> i64 {

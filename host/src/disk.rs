@@ -28,6 +28,15 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
+/// Waits for the lock that goes with a file, until what is returned is dropped. The lock is a file of its own beside it,
+/// because the file itself is replaced when it is written. Makes the folder.
+pub fn lock_beside(path: &Path) -> io::Result<fs::File> {
+    private_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let lock = fs::File::create(path.with_extension("lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

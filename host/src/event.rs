@@ -3,10 +3,12 @@
 //! Owns the event type and the sending end of the stream. It must not know who listens: a terminal, a JSON stream and a
 //! test read the same events. Events carry no authority and nothing waits for them. Start from [`Event`].
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::message::{EffectClass, Message, ToolCall, ToolResult};
+use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
@@ -84,15 +86,50 @@ pub enum Event {
         effect_class: EffectClass,
         /// Name of the plugin the tool is from; `None` for a built-in tool.
         plugin: Option<String>,
+        /// Name of the plugin that makes the call; `None` is the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A tool call ended, or was refused: then no [`Event::ToolStart`] came before.
     ToolEnd {
-        /// What the model is told.
+        /// What the model, or the plugin that made the call, is told.
         result: ToolResult,
         /// Milliseconds that the tool ran; 0 when it was refused.
         duration_ms: u64,
         /// Who refused the call: `host`, `policy`, `user`, or `plugin NAME`.
         refused_by: Option<String>,
+        /// Name of the plugin that made the call; `None` is the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// A subagent starts.
+    SubagentStart {
+        /// Its id.
+        agent: String,
+        /// Name of the plugin that runs it.
+        plugin: Option<String>,
+        /// What it is to do.
+        task: String,
+        /// Names of its tools.
+        tools: Vec<String>,
+    },
+    /// Something happened in a subagent.
+    InSubagent {
+        /// Its id.
+        agent: String,
+        /// What happened.
+        event: Box<Event>,
+    },
+    /// A subagent ended.
+    SubagentEnd {
+        /// Its id.
+        agent: String,
+        /// What it answered, or why it has no answer.
+        answer: String,
+        /// Whether it failed.
+        is_error: bool,
+        /// Tokens that it used; they count in the turn as well.
+        usage: Usage,
     },
     /// A hook was called, or left out.
     Hook {
@@ -166,6 +203,9 @@ impl Event {
             Self::MessageEnd { .. } => "message-end",
             Self::ToolStart { .. } => "tool-start",
             Self::ToolEnd { .. } => "tool-end",
+            Self::SubagentStart { .. } => "subagent-start",
+            Self::InSubagent { .. } => "in-subagent",
+            Self::SubagentEnd { .. } => "subagent-end",
             Self::Hook { .. } => "hook",
             Self::Access { .. } => "access",
             Self::Notice { .. } => "notice",
@@ -189,7 +229,11 @@ impl Event {
 
 /// The sending end of a stream of events. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Events(UnboundedSender<Event>);
+pub struct Events {
+    sender: UnboundedSender<Event>,
+    /// The subagent whose events these are.
+    agent: Option<Arc<str>>,
+}
 
 impl Events {
     /// A stream and its receiving end. It has no bound: a slow listener must not hold a turn up, and what one turn can
@@ -197,12 +241,29 @@ impl Events {
     #[must_use]
     pub fn channel() -> (Self, UnboundedReceiver<Event>) {
         let (sender, receiver) = unbounded_channel();
-        (Self(sender), receiver)
+        let agent = None;
+        (Self { sender, agent }, receiver)
+    }
+
+    /// The same stream for what happens in a subagent.
+    #[must_use]
+    pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
+        Self {
+            sender: self.sender.clone(),
+            agent: Some(agent.clone()),
+        }
     }
 
     /// Sends an event. When nobody listens any more it is dropped: a closed terminal must not end a turn.
     pub fn emit(&self, event: Event) {
-        let _ = self.0.send(event);
+        let event = match &self.agent {
+            None => event,
+            Some(agent) => Event::InSubagent {
+                agent: agent.to_string(),
+                event: Box::new(event),
+            },
+        };
+        let _ = self.sender.send(event);
     }
 }
 

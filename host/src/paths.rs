@@ -11,6 +11,9 @@ pub const HOME_VARIABLE: &str = "RIND_HOME";
 /// The folder of a workspace that holds what belongs to the project.
 pub const PROJECT_FOLDER: &str = ".rind";
 
+/// What the administrator of the machine allows plugins; wins over the user's.
+pub const ADMIN_POLICY: &str = "/etc/rind/policy.toml";
+
 /// Where everything is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -72,6 +75,24 @@ impl Paths {
     #[must_use]
     pub fn project_config(&self) -> PathBuf {
         self.project().join("config.toml")
+    }
+
+    /// What the user allows plugins.
+    #[must_use]
+    pub fn user_policy(&self) -> PathBuf {
+        self.config.join("policy.toml")
+    }
+
+    /// What the operator answered about plugins.
+    #[must_use]
+    pub fn grants(&self) -> PathBuf {
+        self.data.join("grants.json")
+    }
+
+    /// The projects that the operator trusts.
+    #[must_use]
+    pub fn projects(&self) -> PathBuf {
+        self.data.join("projects.json")
     }
 
     /// The folder of all sessions.

@@ -261,7 +261,8 @@ fn the_program_works_through_both_wire_formats_with_a_mock_server_that_is_not_ou
         let run = |args: &[&str]| {
             let mut command = rind.command(args);
             command.env(key, "not-a-key").env(url, &base);
-            rind.finish(command.current_dir(workspace())).exits(0)
+            rind.finish(command.current_dir(workspace().join("host")))
+                .exits(0)
         };
         let ran = run(&["run", "what does this project do?"]);
         assert_eq!(ran.stdout, format!("{answer}\n"), "{name}");

@@ -674,3 +674,88 @@ proptest! {
         prop_assert_eq!(strongest, expected);
     }
 }
+
+#[tokio::test]
+async fn a_panic_of_the_host_is_the_failure_of_the_hook_that_was_called() {
+    let mut registry = Registry::default();
+    let asked = Arc::new(AtomicU32::new(0));
+    let counted = asked.clone();
+    registry.add::<PreTool>(
+        spec::<PreTool>("at-once", 1),
+        Arc::new(Native(|_| panic!("while the call is made"))),
+    );
+    registry.add::<PreTool>(
+        spec::<PreTool>("later", 2),
+        Arc::new(Native(|_| -> BoxFuture<'static, _> {
+            Box::pin(async {
+                tokio::task::yield_now().await;
+                panic!("while it is waited for")
+            })
+        })),
+    );
+    answers::<PreTool>(&mut registry, spec::<PreTool>("calm", 3), move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Ok(CallOutcome::default())
+    });
+    let (dispatcher, recorder) = dispatcher(registry);
+    for _ in 0..2 {
+        let done = dispatcher
+            .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
+            .await;
+        let Verdict::Block(said) = done.verdict else {
+            panic!("{:?}", done.verdict)
+        };
+        assert_eq!(&*said.plugin, "at-once");
+        assert!(
+            said.text
+                .contains("the host failed inside while it was called: while the call is made"),
+            "{}",
+            said.text
+        );
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(
+        recorder.take(),
+        [
+            "at-once FailedBlocking",
+            "later FailedBlocking",
+            "calm Pass",
+            "at-once DroppedBlocking",
+            "later DroppedBlocking",
+            "calm Pass",
+        ]
+    );
+}
+
+/// A point whose merge panics.
+struct Brittle;
+
+impl Point for Brittle {
+    const NAME: &'static str = "brittle";
+    const KIND: rind::point::dispatch::Kind = rind::point::dispatch::Kind::Mutate;
+    type Payload = String;
+    type Outcome = ();
+
+    fn merge(
+        _: &mut String,
+        (): (),
+        _: &rind::point::merge::MergeEnv<'_>,
+    ) -> Result<rind::point::merge::Merged, String> {
+        panic!("while it is merged")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_an_outcome_is_merged_is_that_hooks_failure() {
+    let mut registry = Registry::default();
+    answers::<Brittle>(&mut registry, spec::<Brittle>("odd", 1), |_| Ok(()));
+    let (dispatcher, recorder) = dispatcher(registry);
+    let done = dispatcher
+        .dispatch::<Brittle>(&caller(), "as it was".to_owned())
+        .await;
+    assert_eq!(
+        (done.value.as_str(), done.verdict),
+        ("as it was", Verdict::Pass)
+    );
+    assert_eq!(recorder.take(), ["odd Failed"]);
+}

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rind::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
+use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle, TurnOutcome};
 use rind::event::{Event, Events};
 use rind::message::{Message, Role};
+use rind::plugin::load::PluginSet;
 use rind::point::caller::Caller;
 use rind::point::failure::{Failure, OnFailure};
+use rind::point::handle::AgentHandle;
 use rind::point::payload::Source;
 use rind::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
 use rind::point::{Hook, Point};
@@ -28,11 +30,16 @@ use tokio_util::sync::CancellationToken;
 use native::Native;
 pub(crate) use native::{Answers, Hang, NativeTool};
 
+/// Binds a hook, once the registry is there that the plugins' hooks are in.
+type Bind = Box<dyn FnOnce(&mut Registry)>;
+
 /// Everything that a test may set before a turn.
 pub(crate) struct Setup {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) script: Vec<Reply>,
-    pub(crate) hooks: Registry,
+    hooks: Vec<Bind>,
+    /// Loaded plugins, which reach the agent as those of `rind run` do.
+    pub(crate) plugins: PluginSet,
     pub(crate) tools: Vec<SharedTool>,
     pub(crate) policy: ToolPolicy,
     pub(crate) approver: Arc<Answers>,
@@ -56,7 +63,8 @@ impl Setup {
         Self {
             folder,
             script,
-            hooks: Registry::default(),
+            hooks: Vec::new(),
+            plugins: PluginSet::default(),
             tools: Vec::new(),
             policy,
             approver: Arc::default(),
@@ -89,7 +97,8 @@ impl Setup {
             is_async: false,
             may_change: true,
         };
-        self.hooks.add::<P>(spec, hook);
+        self.hooks
+            .push(Box::new(move |registry| registry.add::<P>(spec, hook)));
         self
     }
 
@@ -132,28 +141,41 @@ impl Setup {
     pub(crate) fn build_on(self, session: Session) -> Running {
         let provider = Arc::new(Scripted::new(Script::new(self.script.clone())).recording());
         let workspace = Arc::new(Workspace::open(&self.workspace()).unwrap());
-        let mut tools = ToolRegistry::default();
-        for tool in builtin::all(&workspace).into_iter().chain(self.tools) {
-            tools.add(tool).unwrap();
-        }
         let (events, receiver) = Events::channel();
         let session = Arc::new(session);
         let stored = Arc::new(Mutex::new(Vec::new()));
         let kept = stored.clone();
+        let keep: KeepInStore = Arc::new(move |plugin: &str, key: &str, value: &str| {
+            kept.lock().unwrap().push(format!("{plugin}/{key}={value}"));
+        });
+        let handle = SessionHandle::new(session.clone(), events.clone(), keep.clone());
+        let handle = Arc::new(handle);
+        let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
+        let mut open = self.plugins.open(&plugin_handle).unwrap();
+        self.hooks
+            .into_iter()
+            .for_each(|bind| bind(&mut open.registry));
+        let mut tools = ToolRegistry::default();
+        let built_in = builtin::all(&workspace);
+        for tool in built_in.into_iter().chain(self.tools) {
+            tools.add(tool).unwrap();
+        }
+        for tool in open.tools {
+            // Of two with one name the first is taken.
+            let _ = tools.add(tool);
+        }
         let agent = Agent::new(AgentSpec {
             provider: provider.clone(),
             model: "test-model".to_owned(),
             temperature: None,
             max_tokens: None,
             tools,
-            hooks: Arc::new(self.hooks),
+            hooks: Arc::new(open.registry),
             policy: self.policy,
             approver: self.approver.clone(),
             session: session.clone(),
             events,
-            keep_in_store: Arc::new(move |plugin, key, value| {
-                kept.lock().unwrap().push(format!("{plugin}/{key}={value}"));
-            }),
+            keep_in_store: keep,
             config: self.config,
             workspace: self.folder.path().join("w"),
             parts: Vec::new(),
@@ -161,6 +183,7 @@ impl Setup {
             depth: 0,
             causes: Vec::new(),
         });
+        handle.set_agent(&agent);
         Running {
             folder: self.folder,
             agent,

@@ -27,6 +27,14 @@ fn why(plugins: &PluginSet, name: &str) -> String {
             by.parent().unwrap().file_name().unwrap().display()
         ),
         Why::Disabled => "disabled".to_owned(),
+        Why::Held(plugin) => format!(
+            "held: {:?}",
+            plugin
+                .decision
+                .of(rind::grant::decide::Standing::Waiting)
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        ),
     }
 }
 

@@ -11,6 +11,8 @@ mod cli;
 mod compile;
 mod contract;
 mod dispatch;
+mod external;
+mod grant;
 mod harness;
 mod load;
 mod points;

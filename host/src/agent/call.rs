@@ -1,42 +1,59 @@
-//! The tool calls of a step: judged one after another, run, and told to the model.
+//! One tool call, whoever makes it: judged, run, told of. The model's calls and those of plugins take this one path.
 //!
-//! Every refusal is a result that the model sees, with who refused and why. Neighboring calls that only read run side by
-//! side; their results keep the order of the calls.
+//! Every refusal is a result that the caller sees, with who refused and why.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use futures_util::future::join_all;
-
+use super::scope::TurnScope;
 use super::tell::blocked;
-use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult};
+use crate::message::{ToolCall, ToolResult};
+use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Said, Verdict};
-use crate::point::outcome::Injection;
-use crate::point::payload::{FinishedCall, ProposedCall, UsedTool};
-use crate::session::Body;
+use crate::point::payload::{FinishedCall, ProposedCall};
+use crate::session::{self, Body};
 use crate::tool::ToolCtx;
 use crate::tool::approval::{Answer, Question};
 use crate::tool::policy;
 use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
 
+/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
+const KEPT_BYTES: usize = 16 << 10;
+
+/// Who makes a call.
+#[derive(Clone, Copy)]
+pub(super) struct By<'a> {
+    /// Who calls the hooks on the way, and the tool.
+    pub(super) caller: &'a Caller,
+    /// The plugin that makes the call; `None` is the model.
+    pub(super) plugin: Option<&'a Arc<str>>,
+}
+
+impl By<'_> {
+    fn name(self) -> Option<String> {
+        self.plugin.map(ToString::to_string)
+    }
+}
+
 /// A call that may run.
-struct Allowed {
-    call: ToolCall,
+pub(super) struct Allowed {
+    pub(super) call: ToolCall,
     entry: ToolEntry,
     notes: Vec<Said>,
+    /// Whether hooks changed its arguments.
+    is_changed: bool,
 }
 
 /// A call that ran or was refused, before `post-tool`.
 #[derive(Clone)]
 pub(super) struct RanCall {
-    call: ToolCall,
-    result: ToolResult,
+    pub(super) call: ToolCall,
+    pub(super) result: ToolResult,
     duration_ms: u64,
-    refused_by: Option<String>,
+    /// `host`, `policy`, `user` or `plugin NAME`.
+    pub(super) refused_by: Option<String>,
     notes: Vec<Said>,
 }
 
@@ -57,87 +74,30 @@ impl Refusal {
     }
 }
 
-impl Turn<'_> {
-    /// Runs the calls of one answer. Returns what plugins want to say after the results.
-    pub(super) async fn run_calls(
-        &mut self,
-        calls: Vec<ToolCall>,
-        active: &[String],
-    ) -> Result<Vec<(Arc<str>, Injection)>, Stop> {
-        let mut inject = Vec::new();
-        for group in self.groups(calls) {
-            let mut allowed = Vec::new();
-            for call in &group {
-                allowed.extend(self.judge(call.clone(), active).await);
-                self.n_calls += 1;
-            }
-            self.run_allowed(allowed).await?;
-            for call in &group {
-                let ran = self
-                    .lock_ran()
-                    .iter()
-                    .find(|r| r.call.id == call.id)
-                    .cloned();
-                let Some(ran) = ran else { continue };
-                let finished = self.finish_call(ran).await;
-                let result = Content::ToolResult(finished.value.result);
-                let message = Message::new(Role::Tool, vec![result]);
-                self.keep(&message)?;
-                // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
-                // has it twice.
-                self.lock_ran().retain(|r| r.call.id != call.id);
-                self.tell(message).await;
-                inject.extend(finished.inject);
-            }
-        }
-        Ok(inject)
-    }
-
-    /// Neighboring calls that only read, together; every other call alone.
-    fn groups(&self, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
-        let is_read = |call: &ToolCall| {
-            let entry = self.agent.spec.tools.get(&call.name);
-            entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
-        };
-        let mut groups: Vec<Vec<ToolCall>> = Vec::new();
-        let mut is_open = false;
-        for call in calls {
-            let joins = is_read(&call);
-            match groups.last_mut() {
-                Some(group) if is_open && joins => group.push(call),
-                _ => groups.push(vec![call]),
-            }
-            is_open = joins;
-        }
-        groups
-    }
-
-    /// Judges a call; one that is refused is put with those that ran.
-    async fn judge(&self, call: ToolCall, active: &[String]) -> Option<Allowed> {
-        let mut proposed = call;
+impl TurnScope {
+    /// Judges a call; one that is refused comes back as if it had run.
+    pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+        let mut proposed = call.clone();
         let mut notes = Vec::new();
-        match self.check(&mut proposed, &mut notes, active).await {
-            Ok(entry) => Some(Allowed {
+        match self.check(by, &mut proposed, &mut notes).await {
+            Ok(entry) => Ok(Allowed {
+                is_changed: proposed.arguments != call.arguments,
                 call: proposed,
                 entry,
                 notes,
             }),
-            Err(refusal) => {
-                let result = ToolResult {
+            Err(refusal) => Err(Box::new(RanCall {
+                result: ToolResult {
                     call_id: proposed.id.clone(),
                     name: proposed.name.clone(),
                     content: refusal.text,
                     is_error: refusal.is_error,
-                };
-                self.lock_ran().push(RanCall {
-                    call: proposed,
-                    result,
-                    duration_ms: 0,
-                    refused_by: Some(refusal.by),
-                    notes,
-                });
-                None
-            }
+                },
+                call: proposed,
+                duration_ms: 0,
+                refused_by: Some(refusal.by),
+                notes,
+            })),
         }
     }
 
@@ -145,12 +105,12 @@ impl Turn<'_> {
     /// final ones.
     async fn check(
         &self,
+        by: By<'_>,
         call: &mut ToolCall,
         notes: &mut Vec<Said>,
-        active: &[String],
     ) -> Result<ToolEntry, Refusal> {
-        let spec = &self.agent.spec;
-        let entry = match spec.tools.get(&call.name) {
+        let active = self.active();
+        let entry = match self.spec.tools.get(&call.name) {
             Some(entry) if active.contains(&call.name) => entry.clone(),
             _ => {
                 let text = format!(
@@ -163,14 +123,13 @@ impl Turn<'_> {
         };
         (entry.check)(&call.arguments).map_err(|why| Refusal::new("host", why))?;
 
-        let judged = self
-            .dispatch::<at::PreTool>(ProposedCall {
-                call: call.clone(),
-                effect_class: entry.spec.effect_class,
-                plugin: entry.spec.plugin.clone(),
-                check: entry.check.clone(),
-            })
-            .await;
+        let proposed = ProposedCall {
+            call: call.clone(),
+            effect_class: entry.spec.effect_class,
+            plugin: entry.spec.plugin.clone(),
+            check: entry.check.clone(),
+        };
+        let judged = self.dispatch::<at::PreTool>(by.caller, proposed).await;
         *call = judged.value.call;
         *notes = judged.notes;
         let asked = match judged.verdict {
@@ -185,26 +144,26 @@ impl Turn<'_> {
                 ));
             }
         };
-        self.approve(call, &entry, asked).await?;
+        self.approve(by, call, &entry, asked).await?;
         Ok(entry)
     }
 
     /// Policy, then approval where the policy or a hook asks for it.
     async fn approve(
         &self,
+        by: By<'_>,
         call: &ToolCall,
         entry: &ToolEntry,
         asked: Vec<Said>,
     ) -> Result<(), Refusal> {
-        let spec = &self.agent.spec;
-        let is_asked = !asked.is_empty();
-        let decision = spec.policy.decide(&entry.spec, &call.arguments, is_asked);
+        let (policy, is_asked) = (&self.spec.policy, !asked.is_empty());
+        let decision = policy.decide(&entry.spec, &entry.may, &call.arguments, is_asked);
         match decision.verdict {
             policy::Verdict::Allow => return Ok(()),
             policy::Verdict::Deny(why) => {
                 return Err(Refusal::new("policy", format!("refused by policy: {why}")));
             }
-            // Not an error: the model is to go on as if, and say what it would do next.
+            // Not an error: the caller is to go on as if, and say what it would do next.
             policy::Verdict::DryRun(text) => {
                 return Err(Refusal {
                     by: "policy".to_owned(),
@@ -214,11 +173,20 @@ impl Turn<'_> {
             }
             policy::Verdict::Ask => {}
         }
-        let question =
-            Question::new(&entry.spec, &call.arguments, &asked).with_caution(entry.tool.caution());
-        let approvals = &self.agent.approvals;
-        match approvals.ask(&*spec.approver, &question).await {
+        let mut question = Question::new(&entry.spec, &call.arguments, &asked).may(&entry.may);
+        if let Some(plugin) = by.plugin {
+            question = question.made_by(plugin);
+        }
+        match self.approvals.ask(&*self.spec.approver, &question).await {
             Answer::Yes | Answer::Always => Ok(()),
+            // Nobody was asked: the approver of a subagent says no to everything.
+            Answer::No(why) if self.spec.depth > 0 => Err(Refusal::new(
+                "policy",
+                format!(
+                    "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
+                    policy::allow_line(&entry.spec)
+                ),
+            )),
             Answer::No(why) => {
                 let why = if why.is_empty() { "no".to_owned() } else { why };
                 let text = format!("refused by the user: {why}\nThe call was not run.");
@@ -227,43 +195,35 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs calls side by side, each within its deadline. What comes of them is put with the calls that ran, as soon as
-    /// it is there.
-    async fn run_allowed(&mut self, allowed: Vec<Allowed>) -> Result<(), Stop> {
-        if allowed.is_empty() {
-            return Ok(());
-        }
-        let session = &self.agent.spec.session;
-        for Allowed { call, entry, .. } in &allowed {
-            session.append(Body::ToolStart {
-                call: call.id.clone(),
-                name: call.name.clone(),
-                effect_class: entry.spec.effect_class,
-            })?;
-        }
-        // A crash must not hide that a tool may have run.
-        session.sync()?;
-        self.is_running_tools.store(true, Ordering::Release);
-        join_all(allowed.into_iter().map(|call| self.run_one(call))).await;
-        self.is_running_tools.store(false, Ordering::Release);
-        if self.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
-        }
-        Ok(())
+    /// Writes that a call is about to run.
+    pub(super) fn keep_start(&self, by: By<'_>, allowed: &Allowed) -> Result<(), session::Error> {
+        let Allowed { call, entry, .. } = allowed;
+        let is_told = by.plugin.is_none() && !allowed.is_changed;
+        self.spec.session.append(Body::ToolStart {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            effect_class: entry.spec.effect_class,
+            arguments: (!is_told).then(|| call.arguments.clone()),
+            by: by.name(),
+        })
     }
 
-    async fn run_one(&self, allowed: Allowed) {
-        let Allowed { call, entry, notes } = allowed;
-        self.emit(Event::ToolStart {
+    /// Runs a call within its deadline.
+    pub(super) async fn run(&self, by: By<'_>, allowed: Allowed) -> RanCall {
+        let Allowed {
+            call, entry, notes, ..
+        } = allowed;
+        self.spec.events.emit(Event::ToolStart {
             call: call.clone(),
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
+            by: by.name(),
         });
         let ctx = ToolCtx {
-            caller: self.caller(),
+            caller: by.caller.clone(),
             cancel: self.cancel.clone(),
         };
-        let config = &self.agent.spec.config;
+        let config = &self.spec.config;
         let (output, duration) = run_call(
             &*entry.tool,
             call.arguments.clone(),
@@ -278,51 +238,82 @@ impl Turn<'_> {
             content: output.content,
             is_error: output.is_error,
         };
-        self.lock_ran().push(RanCall {
+        RanCall {
             call,
             result,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             refused_by: None,
             notes,
-        });
+        }
     }
 
-    /// `post-tool`, the notes of `pre-tool` hooks beneath the result, and word to everybody.
-    pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<FinishedCall> {
+    /// `post-tool`, and word to everybody. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
+    /// one that takes secrets out must see all that the caller will read.
+    pub(super) async fn finish(&self, by: By<'_>, ran: RanCall) -> Dispatched<FinishedCall> {
+        let RanCall {
+            call,
+            mut result,
+            duration_ms,
+            refused_by,
+            notes,
+        } = ran;
+        for Said { plugin, text } in notes {
+            let note = format!("\n[note from {plugin}: {text}]");
+            result.content.push_str(&note);
+        }
         let mut finished = self
-            .dispatch::<at::PostTool>(FinishedCall {
-                call: ran.call,
-                result: ran.result,
-                duration_ms: ran.duration_ms,
-            })
+            .dispatch::<at::PostTool>(
+                by.caller,
+                FinishedCall {
+                    call,
+                    result,
+                    duration_ms,
+                },
+            )
             .await;
         if let Some(Said { plugin, text }) = blocked(&finished).cloned() {
-            // A hook that had to see the result could not: the model does not get it either.
+            // A hook that had to see the result could not: the caller does not get it either.
             let result = &mut finished.value.result;
             result.content = format!("[the result was withheld by plugin {plugin}: {text}]");
             result.is_error = true;
         }
-        let result = &mut finished.value.result;
-        for Said { plugin, text } in ran.notes {
-            result
-                .content
-                .push_str(&format!("\n[note from {plugin}: {text}]"));
-        }
-        self.used.push(UsedTool {
-            name: result.name.clone(),
-            is_error: result.is_error,
+        self.tell_end(by, &finished.value.result, duration_ms, refused_by);
+        finished
+    }
+
+    /// Tells the session and those who watch that a call has ended.
+    pub(super) fn tell_end(
+        &self,
+        by: By<'_>,
+        result: &ToolResult,
+        duration_ms: u64,
+        refused_by: Option<String>,
+    ) {
+        let kept = by.plugin.map(|_| {
+            let end = KEPT_BYTES.min(result.content.len());
+            let end = result.content.floor_char_boundary(end);
+            let mut content = result.content.get(..end).unwrap_or_default().to_owned();
+            let n_cut = result.content.len() - end;
+            if n_cut > 0 {
+                content.push_str(&format!("\n[cut: {n_cut} more bytes]"));
+            }
+            ToolResult {
+                content,
+                ..result.clone()
+            }
         });
         // The result itself must not wait for this to work.
-        self.agent.spec.session.append_or_defer(Body::ToolEnd {
+        self.spec.session.append_or_defer(Body::ToolEnd {
             call: result.call_id.clone(),
-            duration_ms: ran.duration_ms,
-            refused_by: ran.refused_by.clone(),
+            duration_ms,
+            refused_by: refused_by.clone(),
+            result: kept,
         });
-        self.agent.spec.events.emit(Event::ToolEnd {
+        self.spec.events.emit(Event::ToolEnd {
             result: result.clone(),
-            duration_ms: ran.duration_ms,
-            refused_by: ran.refused_by,
+            duration_ms,
+            refused_by,
+            by: by.name(),
         });
-        finished
     }
 }

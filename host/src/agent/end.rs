@@ -1,13 +1,19 @@
 //! The end of a turn, however it came: the session in order, everybody told, the outcome.
 
+use std::time::Duration;
+
 use super::tell::{blocked, chain};
 use super::turn::{Stop, Turn};
 use super::{Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;
+use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
+
+/// How long subagents have to end in good order once they were told to stop: a little longer than their tools have.
+const AGENT_GRACE: Duration = Duration::from_secs(7);
 
 /// What the model reads as the result of a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
@@ -44,6 +50,7 @@ impl Turn<'_> {
             self.outputs.push(text);
         }
         let closed = self.close_open(stop).await;
+        self.end_agents().await;
         let outcome = TurnOutcome {
             turn: self.number,
             output: self.outputs.join("\n\n"),
@@ -99,6 +106,15 @@ impl Turn<'_> {
         self.inject(inject).await
     }
 
+    /// Waits for subagents that were told to stop: what they used belongs to this turn, and their sessions are to be whole.
+    async fn end_agents(&self) {
+        let ended = futures_util::future::join_all(self.scope.take_leftover());
+        if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
+            self.agent
+                .notice(Level::Warn, "a subagent did not stop and was left behind");
+        }
+    }
+
     /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it.
     async fn keep_partial(&mut self) -> Result<(), Stop> {
         let partial = std::mem::take(&mut self.partial);
@@ -118,8 +134,8 @@ impl Turn<'_> {
         TurnSummary {
             stop,
             steps: self.step,
-            tool_calls: self.n_calls,
-            usage: self.usage,
+            tool_calls: self.scope.n_calls(),
+            usage: self.scope.usage(),
             cost_usd: 0.0,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             output: self.outputs.join("\n\n"),

@@ -5,11 +5,15 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::Agent;
+use super::scope::{Reach, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};
 use crate::event::Events;
 use crate::message::Message;
 use crate::point::caller::Caller;
-use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
+use crate::point::handle::{
+    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
+};
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
@@ -39,6 +43,7 @@ pub trait CallPoint: Send + Sync {
 pub struct SessionHandle {
     outlet: Outlet,
     points: OnceLock<Arc<dyn CallPoint>>,
+    turns: OnceLock<Reach>,
 }
 
 impl SessionHandle {
@@ -52,12 +57,26 @@ impl SessionHandle {
                 keep,
             },
             points: OnceLock::new(),
+            turns: OnceLock::new(),
         }
     }
 
     /// Says who calls plugin-defined points; until then there are none. Only the first call counts.
     pub fn set_points(&self, points: Arc<dyn CallPoint>) {
         let _ = self.points.set(points);
+    }
+
+    /// Says whose turns plugins act in; until then there are none. Only the first call counts.
+    pub fn set_agent(&self, agent: &Agent) {
+        let _ = self.turns.set(agent.reach());
+    }
+
+    /// The turn that a call of a plugin is part of.
+    fn turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
+        let turns = self.turns.get();
+        turns
+            .and_then(|turns| turns.turn_of(&caller.context.agent))
+            .ok_or_else(|| HandleError::Failed("no turn is running".to_owned()))
     }
 }
 
@@ -93,8 +112,12 @@ impl AgentHandle for SessionHandle {
         self.outlet.session.state_keys(plugin, prefix)
     }
 
-    fn messages(&self, last: usize) -> Vec<Message> {
-        self.outlet.session.last_messages(last.min(MAX_MESSAGES))
+    fn messages(&self, caller: &Caller, last: usize) -> Vec<Message> {
+        let last = last.min(MAX_MESSAGES);
+        match self.turn(caller) {
+            Ok(turn) => turn.spec.session.last_messages(last),
+            Err(_) => self.outlet.session.last_messages(last),
+        }
     }
 
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
@@ -131,6 +154,43 @@ impl AgentHandle for SessionHandle {
                 )))
             }),
         }
+    }
+
+    fn ask_model<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        question: ModelQuestion,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+        Box::pin(async move {
+            let turn = self.turn(&caller)?;
+            turn.ask_model(plugin, question, caller).await
+        })
+    }
+
+    fn run_agent<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        task: AgentTask,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        Box::pin(async move {
+            let turn = self.turn(&caller)?;
+            turn.run_agent(plugin, task, caller).await
+        })
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        name: String,
+        arguments: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        Box::pin(async move {
+            let turn = self.turn(&caller)?;
+            turn.call_tool(plugin, name, arguments, caller).await
+        })
     }
 }
 

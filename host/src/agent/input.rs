@@ -86,10 +86,12 @@ impl Turn<'_> {
 
 /// Ends the turn when a hook refused.
 pub(super) fn refused(what: &str, said: Option<&Said>) -> Result<(), Stop> {
-    match said {
-        Some(Said { plugin, text }) => Err(Stop::Blocked(format!(
-            "[the {what} was refused by plugin {plugin}: {text}]"
-        ))),
-        None => Ok(()),
-    }
+    said.map_or(Ok(()), |said| Err(refusal(what, said)))
+}
+
+/// How a turn ends that a hook refused to go on with.
+pub(super) fn refusal(what: &str, Said { plugin, text }: &Said) -> Stop {
+    Stop::Blocked(format!(
+        "[the {what} was refused by plugin {plugin}: {text}]"
+    ))
 }

@@ -5,15 +5,20 @@
 //! hooks change by `point`.
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
-//! `system` (the system prompt), `step` (one request), `call` (its tool calls), `end` (however it ends).
+//! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends). What plugins may do
+//! while they are called stands in `scope` and `power`; a request (`request`) and a tool call (`call`) are the same for both.
 
 mod assess;
 mod call;
+mod calls;
 mod config;
 mod end;
 mod handle;
 mod input;
+mod power;
 mod reflect;
+mod request;
+mod scope;
 mod sink;
 mod steering;
 mod step;
@@ -23,6 +28,7 @@ mod turn;
 
 pub use config::AgentConfig;
 pub use handle::{CallPoint, SessionHandle};
+pub use scope::Reach;
 pub use sink::KeepInStore;
 pub use steering::SteerHandle;
 
@@ -44,6 +50,7 @@ use crate::session::{self, PromptRow, Session};
 use crate::tool::approval::{Approver, SessionApprovals};
 use crate::tool::policy::ToolPolicy;
 use crate::tool::registry::ToolRegistry;
+use scope::{Family, TurnScope};
 use sink::{AgentSink, Outlet};
 use turn::Turn;
 
@@ -60,6 +67,7 @@ pub enum Error {
 }
 
 /// Everything an agent is made of.
+#[derive(Clone)]
 pub struct AgentSpec {
     /// Client of the model API.
     pub provider: Arc<dyn Provider>,
@@ -110,11 +118,14 @@ pub struct TurnOutcome {
 
 /// One agent in one session.
 pub struct Agent {
-    spec: AgentSpec,
+    spec: Arc<AgentSpec>,
     dispatcher: Arc<Dispatcher>,
     sink: Arc<AgentSink>,
     steering: SteerHandle,
-    approvals: SessionApprovals,
+    approvals: Arc<SessionApprovals>,
+    family: Family,
+    /// The shared part of the turn that runs, or of the last one: hooks that nobody waits for may outlive their turn.
+    scope: Option<Arc<TurnScope>>,
     /// The stable parts of the system prompt as the first turn made them.
     frozen: Option<Vec<PromptPart>>,
     /// The parts as they stand in the session's ledger.
@@ -127,21 +138,36 @@ impl Agent {
     /// An agent that has not done anything yet.
     #[must_use]
     pub fn new(spec: AgentSpec) -> Self {
+        let family = Family {
+            session: spec.session.id().clone(),
+            reach: Reach::default(),
+            parent: None,
+        };
+        Self::of_family(spec, family)
+    }
+
+    /// An agent that shares with others what its family says.
+    fn of_family(spec: AgentSpec, family: Family) -> Self {
         let sink = Arc::new(AgentSink::new(Outlet {
             session: spec.session.clone(),
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
         }));
         Self {
-            dispatcher: Arc::new(Dispatcher::new(spec.hooks.clone(), sink.clone())),
+            dispatcher: Arc::new(match &family.parent {
+                None => Dispatcher::new(spec.hooks.clone(), sink.clone()),
+                Some(parent) => parent.dispatcher.for_subagent(sink.clone()),
+            }),
             sink,
             steering: SteerHandle::default(),
-            approvals: SessionApprovals::default(),
+            approvals: Arc::default(),
+            family,
+            scope: None,
             frozen: None,
             ledger: Vec::new(),
             is_announced: false,
             is_started: false,
-            spec,
+            spec: Arc::new(spec),
         }
     }
 
@@ -153,7 +179,13 @@ impl Agent {
 
     /// What it is made of, to change it between turns: the model, the policy, the tools.
     pub fn spec_mut(&mut self) -> &mut AgentSpec {
-        &mut self.spec
+        Arc::make_mut(&mut self.spec)
+    }
+
+    /// The way to its running turn, for the handle that plugins hold.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.family.reach.clone()
     }
 
     /// The way to say something while a turn runs.
@@ -190,6 +222,26 @@ impl Agent {
         Turn::new(self, input, cancel.clone()).run().await
     }
 
+    /// Begins the shared part of a turn.
+    fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
+        let scope = TurnScope::new(
+            self.spec.clone(),
+            self.dispatcher.clone(),
+            self.sink.clone(),
+            self.approvals.clone(),
+            self.family.clone(),
+            cancel,
+        );
+        self.scope = Some(scope.clone());
+        scope
+    }
+
+    /// Whether it is the agent whose session the user knows. Only that one's session starts and ends: a subagent has
+    /// `subagent-start` and `subagent-end`.
+    fn is_main(&self) -> bool {
+        self.family.parent.is_none()
+    }
+
     /// Ends the session: `session-end` fires, background hooks end, everything is on the disk.
     ///
     /// # Errors
@@ -206,7 +258,7 @@ impl Agent {
 
     /// Tells those who watch that the session is open: once, before the first turn.
     fn announce(&mut self) {
-        if std::mem::replace(&mut self.is_announced, true) {
+        if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
             return;
         }
         let SessionInfo {
@@ -230,7 +282,7 @@ impl Agent {
 
     /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.
     async fn start(&mut self) {
-        if std::mem::replace(&mut self.is_started, true) {
+        if !self.is_main() || std::mem::replace(&mut self.is_started, true) {
             return;
         }
         let info = self.session_info();

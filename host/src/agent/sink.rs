@@ -29,10 +29,22 @@ impl AgentSink {
         }
     }
 
-    /// The failures since the last call.
-    pub(super) fn take_failures(&self) -> Vec<FailureReport> {
+    /// The failures that were not taken yet, but for the first `n`.
+    pub(super) fn take_failures(&self, n: usize) -> Vec<FailureReport> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *failures)
+        let n = n.min(failures.len());
+        failures.split_off(n)
+    }
+
+    /// How many failures were not taken yet.
+    pub(super) fn n_failures(&self) -> usize {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.len()
+    }
+
+    /// A plugin's code reached out of its sandbox.
+    pub(super) fn access(&self, record: AccessRecord) {
+        self.outlet.access(record);
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::input::refused;
-use super::tell::{blocked, chain};
+use super::input::{refusal, refused};
+use super::request::NoAnswer;
+use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Content, Message, ToolCall};
+use crate::message::{Content, Message, ToolCall, ToolSpec};
 use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
-use crate::point::payload::{ModelRequest, WireRequest, WireResponse};
-use crate::provider::{self, Finish, Request, Response, StreamEvent};
+use crate::point::payload::ModelRequest;
+use crate::provider::{Finish, Request, Response, StreamEvent};
 use crate::session::Body;
 
 /// What a step came to.
@@ -35,13 +36,12 @@ impl Turn<'_> {
         self.emit(Event::StepStart { step: self.step });
         self.take_steering().await?;
         let request = self.build_request().await?;
-        let active: Vec<String> = request.tools.iter().map(|t| t.name.clone()).collect();
         let response = self.ask(request).await?;
         let reply = self.take_reply(response).await?;
         let mut inject = reply.inject;
         let has_calls = !reply.calls.is_empty();
         if has_calls {
-            inject.extend(self.run_calls(reply.calls, &active).await?);
+            inject.extend(self.run_calls(reply.calls).await?);
         }
         let goes_on = has_calls || !inject.is_empty();
         // After the results: nothing may stand between a call and its result.
@@ -63,9 +63,9 @@ impl Turn<'_> {
                 model: self.agent.spec.model.clone(),
                 temperature: self.agent.spec.temperature,
                 max_tokens: self.agent.spec.max_tokens,
-                tools: self.tool_names(),
+                tools: self.scope.tool_names(),
                 messages,
-                usage: self.usage,
+                usage: self.scope.usage(),
             })
             .await;
         refused("request", blocked(&reasoned))?;
@@ -76,29 +76,26 @@ impl Turn<'_> {
         }
         let specs = self.agent.spec.tools.specs();
         let tools = specs.into_iter().filter(|s| wanted.tools.contains(&s.name));
+        let tools: Vec<ToolSpec> = tools.map(|spec| (*spec).clone()).collect();
+        let names = tools.iter().map(|spec| spec.name.clone()).collect();
+        self.scope.set_active(names);
         Ok(Request {
             model: wanted.model,
             system: self.system.clone(),
             messages: wanted.messages,
-            tools: tools.map(|spec| (*spec).clone()).collect(),
+            tools,
             temperature: wanted.temperature,
             max_tokens: wanted.max_tokens,
         })
     }
 
-    /// `before-provider-request`, the stream, `after-provider-response`.
+    /// Sends the request and shows the answer while it comes.
     async fn ask(&mut self, request: Request) -> Result<Response, Stop> {
-        let spec = &self.agent.spec;
-        let (provider, session, events) = (
-            spec.provider.clone(),
-            spec.session.clone(),
-            spec.events.clone(),
-        );
-        let body = self.wire_body(provider.body(&request)).await?;
-        // What the model is about to read outlives a power cut.
-        session.sync()?;
+        let caller = self.caller();
+        let (scope, number, step) = (self.scope.clone(), self.number, self.step);
         self.partial.clear();
         let partial = &mut self.partial;
+        let events = &scope.spec.events;
         let mut on = |event| match event {
             StreamEvent::Text(text) => {
                 partial.push_str(&text);
@@ -116,53 +113,20 @@ impl Turn<'_> {
                 reason,
             }),
         };
-        let response = match provider.send(body, &mut on, &self.cancel).await {
-            Ok(response) => response,
-            Err(provider::Error::Cancelled) if self.cancel.is_cancelled() => {
-                return Err(Stop::Cancelled);
-            }
-            Err(error) => return Err(Stop::Provider(chain(&error))),
+        let kept = |response: &Response| Body::Step {
+            turn: number,
+            step,
+            model: request.model.clone(),
+            usage: response.usage,
+            latency_ms: response.latency_ms,
         };
-        self.usage += response.usage;
-        session.append(Body::Step {
-            turn: self.number,
-            step: self.step,
-            model: request.model,
-            usage: response.usage,
-            latency_ms: response.latency_ms,
-        })?;
-        self.dispatch::<at::AfterProviderResponse>(WireResponse {
-            provider: provider.name().to_owned(),
-            status: response.status,
-            latency_ms: response.latency_ms,
-            usage: response.usage,
-            body: response.raw.clone(),
+        let answer = scope.request(&caller, &request, &mut on, kept).await;
+        answer.map_err(|no| match no {
+            NoAnswer::Blocked(said) => refusal("request", &said),
+            NoAnswer::Cancelled => Stop::Cancelled,
+            NoAnswer::Provider(why) => Stop::Provider(why),
+            NoAnswer::Session(error) => error.into(),
         })
-        .await;
-        Ok(response)
-    }
-
-    /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.
-    async fn wire_body(&self, body: serde_json::Value) -> Result<serde_json::Value, Stop> {
-        use crate::point::Point;
-        let registry = self.agent.dispatcher.registry();
-        let name = at::BeforeProviderRequest::NAME;
-        if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
-            return Ok(body);
-        }
-        let text = body.to_string();
-        let wire = WireRequest {
-            provider: self.agent.spec.provider.name().to_owned(),
-            body: text.clone(),
-        };
-        let wire = self
-            .pass::<at::BeforeProviderRequest>("request", wire)
-            .await?;
-        if wire.body == text {
-            return Ok(body);
-        }
-        // A body that is not an object was refused when it was merged.
-        Ok(serde_json::from_str(&wire.body).unwrap_or(body))
     }
 
     /// `post-reason`, then the answer becomes a message.

@@ -13,7 +13,7 @@ impl Turn<'_> {
     pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), Stop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
-            tools: self.tool_names(),
+            tools: self.scope.tool_names(),
             decision,
             parts: self.own_parts(decision),
         };
@@ -89,11 +89,5 @@ impl Turn<'_> {
         }
         let frozen = self.agent.frozen.get_or_insert(stable);
         frozen.iter().cloned().chain(rest).collect()
-    }
-
-    /// Names of all tools in the order of the registry.
-    pub(super) fn tool_names(&self) -> Vec<String> {
-        let specs = self.agent.spec.tools.specs();
-        specs.into_iter().map(|spec| spec.name.clone()).collect()
     }
 }

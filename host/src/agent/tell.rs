@@ -16,17 +16,10 @@ use crate::point::outcome::Injection;
 use crate::session::Body;
 
 impl Turn<'_> {
-    /// Calls the hooks of a point, then tells the `error` point of those that failed.
+    /// Calls the hooks of a point as the turn itself.
     pub(super) async fn dispatch<P: Point>(&self, payload: P::Payload) -> Dispatched<P::Payload> {
         let caller = self.caller();
-        let out = self.agent.dispatcher.dispatch::<P>(&caller, payload).await;
-        for report in self.agent.sink.take_failures() {
-            self.agent
-                .dispatcher
-                .dispatch::<at::Error>(&caller, report)
-                .await;
-        }
-        out
+        self.scope.dispatch::<P>(&caller, payload).await
     }
 
     /// Calls the hooks of a point where only a failing hook can refuse: one that is set to block when it fails ends the turn,
@@ -99,12 +92,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn caller(&self) -> Caller {
-        let mut caller = self.agent.caller();
-        caller.context.turn = self.number;
-        caller.context.step = self.step;
-        caller.context.tokens_used = self.usage.total();
-        caller.context.tool_calls = self.n_calls;
-        caller
+        self.scope.caller(self.step)
     }
 
     pub(super) fn lock_ran(&self) -> MutexGuard<'_, Vec<RanCall>> {

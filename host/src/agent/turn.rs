@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::call::RanCall;
+use super::scope::TurnScope;
 use super::tell::blocked;
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
-use crate::message::{Message, Role, Usage};
+use crate::message::{Message, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{ReflectVerdict, Reflection, TurnInput, UsedTool};
@@ -51,14 +52,14 @@ impl From<session::Error> for Stop {
 /// A turn on its way.
 pub(super) struct Turn<'a> {
     pub(super) agent: &'a mut Agent,
+    /// What is shared with those who act for plugins in this turn.
+    pub(super) scope: Arc<TurnScope>,
     pub(super) input: TurnInput,
     pub(super) cancel: CancellationToken,
     pub(super) number: u32,
     pub(super) step: u32,
     /// The step that may not be passed; a follow-up moves it on.
     pub(super) last_step: u32,
-    pub(super) n_calls: u32,
-    pub(super) usage: Usage,
     pub(super) used: Vec<UsedTool>,
     /// Messages for the next request only.
     pub(super) passing: Vec<Message>,
@@ -79,15 +80,15 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) fn new(agent: &'a mut Agent, input: TurnInput, cancel: CancellationToken) -> Self {
+        let scope = agent.enter_turn(cancel.clone());
         Self {
-            number: agent.spec.session.turn() + 1,
+            number: scope.number,
+            scope,
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
             cancel,
             step: 0,
-            n_calls: 0,
-            usage: Usage::default(),
             used: Vec::new(),
             passing: Vec::new(),
             system: Vec::new(),

@@ -45,18 +45,25 @@ pub(super) async fn ask(question: &Question) -> Answer {
         .as_deref()
         .map(|plugin| format!(" of plugin {}", styled(PLUGIN, plugin)))
         .unwrap_or_default();
+    let tool = styled(BOLD, &question.tool);
+    let who = match &question.by {
+        None => format!("{tool}{of} wants"),
+        Some(by) => format!(
+            "plugin {} calls {tool}{of}, which wants",
+            styled(PLUGIN, by)
+        ),
+    };
     say(format_args!(
-        "{} {}{of} wants to {} {}",
+        "{} {who} to {} {}",
         styled(WARN.bold(), "?"),
-        styled(BOLD, &question.tool),
         effect(question),
         styled(DIM, format_args!("({})", question.effect_class)),
     ));
     for line in question.arguments.lines() {
         say(format_args!("  {line}"));
     }
-    if let Some(caution) = &question.caution {
-        say(format_args!("  {} {caution}", styled(WARN, "▲")));
+    if !question.may.is_empty() {
+        say(format_args!("  may: {}", question.may.join("; ")));
     }
     for (plugin, why) in &question.reasons {
         say(format_args!("  {} asks: {why}", styled(PLUGIN, plugin)));
@@ -89,7 +96,7 @@ fn effect(question: &Question) -> &'static str {
 }
 
 /// Reads one line on a thread of its own: a read from a terminal cannot be called off, and must not hold up the exit.
-async fn read_line() -> Option<String> {
+pub(super) async fn read_line() -> Option<String> {
     let (done, line) = oneshot::channel();
     std::thread::spawn(move || {
         let mut line = String::new();

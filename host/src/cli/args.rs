@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::grant::decide::GrantFlag;
+
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(name = "rind", version, after_help = super::exit::HELP)]
@@ -75,9 +77,12 @@ pub(super) struct PluginArgs {
     /// Load no plugins but those of `--plugin`
     #[arg(long)]
     pub(super) no_plugins: bool,
-    /// Also load the plugins that come with the project, in `.rind/plugins`
+    /// Trust what the project brings in `.rind`, settings and plugins, for this run
     #[arg(long)]
     pub(super) trust_project: bool,
+    /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
+    #[arg(long, value_name = "PLUGIN")]
+    pub(super) grant: Vec<GrantFlag>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ClapArgs)]
@@ -113,6 +118,8 @@ pub(super) enum PluginCommand {
     List(ListArgs),
     /// Say what a plugin does, asks for and may touch, from its bytes
     Inspect(InspectArgs),
+    /// List what plugins were granted and which projects are trusted, and take it back
+    Grants(GrantsArgs),
     /// Compile plugin crates to components
     Build(BuildArgs),
 }
@@ -130,6 +137,22 @@ pub(super) struct ListArgs {
 pub(super) struct InspectArgs {
     /// Name of a plugin that is installed, or its folder
     pub(super) plugin: String,
+    /// Only what it asks for, what its trust allows, what it has, and why
+    #[arg(long)]
+    pub(super) grants: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct GrantsArgs {
+    /// Take back everything that was answered for this plugin
+    #[arg(long, value_name = "PLUGIN")]
+    pub(super) revoke: Option<String>,
+    /// Trust a project no longer
+    #[arg(long, value_name = "DIR", conflicts_with = "revoke")]
+    pub(super) distrust: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -53,6 +53,7 @@ pub(super) fn of_error(error: &anyhow::Error) -> Exit {
     let is_usage = error.is::<Usage>()
         || error.chain().any(|cause| {
             cause.is::<crate::config::Error>()
+            || cause.is::<crate::grant::policy::PolicyError>()
             || cause.is::<Usage>()
             // The model's failures during a turn are events; here it is a wrong name, a missing key, a bad script.
             || cause.is::<crate::provider::Error>()

@@ -8,7 +8,9 @@ mod args;
 mod demo;
 mod doctor;
 mod exit;
+mod grants;
 mod plugin;
+mod project;
 mod render;
 mod run;
 mod sandbox;
@@ -88,6 +90,7 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
+            PluginCommand::Grants(args) => grants::grants(&setup::paths(None)?, &args),
             PluginCommand::Build(build) => plugin::build(build).await,
         },
     }

@@ -19,10 +19,15 @@ const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
     let paths = setup::paths(None)?;
-    let config = setup::config(&paths, &ModelArgs::default())?;
-    PluginSet::load(&setup::load_options(&paths, &config, args)?)
-        .await
-        .context("load plugins")
+    // Looking must not ask.
+    let is_trusted = super::project::is_trusted(&paths, args.trust_project, false).await?;
+    let config = setup::config(&paths, &ModelArgs::default(), is_trusted)?;
+    let grants = super::grants::options(&paths, args, None, false)?;
+    PluginSet::load(&setup::load_options(
+        &paths, &config, args, is_trusted, grants,
+    )?)
+    .await
+    .context("load plugins")
 }
 
 pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
@@ -61,23 +66,26 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         load(&PluginArgs {
             plugin: vec![path.to_owned()],
             no_plugins: true,
-            trust_project: false,
+            ..PluginArgs::default()
         })
         .await?
     } else {
         load(&PluginArgs::default()).await?
     };
     let is_it = |name: &str| is_folder || name == args.plugin;
-    if let Some(plugin) = plugins
-        .plugins
-        .iter()
-        .find(|plugin| is_it(&plugin.manifest.name))
-    {
+    let loaded = plugins.plugins.iter().map(AsRef::as_ref);
+    let held = plugins.left_out.iter().filter_map(|left| match &left.why {
+        Why::Held(plugin) => Some(&**plugin),
+        _ => None,
+    });
+    if let Some(plugin) = loaded.chain(held).find(|p| is_it(&p.manifest.name)) {
         let report = inspect::inspect(plugin);
         if args.json {
-            render::json(&report)?
+            render::json(&report)?;
+        } else if args.grants {
+            render::grants::table(&report);
         } else {
-            render::plugins::report(&report)
+            render::plugins::report(&report);
         }
         return Ok(Exit::Done);
     }

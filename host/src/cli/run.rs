@@ -21,33 +21,39 @@ use crate::event::Event;
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
 use crate::provider::Selected;
+use crate::session::SessionStore;
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let prompt = prompt(args.prompt.as_deref())?;
     let paths = setup::paths(args.workspace.as_deref())?;
-    let config = setup::config(&paths, &args.model)?;
+    let has_terminal = std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+        && args.prompt.as_deref() != Some("-");
+    let is_trusted =
+        super::project::is_trusted(&paths, args.plugins.trust_project, has_terminal).await?;
+    let config = setup::config(&paths, &args.model, is_trusted)?;
     let provider = setup::provider(&config, &args.model)?;
     let chosen = format!("model: {} ({})", model(&provider), provider.why);
-    let options = setup::load_options(&paths, &config, &args.plugins)?;
+    let resume = args.resume.as_deref();
+    let resume = resume.map(|wanted| SessionStore::new(paths.sessions()).resolve(wanted));
+    let resume = resume.transpose()?;
+    let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
+    let options = setup::load_options(&paths, &config, &args.plugins, is_trusted, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
     plugins
         .left_out
         .iter()
         .for_each(render::plugins::warn_left_out);
-    let has_terminal = std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal()
-        && args.prompt.as_deref() != Some("-");
     let (approver, questions) = approver(has_terminal);
     let parts = setup::Parts {
         paths: &paths,
         config: &config,
         provider,
         plugins: &plugins,
-        plugin_data: options.data.clone(),
-        resume: args.resume.as_deref(),
+        resume: resume.as_deref(),
         mode: PolicyMode {
             yes: args.yes,
             dry_run: args.dry_run,
@@ -180,11 +186,13 @@ async fn show_all(
                 is_interrupted = true;
                 renderer.interrupted();
             }
-            Some(asked) = questions.recv() => {
+            Some(mut asked) = questions.recv() => {
                 renderer.pause();
                 tokio::select! {
                     answer = approve::ask(&asked.question) => drop(asked.answer.send(answer)),
                     () = cancel.cancelled() => render::say(""),
+                    // The plugin that made the call was stopped.
+                    () = asked.answer.closed() => render::say("no longer asked"),
                 }
             }
             _ = ticks.tick() => renderer.tick(),

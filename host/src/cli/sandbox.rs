@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::paths::Paths;
 use crate::tool::builtin::Commands;
 use crate::tool::process::confine::{
-    Confinement, Detected, Mechanism, bwrap_in, detect, system_folders, tool_folders,
+    Confinement, Detected, Mechanism, bwrap_in, check_apart, detect, system_folders, tool_folders,
 };
 use crate::tool::sandbox::{Need, SandboxConfig, commands};
 
@@ -82,8 +82,9 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
     let home = std::env::home_dir().unwrap_or_default();
     let home = home.canonicalize().unwrap_or(home);
     let mut write = vec![paths.workspace.clone()];
+    let own = own_folders(paths);
     for text in &config.write {
-        let path = expanded(text, &home)?;
+        let path = opened(text, &home, &own)?;
         if !path.exists() {
             return Err(Usage(format!(
                 "`write` in [sandbox] of config.toml names {}, which is not there",
@@ -97,7 +98,7 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
     let mut read = system_folders();
     read.extend(tool_folders(&home));
     for text in &config.read {
-        read.push(expanded(text, &home)?);
+        read.push(opened(text, &home, &own)?);
     }
     let confinement = Confinement {
         helper: std::env::current_exe().context("find rind's own program")?,
@@ -106,12 +107,7 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
         read,
         network: config.network,
     };
-    Ok(with_programs(
-        confinement,
-        &home,
-        &own_folders(paths),
-        path_folders(),
-    ))
+    Ok(with_programs(confinement, &home, &own, path_folders()))
 }
 
 /// Adds the folders that programs are found in, but none that would give away the home folder or a folder of Rind's own.
@@ -134,12 +130,7 @@ fn with_programs(
         if known || !folder.is_dir() || gives_home() {
             continue;
         }
-        let alone = Confinement {
-            write: Vec::new(),
-            read: vec![folder.clone()],
-            ..confinement.clone()
-        };
-        if alone.check(own).is_ok() {
+        if check_apart(&folder, own).is_ok() {
             confinement.read.push(folder);
         }
     }
@@ -170,6 +161,17 @@ fn path_folders() -> Vec<PathBuf> {
     std::env::split_paths(&path)
         .filter(|folder| folder.is_absolute())
         .collect()
+}
+
+/// A path that the settings open to commands.
+fn opened(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let path = expanded(text, home)?;
+    check_apart(&path, own).with_context(|| {
+        Usage(format!(
+            "open `{text}` of [sandbox] in config.toml to commands"
+        ))
+    })?;
+    Ok(path)
 }
 
 /// A path of the settings, `~` at its beginning being the home folder.

@@ -1,5 +1,6 @@
 //! From what was typed to an agent: folders, settings, provider, plugins, session.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -15,6 +16,7 @@ use crate::agent::{Agent, AgentConfig, AgentSpec, CallPoint, KeepInStore, Sessio
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::event::{Event, Events};
 use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
@@ -65,10 +67,16 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     Ok(Paths::new(&home, env, &workspace))
 }
 
-/// The settings: the user's file, then what was typed. A project's own settings file is not read: it comes with the
-/// project, and could send the user's key to somebody else's server.
-pub(super) fn config(paths: &Paths, model: &ModelArgs) -> anyhow::Result<Config> {
+/// The settings: the user's file, then the project's when it is trusted, then what was typed.
+pub(super) fn config(
+    paths: &Paths,
+    model: &ModelArgs,
+    is_project_trusted: bool,
+) -> anyhow::Result<Config> {
     let mut layers: Vec<Layer> = Layer::file(&paths.user_config())?.into_iter().collect();
+    if is_project_trusted {
+        layers.extend(super::project::layer(paths)?);
+    }
     for flag in &model.set {
         layers.push(Layer::flag(flag)?);
     }
@@ -111,6 +119,8 @@ pub(super) fn load_options(
     paths: &Paths,
     config: &Config,
     args: &PluginArgs,
+    is_project_trusted: bool,
+    grants: GrantOptions,
 ) -> anyhow::Result<LoadOptions> {
     let mut sources: Vec<Source> = Vec::new();
     if !args.no_plugins {
@@ -122,16 +132,11 @@ pub(super) fn load_options(
             trust: Trust::User,
             path: paths.config.join("plugins"),
         });
-        let project = paths.project().join("plugins");
-        if args.trust_project {
+        if is_project_trusted {
             sources.push(Source {
                 trust: Trust::Project,
-                path: project,
+                path: paths.project().join("plugins"),
             });
-        } else if project.is_dir() {
-            render::note(
-                "the project has plugins of its own in .rind/plugins; they are loaded with --trust-project only",
-            );
         }
     }
     let local = |path: &PathBuf| Source {
@@ -150,7 +155,27 @@ pub(super) fn load_options(
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
         settings: config.section::<PluginsConfig>()?.0,
+        grants,
     })
+}
+
+/// Folders of Rind's own and the workspace must not lie in one another: what may be read or written in the workspace would
+/// reach sessions, keys and grants.
+fn check_apart(paths: &Paths) -> anyhow::Result<()> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let workspace = canonical(&paths.workspace);
+    // Not the managed folder: whoever builds Rind in a checkout and works there has the program itself in the workspace.
+    let own = [&paths.config, &paths.data, &paths.cache].map(|path| canonical(path));
+    match own.iter().find(|own| own.starts_with(&workspace) || workspace.starts_with(own)) {
+        None => Ok(()),
+        Some(own) => Err(Usage(format!(
+            "the workspace {} and Rind's own folder {} lie in one another, so that tools and plugins could reach sessions and \
+             grants; work in a folder below with --workspace, or put Rind's folders elsewhere with {HOME_VARIABLE}",
+            workspace.display(),
+            own.display()
+        ))
+        .into()),
+    }
 }
 
 /// Everything that an agent is put together from.
@@ -159,7 +184,6 @@ pub(super) struct Parts<'a> {
     pub(super) config: &'a Config,
     pub(super) provider: Selected,
     pub(super) plugins: &'a PluginSet,
-    pub(super) plugin_data: PathBuf,
     pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
@@ -168,6 +192,7 @@ pub(super) struct Parts<'a> {
 
 /// Puts an agent together, in a new session or one that goes on.
 pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Event>)> {
+    check_apart(parts.paths)?;
     let workspace = Workspace::open(&parts.paths.workspace)
         .with_context(|| format!("open the workspace {}", parts.paths.workspace.display()))?;
     let store = SessionStore::new(parts.paths.sessions());
@@ -182,7 +207,8 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
     };
     let session = Arc::new(session);
     let (events, shown) = Events::channel();
-    let keep = keep_in_store(parts.plugin_data);
+    super::grants::keep(parts.paths, &parts.plugins.given, session.id())?;
+    let keep = keep_in_store(parts.plugins.stores());
     let handle = Arc::new(SessionHandle::new(
         session.clone(),
         events.clone(),
@@ -220,6 +246,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         depth: 0,
         causes: Vec::new(),
     });
+    handle.set_agent(&agent);
     handle.set_points(Arc::new(PluginPoints {
         dispatcher: Arc::downgrade(&agent.dispatcher()),
         points: open.points,
@@ -227,10 +254,10 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
     Ok((agent, shown))
 }
 
-/// Keeps values in the plugins' stores under `data`.
-fn keep_in_store(data: PathBuf) -> KeepInStore {
+/// Keeps values in the plugins' stores.
+fn keep_in_store(stores: BTreeMap<String, PluginStore>) -> KeepInStore {
     Arc::new(move |plugin, key, value| {
-        if let Err(error) = PluginStore::of(&data, plugin).set(key, value) {
+        if let Some(Err(error)) = stores.get(plugin).map(|store| store.set(key, value)) {
             tracing::warn!(plugin, key, %error, "a value was not kept in the plugin's store");
         }
     })

@@ -83,6 +83,22 @@ impl HostPattern {
         }
     }
 
+    /// Whether every host of `other` is of this pattern.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_below = |name: &str, base: &str| {
+            name.strip_suffix(base)
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        };
+        let is_name = match (&self.name, &other.name) {
+            (Name::Any, _) => true,
+            (Name::Below(own), Name::Below(other)) => own == other || is_below(other, own),
+            (Name::Below(own), Name::Exact(other)) => is_below(other, own),
+            (own, other) => own == other,
+        };
+        is_name && self.scheme == other.scheme && self.port == other.port
+    }
+
     /// The scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {

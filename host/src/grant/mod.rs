@@ -1,19 +1,30 @@
 //! What a plugin may touch: side effects, requests and trust become grants.
 //!
-//! Owns the words (side effect, trust, capability) and the decision. It is pure but for the file of remembered answers: it
-//! links nothing, opens nothing and asks nobody, and must not know what a plugin is made of. Only what the operator wrote
-//! or answered can widen a grant.
+//! Owns the words (side effect, trust, capability), the operator's policy, the remembered answers, and the decision. The
+//! decision is pure; nothing here links, opens or asks, and nothing here knows what a plugin is made of. Only what the
+//! operator wrote, typed or answered can widen a grant.
 //!
-//! Start from [`Capability`].
+//! Start from [`decide::decide`].
 
+pub mod answers;
+pub mod ask;
 mod capability;
+pub mod decide;
 mod granted;
 mod host;
+pub mod pattern;
+pub mod policy;
+pub mod project;
+mod request;
 mod side_effect;
+pub mod table;
 mod trust;
+mod words;
 
 pub use capability::{Access, Capability, Credential, Folder, Root};
 pub use granted::Granted;
 pub use host::{HostPattern, Scheme};
+pub use request::{OfferedTool, Pin, Request};
 pub use side_effect::SideEffect;
 pub use trust::Trust;
+pub use words::{combined, in_words};

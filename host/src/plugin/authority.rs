@@ -5,7 +5,7 @@
 
 use super::Error;
 use super::manifest::Manifest;
-use crate::grant::SideEffect;
+use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 
@@ -76,17 +76,17 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "model",
         needs: Some(SideEffect::External),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "agents",
         needs: Some(SideEffect::External),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "tools-host",
         needs: Some(SideEffect::External),
-        is_offered: false,
+        is_offered: true,
     },
     ImportRow {
         name: "files",
@@ -163,10 +163,68 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
             "which needs `side_effects = [\"{effect}\"]` in plugin.toml"
         ));
     }
+    if let Some(line) = missing_key(manifest, name) {
+        return refuse(format!(
+            "which needs `{line}` under `[external]` in plugin.toml"
+        ));
+    }
     if !row.is_offered {
         return refuse("which this version of the host does not grant to any plugin".to_owned());
     }
     Ok(())
+}
+
+/// Checks one import against what was granted; it was covered by what the manifest declares.
+pub fn check_granted_import(granted: &Granted, interface: &str) -> Result<(), Error> {
+    let (needs, is_granted) = match own_name(interface).map(|(name, _)| name) {
+        Some("session") => ("session", granted.has(&Capability::Session)),
+        Some("model") => ("model", granted.has(&Capability::Model)),
+        Some("agents") => ("agents", granted.has(&Capability::Agents)),
+        Some("tools-host") => ("tool", granted.tools().next().is_some()),
+        Some("files") => ("read or write", !granted.folders().is_empty()),
+        Some("http") => ("network", granted.has_network()),
+        None if interface.starts_with("wasi:http/") => ("network", granted.has_network()),
+        _ => return Ok(()),
+    };
+    if is_granted {
+        return Ok(());
+    }
+    Err(Error::Import {
+        import: interface.to_owned(),
+        why: format!("which needs the capability `{needs}`, and none of that kind was granted"),
+    })
+}
+
+/// Checks one export against what was granted; it was covered by what the manifest declares.
+pub fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
+    let row = catalog::CATALOG.iter().find(|row| row.name == export);
+    match row {
+        Some(row)
+            if matches!(row.kind, Kind::Mutate | Kind::Collect)
+                && !granted.has(&Capability::Session) =>
+        {
+            Err(Error::Export {
+                export: export.to_owned(),
+                why: "which needs the capability `session`, and that was not granted".to_owned(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The line of `[external]` that an interface needs besides its side effect, when the manifest lacks it.
+fn missing_key(manifest: &Manifest, name: &str) -> Option<&'static str> {
+    let external = manifest.external.as_ref();
+    let (line, is_there) = match name {
+        "model" => ("model = true", external.is_some_and(|e| e.model)),
+        "agents" => ("agents = true", external.is_some_and(|e| e.agents)),
+        "tools-host" => (
+            "tools = [\"NAME\"]",
+            external.is_some_and(|e| !e.tools.is_empty()),
+        ),
+        _ => return None,
+    };
+    (!is_there).then_some(line)
 }
 
 /// What one exported interface is to the host.

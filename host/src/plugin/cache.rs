@@ -135,6 +135,10 @@ impl CompileCache {
             touch(&entry);
             return Ok((found, true));
         }
+        super::nesting::check(&component.bytes).map_err(|message| Error::Compile {
+            path: component.path.clone(),
+            message,
+        })?;
         let code = compiler.compile(engine, component, &self.folder).await?;
         let compiled = deserialize(engine, &code).map_err(|e| Error::Compile {
             path: component.path.clone(),

@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::load::Loaded;
+use crate::grant::decide::Standing;
+use crate::grant::table::Ruling;
 use crate::grant::{SideEffect, Trust};
+use crate::grant::{combined, in_words};
 use crate::message::EffectClass;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
@@ -46,6 +49,21 @@ pub struct ImportReport {
     pub gives: &'static str,
 }
 
+/// A capability that it asks for, and how that stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct GrantReport {
+    /// As it is written in policy and flags.
+    pub capability: String,
+    /// In plain words.
+    pub words: String,
+    /// What the plugin's trust gives by itself.
+    pub trust_gives: Ruling,
+    /// What holds.
+    pub standing: Standing,
+    /// Why.
+    pub why: String,
+}
+
 /// Everything about a plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -63,6 +81,10 @@ pub struct Report {
     pub digest: String,
     /// What it declares to do.
     pub side_effects: Vec<SideEffect>,
+    /// What it asks for, and what it has.
+    pub grants: Vec<GrantReport>,
+    /// What that comes to, when each alone is harmless and together they are not.
+    pub combined: Option<String>,
     /// Its hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
     /// Its tools.
@@ -113,6 +135,13 @@ pub fn inspect(plugin: &Loaded) -> Report {
         interface: import.clone(),
         gives: gives(import),
     });
+    let grants = plugin.decision.rows.iter().map(|row| GrantReport {
+        capability: row.capability.to_string(),
+        words: in_words(&row.capability),
+        trust_gives: row.ceiling,
+        standing: row.standing,
+        why: row.why.clone(),
+    });
     let others = ["implement", "loop", "commands"]
         .into_iter()
         .filter(|name| plugin.exports.iter().any(|export| export == name));
@@ -120,10 +149,12 @@ pub fn inspect(plugin: &Loaded) -> Report {
         name: plugin.manifest.name.clone(),
         version: plugin.manifest.version.to_string(),
         description: plugin.manifest.description.clone(),
-        trust: plugin.trust,
+        trust: plugin.request.trust,
         folder: plugin.folder.display().to_string(),
         digest: plugin.digest.clone(),
         side_effects: plugin.manifest.side_effects.clone(),
+        grants: grants.collect(),
+        combined: combined(&plugin.decision.clone().with_yes("").granted()),
         hooks: hooks.collect(),
         tools: tools.collect(),
         imports: imports.collect(),

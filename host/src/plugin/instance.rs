@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use wasmtime::component::InstancePre;
 use wasmtime::{Store, Trap};
 
@@ -18,6 +18,10 @@ use super::limits::{HOSTCALL_BYTES, MAX_HANDLES, MAX_POINT_CALLS};
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::text::clean;
+
+/// Most instances beside the warm one at once. Each may take as much memory as the manifest asks for, and plugins that call
+/// each other are nested a few levels only.
+const MAX_EXTRA: usize = 4;
 
 /// What it takes to make an instance: compiled, linked and probed once for each plugin.
 pub(super) struct Template {
@@ -40,6 +44,8 @@ pub(super) struct Slot {
     backing: Arc<Backing>,
     /// Boxed: it is handed from the slot to the caller and back at every call, and has a kilobyte.
     warm: Mutex<Option<Box<Instance>>>,
+    /// Instances beside the warm one that may still be made.
+    extra: Semaphore,
 }
 
 impl Slot {
@@ -48,6 +54,7 @@ impl Slot {
             template,
             backing,
             warm: Mutex::new(None),
+            extra: Semaphore::new(MAX_EXTRA),
         }
     }
 
@@ -57,13 +64,24 @@ impl Slot {
     }
 
     /// Waits until nobody else calls the plugin, and makes an instance if there is none.
+    ///
+    /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
+    /// do so until their deadlines. It gets an instance of its own, which is thrown away after it. There are only
+    /// [`MAX_EXTRA`] of these; after that it waits like any other.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
         // Mostly nobody else is there, and then there is nothing to wait for.
-        let mut place = match self.warm.try_lock() {
-            Ok(place) => place,
-            Err(_) => self.warm.lock().await,
+        let (mut place, extra) = match self.warm.try_lock() {
+            Ok(place) => (Some(place), None),
+            Err(_) => {
+                let is_caused = !caller.causes.is_empty();
+                let extra = is_caused.then(|| self.extra.try_acquire().ok()).flatten();
+                match extra {
+                    Some(extra) => (None, Some(extra)),
+                    None => (Some(self.warm.lock().await), None),
+                }
+            }
         };
-        let mut instance = match place.take() {
+        let mut instance = match place.as_mut().and_then(|place| place.take()) {
             Some(instance) => instance,
             None => Box::new(self.template.instantiate(self.backing.clone()).await?),
         };
@@ -72,7 +90,11 @@ impl Slot {
         state.clear_stderr();
         state.point_calls_left = MAX_POINT_CALLS;
         state.caller.update(caller);
-        Ok(Busy { place, instance })
+        Ok(Busy {
+            place,
+            instance,
+            _extra: extra,
+        })
     }
 }
 
@@ -105,8 +127,10 @@ impl Template {
 
 /// An instance that is being called. Dropped without [`Busy::settle`], the instance is thrown away.
 pub(super) struct Busy<'a> {
-    place: MutexGuard<'a, Option<Box<Instance>>>,
+    /// Where it goes back to; `None` for one that was made for this call alone.
+    place: Option<MutexGuard<'a, Option<Box<Instance>>>>,
     pub(super) instance: Box<Instance>,
+    _extra: Option<SemaphorePermit<'a>>,
 }
 
 impl Busy<'_> {
@@ -114,7 +138,9 @@ impl Busy<'_> {
     pub(super) fn settle<T>(mut self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
-                *self.place = Some(self.instance);
+                if let Some(place) = &mut self.place {
+                    **place = Some(self.instance);
+                }
                 Ok(answer)
             }
             Err(error) => Err(failure(&error, self.instance.store.data())),

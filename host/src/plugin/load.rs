@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use wasmtime::Engine;
+use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::authority::{self, Export};
@@ -22,10 +23,12 @@ use super::imports;
 use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::manifest::Manifest;
-use super::store::PluginStore;
+use super::store::{PluginStore, own_folder};
 use super::{Error, tools};
 use crate::config::PluginSettings;
-use crate::grant::{Granted, Trust};
+use crate::grant::ask::{Given, GrantOptions};
+use crate::grant::decide::Decision;
+use crate::grant::{Granted, OfferedTool, Request, Trust};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::handle::NoHandle;
@@ -48,6 +51,8 @@ pub struct LoadOptions {
     pub data: PathBuf,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
+    /// What plugins are granted.
+    pub grants: GrantOptions,
 }
 
 /// A plugin that is ready to run.
@@ -74,6 +79,10 @@ pub struct Loaded {
     pub was_cached: bool,
     pub(super) settings: PluginSettings,
     pub(super) config: Arc<Value>,
+    /// What it asks for.
+    pub request: Request,
+    /// What was decided of that.
+    pub decision: Decision,
     /// What it may touch.
     pub granted: Arc<Granted>,
     pub(super) store: PluginStore,
@@ -112,6 +121,8 @@ pub enum Why {
     },
     /// The operator switched it off.
     Disabled,
+    /// It asks for what only the operator can give, and there was no yes. Its decision says what waits.
+    Held(Box<Loaded>),
 }
 
 /// Everything that was found, loaded or not.
@@ -121,6 +132,8 @@ pub struct PluginSet {
     pub plugins: Vec<Arc<Loaded>>,
     /// Plugins that do not.
     pub left_out: Vec<LeftOut>,
+    /// What the operator said yes to while they were loaded.
+    pub given: Vec<Given>,
 }
 
 impl PluginSet {
@@ -144,7 +157,7 @@ impl PluginSet {
         Ok(set)
     }
 
-    /// Folder of the more trusted plugin that has this name. One that failed keeps its name: otherwise breaking a guard
+    /// Folder of the more trusted plugin that has this name. One that failed or waits keeps its name: otherwise breaking a guard
     /// would make room for somebody else's plugin of the same name.
     fn holder(&self, name: &str) -> Option<PathBuf> {
         let loaded = self
@@ -154,7 +167,7 @@ impl PluginSet {
         let failed = || {
             self.left_out
                 .iter()
-                .find(|left| left.name == name && matches!(left.why, Why::Failed(_)))
+                .find(|left| left.name == name && matches!(left.why, Why::Failed(_) | Why::Held(_)))
         };
         loaded
             .map(|plugin| plugin.folder.clone())
@@ -188,7 +201,11 @@ impl PluginSet {
         } else if !settings.enabled {
             Why::Disabled
         } else {
-            match loader.load(manifest, settings, &found).await {
+            match loader
+                .load(manifest, settings, &found, &mut self.given)
+                .await
+            {
+                Ok(plugin) if plugin.decision.is_waiting() => Why::Held(Box::new(plugin)),
                 Ok(plugin) => return self.plugins.push(Arc::new(plugin)),
                 Err(error) => Why::Failed(error),
             }
@@ -209,12 +226,29 @@ impl Loader<'_> {
         manifest: Manifest,
         settings: PluginSettings,
         found: &Found,
+        given: &mut Vec<Given>,
     ) -> Result<Loaded, Error> {
         let started = Instant::now();
+        let requested = manifest.requested();
+        let request = Request {
+            plugin: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            description: manifest.description.clone(),
+            trust: manifest
+                .trust
+                .map_or(found.trust, |own| own.max(found.trust)),
+            source: source(found),
+            digest: String::new(),
+            side_effects: manifest.side_effects.clone(),
+            capabilities: requested.clone(),
+            tools: Vec::new(),
+        };
         let mut plugin = Loaded {
             config: Arc::new(super::settings::config(&manifest, &settings.config)?),
-            granted: Arc::new(Granted::new(manifest.requested())),
-            store: PluginStore::of(&self.options.data, &manifest.name),
+            request,
+            decision: Decision::default(),
+            granted: Arc::new(Granted::new(requested)),
+            store: PluginStore::of(&own_folder(&self.options.data, &manifest.name, found)),
             trust: found.trust,
             folder: found.folder.clone(),
             digest: String::new(),
@@ -232,6 +266,7 @@ impl Loader<'_> {
             manifest,
             settings,
         };
+        let mut component = None;
         if let Some(path) = plugin.manifest.component_path(&found.folder) {
             if !path.is_file() {
                 return Err(Error::NotBuilt {
@@ -239,17 +274,69 @@ impl Loader<'_> {
                     folder: found.folder.clone(),
                 });
             }
-            self.compile(&mut plugin, &ComponentBytes::read(&path)?)
-                .await?;
+            let bytes = ComponentBytes::read(&path)?;
+            component = Some(self.compile(&mut plugin, &bytes).await?);
         }
         check_declared(&plugin)?;
+        // Not how long the operator takes to answer.
         plugin.load_time = started.elapsed();
+        self.grant(&mut plugin, given, component.as_ref()).await?;
         Ok(plugin)
     }
 
+    /// Decides what the plugin may touch, which may ask the operator, and links it with exactly that.
+    async fn grant(
+        &self,
+        plugin: &mut Loaded,
+        given: &mut Vec<Given>,
+        component: Option<&Component>,
+    ) -> Result<(), Error> {
+        plugin.request.digest.clone_from(&plugin.digest);
+        plugin.request.tools = plugin.tools.iter().map(offered).collect();
+        let (decision, yes) = self.options.grants.settle(&plugin.request).await;
+        given.extend(yes);
+        let granted = decision.granted();
+        plugin.decision = decision;
+        if !plugin.decision.is_waiting() && granted != *plugin.granted {
+            for import in &plugin.imports {
+                authority::check_granted_import(&granted, import)?;
+            }
+            for export in &plugin.exports {
+                authority::check_granted_export(&granted, export)?;
+            }
+            plugin.granted = Arc::new(granted);
+            if let Some(component) = component {
+                plugin.template = Some(self.template(plugin, component)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Links a component with what the plugin was granted.
+    fn template(&self, plugin: &Loaded, component: &Component) -> Result<Arc<Template>, Error> {
+        let start = |e: wasmtime::Error| Error::Start {
+            message: format!("{e:#}"),
+        };
+        let pre = imports::linker(&self.engine, &plugin.granted)?
+            .instantiate_pre(component)
+            .map_err(start)?;
+        let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
+        let indices = Indices::probe(&pre, &exported).map_err(start)?;
+        Ok(Arc::new(Template {
+            pre,
+            indices,
+            memory_limit: plugin.memory_limit,
+        }))
+    }
+
     /// Compiles the component and checks everything that can be seen without running it; then runs it once to list its
-    /// tools, in a session that has nothing in it.
-    async fn compile(&self, plugin: &mut Loaded, bytes: &ComponentBytes) -> Result<(), Error> {
+    /// tools, which are part of what the operator is asked about. It runs in a session that has nothing in it and reaches
+    /// nothing: what it asks for is linked, and leads nowhere yet.
+    async fn compile(
+        &self,
+        plugin: &mut Loaded,
+        bytes: &ComponentBytes,
+    ) -> Result<Component, Error> {
         let (component, was_cached) = self
             .cache
             .load(&self.engine, bytes, &self.options.compiler)
@@ -269,19 +356,7 @@ impl Loader<'_> {
                 Export::Foreign => {}
             }
         }
-        let start = |e: wasmtime::Error| Error::Start {
-            message: format!("{e:#}"),
-        };
-        let pre = imports::linker(&self.engine, &plugin.granted)?
-            .instantiate_pre(&component)
-            .map_err(start)?;
-        let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
-        let indices = Indices::probe(&pre, &exported).map_err(start)?;
-        let template = Arc::new(Template {
-            pre,
-            indices,
-            memory_limit: plugin.memory_limit,
-        });
+        let template = self.template(plugin, &component)?;
         plugin.template = Some(template.clone());
         plugin.digest.clone_from(&bytes.digest);
         plugin.was_cached = was_cached;
@@ -304,7 +379,24 @@ impl Loader<'_> {
         plugin.tools = tokio::time::timeout(LIST_DEADLINE, list)
             .await
             .map_err(too_slow)??;
-        Ok(())
+        Ok(component)
+    }
+}
+
+/// The place that a plugin came from, where its name is anybody's to give.
+fn source(found: &Found) -> String {
+    if found.trust <= Trust::User {
+        String::new()
+    } else {
+        found.folder.display().to_string()
+    }
+}
+
+fn offered(tool: &ToolSpec) -> OfferedTool {
+    OfferedTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.to_string(),
     }
 }
 

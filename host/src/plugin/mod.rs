@@ -25,6 +25,7 @@ mod instance;
 mod limits;
 pub mod load;
 pub mod manifest;
+mod nesting;
 pub mod open;
 mod settings;
 mod stderr;

@@ -1,5 +1,6 @@
 //! Loaded plugins in one session: their hooks in a registry, their tools, the points they define.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::hooks::{self, WasmHooks, WasmImplement};
 use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
+use super::store::PluginStore;
 use super::tools::WasmTool;
 use crate::config::HookSettings;
 use crate::grant::Capability;
@@ -21,11 +23,16 @@ use crate::point::payload::CheckArguments;
 use crate::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
-/// Deadline of a hook, from the pipeline design that its stages come from.
+/// Deadline of a hook, from the pipeline design that its stages come from. A manifest can only lower it, except for a plugin
+/// that was granted `model` or `agents`: its `[hooks.X] timeout` may go up to [`WAITING_DEADLINE`].
 const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Deadline of a hook that nobody waits for; same source.
+/// Deadline of a hook that nobody waits for; same source, and raised like the other.
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
+
+/// The longest deadline of a hook that waits for a model: most short answers take less, and a turn that stands still for
+/// longer looks dead.
+const WAITING_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What plugins bring to one session.
 #[derive(Default)]
@@ -65,6 +72,13 @@ impl PluginSet {
 }
 
 impl PluginSet {
+    /// The store of each plugin, by its name.
+    #[must_use]
+    pub fn stores(&self) -> BTreeMap<String, PluginStore> {
+        let store = |plugin: &Arc<Loaded>| (plugin.manifest.name.clone(), plugin.store.clone());
+        self.plugins.iter().map(store).collect()
+    }
+
     /// The points of others that a plugin implements, with the kind that their owner gave them: a gate of a plugin's own
     /// refuses when an implementer fails, like any gate.
     fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, Kind)> {
@@ -104,23 +118,26 @@ impl Loaded {
             };
             open.registry.add(spec, Arc::new(implement));
         }
+        let may = super::tools::may(&self.granted);
         for spec in &self.tools {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),
                 slot: slot.clone(),
                 deadline: super::tools::deadline(&self.manifest),
+                may: may.clone(),
             }));
         }
     }
 
     /// A hook's options: the operator's for the hook over the operator's for the plugin over the manifest's over the
-    /// defaults. A deadline can only be lowered.
+    /// defaults. The operator can only lower a deadline, the manifest can raise that of a hook that may wait for a model.
     pub(super) fn spec(&self, point: &str, kind: Kind, options: &HookOptions) -> HookSpec {
         let (plugin, hook) = (&self.settings, self.hook_settings(point));
-        let ceiling = if options.is_async {
-            ASYNC_DEADLINE
-        } else {
-            HOOK_DEADLINE
+        let waits = self.granted.has(&Capability::Model) || self.granted.has(&Capability::Agents);
+        let ceiling = match options.is_async {
+            _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
+            true => ASYNC_DEADLINE,
+            false => HOOK_DEADLINE,
         };
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));

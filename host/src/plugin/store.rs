@@ -7,7 +7,9 @@ use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use super::discover::Found;
 use crate::disk::{private_folder, replace_private};
+use crate::grant::Trust;
 use crate::point::handle::HandleError;
 
 /// Longest key, in bytes.
@@ -32,6 +34,18 @@ fn failed(error: &io::Error) -> HandleError {
     HandleError::Failed(format!("the plugin's store: {error}"))
 }
 
+/// The folder of a plugin's own under `data`. Where names are anybody's to give, which is in projects and on the command
+/// line, the place that the plugin came from is part of it: otherwise a plugin could inherit what another of its name kept.
+#[must_use]
+pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
+    if found.trust <= Trust::User {
+        return data.join(plugin);
+    }
+    let place = format!("{} {}", found.trust, found.folder.display());
+    let hash = blake3::hash(place.as_bytes()).to_hex();
+    data.join(format!("{plugin}@{}", &hash[..16]))
+}
+
 /// Checks a key as `state` and `store` take it.
 pub fn check_key(key: &str) -> Result<(), HandleError> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
@@ -50,10 +64,10 @@ impl PluginStore {
         Self { folder }
     }
 
-    /// The store of a plugin, where `data` holds a folder for each.
+    /// The store in a plugin's own folder.
     #[must_use]
-    pub fn of(data: &Path, plugin: &str) -> Self {
-        Self::new(data.join(plugin).join("store"))
+    pub fn of(folder: &Path) -> Self {
+        Self::new(folder.join("store"))
     }
 
     /// The value of a key, if it is set.

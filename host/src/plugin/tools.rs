@@ -10,11 +10,11 @@ use super::Error;
 use super::convert;
 use super::instance::{Busy, Slot};
 use super::manifest::Manifest;
-use crate::grant::{Root, SideEffect};
+use crate::grant::{self, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::failure::Failure;
-use crate::tool::registry::is_tool_name;
+use crate::tool::registry::{DESCRIPTION_CAP_BYTES, TOOLS_PER_PLUGIN_CAP, is_tool_name};
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
 /// One tool of a plugin in a session.
@@ -23,6 +23,8 @@ pub(super) struct WasmTool {
     pub(super) slot: Arc<Slot>,
     /// How long one call may take.
     pub(super) deadline: Duration,
+    /// What the plugin may do, in plain words.
+    pub(super) may: Arc<[String]>,
 }
 
 /// Deadline of a plugin's tool when its manifest names none: a guest computes, it does not wait for a build.
@@ -43,6 +45,10 @@ pub(super) fn deadline(manifest: &Manifest) -> Duration {
 impl Tool for WasmTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn may(&self) -> Arc<[String]> {
+        self.may.clone()
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
@@ -102,12 +108,23 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     };
     let result = guest.call_list(&mut instance.store).await;
     let floor = effect_floor(manifest);
-    let mut specs = Vec::new();
+    let mut specs: Vec<ToolSpec> = Vec::new();
     for tool in busy.settle(result).map_err(start)? {
         let refuse = |why: String| Error::Tool {
             tool: crate::text::clean(&tool.name, 64),
             why,
         };
+        if specs.len() >= TOOLS_PER_PLUGIN_CAP {
+            return Err(refuse(format!(
+                "a plugin may have {TOOLS_PER_PLUGIN_CAP} tools, and this one lists more"
+            )));
+        }
+        if tool.description.len() > DESCRIPTION_CAP_BYTES {
+            return Err(refuse(format!(
+                "its description has {} bytes, more than {DESCRIPTION_CAP_BYTES}",
+                tool.description.len()
+            )));
+        }
         if !is_tool_name(&tool.name) {
             return Err(refuse(
                 "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
@@ -115,6 +132,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         }
         let parameters = json::parse(&tool.parameters, schema::SCHEMA_CAP_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;
+        schema::compile(&parameters).map_err(|e| refuse(e.to_string()))?;
         specs.push(ToolSpec {
             name: tool.name,
             description: tool.description,
@@ -124,6 +142,12 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         });
     }
     Ok(specs)
+}
+
+/// What a plugin may do, in plain words, as a question about one of its tools says it.
+pub(super) fn may(granted: &Granted) -> Arc<[String]> {
+    let each = granted.capabilities().iter().map(grant::in_words);
+    each.chain(grant::combined(granted)).collect()
 }
 
 /// The least effect class that a tool of the plugin has.

@@ -1,5 +1,6 @@
 //! How a hook can fail, and what its failure does to the turn.
 
+use std::any::Any;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,9 @@ pub enum Failure {
     /// The outcome does not check.
     #[error("its outcome was refused: {0}")]
     Malformed(String),
+    /// The host's own code panicked while it called the hook or took its outcome in.
+    #[error("the host failed inside while it was called: {0}")]
+    Panic(String),
     /// The plugin cannot be called here, for a reason that is not the guest's doing.
     #[error("it could not be called: {0}")]
     Unavailable(String),
@@ -32,7 +36,17 @@ impl Failure {
     /// is not waited for twice.
     #[must_use]
     pub fn drops_hook(&self) -> bool {
-        matches!(self, Self::Trap(_) | Self::Deadline(_) | Self::Limit(_))
+        matches!(
+            self,
+            Self::Trap(_) | Self::Deadline(_) | Self::Limit(_) | Self::Panic(_)
+        )
+    }
+
+    /// The failure that a caught panic is.
+    pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self::Panic(text.unwrap_or_else(|| "no message".to_owned()))
     }
 }
 

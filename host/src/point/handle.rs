@@ -3,13 +3,15 @@
 //! The sandbox holds one handle per plugin and session and calls it from host imports. Whoever implements it decides
 //! nothing about authority: an import that was not granted is not linked, so its method is never called.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::caller::Caller;
 use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
-use crate::message::Message;
+use crate::message::{Message, Usage};
 
 /// Why a host function did not do its work (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +42,41 @@ pub struct PointAnswer {
     pub blocked: Option<String>,
 }
 
-/// What plugin code may ask of the session it runs in. Every method names the plugin, and acts for it alone.
+/// A question to a model (`wit/model.wit`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelQuestion {
+    /// System prompt; may be empty.
+    pub system: String,
+    /// What is asked.
+    pub prompt: String,
+    /// Name of the model; `None` is the session's.
+    pub model: Option<String>,
+    /// Most tokens it may write.
+    pub max_tokens: u32,
+}
+
+/// What a model said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelReply {
+    /// Its text.
+    pub text: String,
+    /// What was used.
+    pub usage: Usage,
+}
+
+/// A task for a subagent (`wit/agents.wit`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentTask {
+    /// What it is to do.
+    pub prompt: String,
+    /// Names of the tools that it may use.
+    pub tools: Vec<String>,
+    /// Most steps it may take.
+    pub max_steps: u32,
+}
+
+/// What plugin code may ask of the session it runs in. Every method names the plugin, and acts for it alone. Those that take
+/// a caller get one that already counts the plugin among the causes.
 pub trait AgentHandle: Send + Sync {
     /// One line of the plugin's log. It was capped and escaped.
     fn log(&self, plugin: &str, level: Level, text: &str);
@@ -61,13 +97,13 @@ pub trait AgentHandle: Send + Sync {
     /// Keys of the plugin's session state that start with `prefix`, sorted.
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String>;
 
-    /// The last `last` messages, oldest first.
-    fn messages(&self, last: usize) -> Vec<Message>;
+    /// The last `last` messages of the agent that calls the plugin, oldest first.
+    fn messages(&self, caller: &Caller, last: usize) -> Vec<Message>;
 
     /// Keeps an entry of the plugin's own in the session file.
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError>;
 
-    /// Calls every implementer of the point `plugin.name`. `caller` already counts the plugin among the causes.
+    /// Calls every implementer of the point `plugin.name`.
     fn call_point<'a>(
         &'a self,
         plugin: &'a str,
@@ -75,6 +111,31 @@ pub trait AgentHandle: Send + Sync {
         payload: Value,
         caller: Caller,
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
+
+    /// Asks a model once, without tools.
+    fn ask_model<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        question: ModelQuestion,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<ModelReply, HandleError>>;
+
+    /// Runs a subagent to its end and returns its answer.
+    fn run_agent<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        task: AgentTask,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>>;
+
+    /// Calls a tool by the name that the model sees. `Denied` when it was refused, `Failed` when it ran and failed.
+    fn call_tool<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        name: String,
+        arguments: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>>;
 }
 
 /// A session with nothing in it, for looking at a plugin outside of any.
@@ -109,7 +170,7 @@ impl AgentHandle for NoHandle {
         Vec::new()
     }
 
-    fn messages(&self, _last: usize) -> Vec<Message> {
+    fn messages(&self, _caller: &Caller, _last: usize) -> Vec<Message> {
         Vec::new()
     }
 
@@ -124,6 +185,34 @@ impl AgentHandle for NoHandle {
         _payload: Value,
         _caller: Caller,
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        Box::pin(async { no_session() })
+    }
+
+    fn ask_model<'a>(
+        &'a self,
+        _plugin: &'a Arc<str>,
+        _question: ModelQuestion,
+        _caller: Caller,
+    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+        Box::pin(async { no_session() })
+    }
+
+    fn run_agent<'a>(
+        &'a self,
+        _plugin: &'a Arc<str>,
+        _task: AgentTask,
+        _caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        Box::pin(async { no_session() })
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        _plugin: &'a Arc<str>,
+        _name: String,
+        _arguments: Value,
+        _caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
         Box::pin(async { no_session() })
     }
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::{EffectClass, Message, Usage};
+use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 
 /// Version of the format. A file with a higher one is refused: its known entries may mean something else.
@@ -57,6 +57,9 @@ pub enum Body {
         provider: String,
         /// Name of the model.
         model: String,
+        /// Id of the session whose agent ran this one's, a subagent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_session: Option<String>,
     },
     /// The session was opened again.
     Resumed {
@@ -106,6 +109,45 @@ pub enum Body {
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
     },
+    /// A plugin asked a model.
+    Asked {
+        /// Name of the plugin.
+        plugin: String,
+        /// Number of the turn.
+        turn: u32,
+        /// Number of the step; 0 before the first.
+        step: u32,
+        /// Name of the model that was asked.
+        model: String,
+        /// What it used.
+        usage: Usage,
+        /// Milliseconds until the end of the answer.
+        latency_ms: u64,
+    },
+    /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
+    SubagentStart {
+        /// Its id.
+        agent: String,
+        /// The plugin that runs it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plugin: Option<String>,
+        /// What it is to do.
+        task: String,
+        /// Names of its tools.
+        tools: Vec<String>,
+    },
+    /// A subagent ended.
+    SubagentEnd {
+        /// Its id.
+        agent: String,
+        /// What it answered, or why it has no answer.
+        answer: String,
+        /// Whether it failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+        /// What it used; counted in the turn as well.
+        usage: Usage,
+    },
     /// A tool is about to run.
     ToolStart {
         /// Id of the call.
@@ -114,8 +156,14 @@ pub enum Body {
         name: String,
         /// What it may do.
         effect_class: EffectClass,
+        /// Its final arguments, where no message before says them: a hook changed them, or a plugin makes the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// The plugin that makes the call; `None` is the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
-    /// A tool call ended or was refused; its result is the message that follows.
+    /// A tool call ended or was refused; the result of a call of the model is the message that follows.
     ToolEnd {
         /// Id of the call.
         call: String,
@@ -124,6 +172,9 @@ pub enum Body {
         /// Who refused it, if it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused_by: Option<String>,
+        /// The result of a call that a plugin made, cut when it is long; it is in no message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<ToolResult>,
     },
     /// What a hook did.
     Trace {
@@ -212,9 +263,13 @@ const KNOWN: &[&str] = &[
     "turn-start",
     "turn-end",
     "step",
+    "asked",
+    "subagent-start",
+    "subagent-end",
     "tool-start",
     "tool-end",
     "trace",
+    "access",
     "state",
     "custom",
     "injected",
@@ -312,6 +367,6 @@ mod tests {
         });
         let value = serde_json::to_value(&cut).unwrap();
         assert!(KNOWN.contains(&value["type"].as_str().unwrap()));
-        assert_eq!(KNOWN.len(), 16);
+        assert_eq!(KNOWN.len(), 20);
     }
 }

@@ -12,11 +12,15 @@ use super::log::{FILE, Log};
 use super::state::States;
 use super::transcript::{Transcript, closing, tool_message};
 use super::{Error, SessionSpec};
+use crate::disk::private_folder;
 use crate::message::{Message, ToolResult};
 
 /// What the model reads when the host stopped before a call had a result.
 const INTERRUPTED: &str =
     "[interrupted: the session ended before this call had a result; it may or may not have run]";
+
+/// Name of the folder that holds the sessions of subagents.
+const AGENTS: &str = "agents";
 
 /// An open session. All methods take `&self`: the agent, the trace sink and plugins' handles share it.
 ///
@@ -43,6 +47,27 @@ struct Inner {
 impl Session {
     /// Makes the files of a new session. The folder is there and empty.
     pub(super) fn create(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
+        Self::create_under(None, id, folder, spec)
+    }
+
+    /// Makes the session of a subagent, in a folder of this one's. It is not in the list of sessions, and no turn of the user's
+    /// goes on with it; `ID/agents/AGENT` reads it.
+    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Self, Error> {
+        let id = format!("{}/{AGENTS}/{agent}", self.id);
+        let agents = self.folder.join(AGENTS);
+        let folder = agents.join(agent);
+        private_folder(&agents)
+            .and_then(|()| private_folder(&folder))
+            .map_err(|source| Error::write(&folder, source))?;
+        Self::create_under(Some(&self.id), &id, &folder, spec)
+    }
+
+    fn create_under(
+        parent: Option<&str>,
+        id: &str,
+        folder: &Path,
+        spec: &SessionSpec,
+    ) -> Result<Self, Error> {
         let session = Self {
             id: id.into(),
             folder: folder.to_owned(),
@@ -56,7 +81,7 @@ impl Session {
                 deferred: None,
             }),
         };
-        session.append(header(spec))?;
+        session.append(header(spec, parent))?;
         session.sync()?;
         Ok(session)
     }
@@ -102,7 +127,7 @@ impl Session {
                 model: spec.model.clone(),
             }
         } else {
-            header(spec)
+            header(spec, None)
         })?;
         session.cut_turn(INTERRUPTED)?;
         session.sync()?;
@@ -295,12 +320,13 @@ impl std::fmt::Debug for Session {
     }
 }
 
-fn header(spec: &SessionSpec) -> Body {
+fn header(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {
         version: VERSION,
         workspace: spec.workspace.display().to_string(),
         provider: spec.provider.clone(),
         model: spec.model.clone(),
+        parent_session: parent.map(str::to_owned),
     }
 }
 

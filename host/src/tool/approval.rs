@@ -26,13 +26,15 @@ pub struct Question {
     pub effect_class: EffectClass,
     /// Name of the plugin the tool is from; `None` for a built-in tool.
     pub plugin: Option<String>,
+    /// Name of the plugin that makes the call; `None` is the model.
+    pub by: Option<String>,
+    /// What the plugin that the tool is from may do, in plain words.
+    pub may: Vec<String>,
     /// What the call would do, for people; cut when long.
     pub arguments: String,
     /// Plugins whose hooks asked for approval, and why; empty when only the policy asks.
     pub reasons: Vec<(String, String)>,
-    /// What should be known about running the tool on this machine.
-    pub caution: Option<String>,
-    /// Identity of exactly this tool: its name, plugin, description and schema.
+    /// Identity of exactly this tool: its name, plugin, description and schema, and who calls it.
     key: [u8; 32],
 }
 
@@ -44,6 +46,8 @@ impl Question {
             tool: printable(&spec.name),
             effect_class: spec.effect_class,
             plugin: spec.plugin.as_deref().map(printable),
+            by: None,
+            may: Vec::new(),
             arguments: preview(spec, arguments),
             reasons: reasons
                 .iter()
@@ -52,15 +56,22 @@ impl Question {
                     (printable(plugin), printable(&text[..end]))
                 })
                 .collect(),
-            caution: None,
             key: key_of(spec),
         }
     }
 
-    /// The question with what its tool has to say of this machine.
+    /// The same question with what the tool's plugin may do.
     #[must_use]
-    pub fn with_caution(mut self, caution: Option<&str>) -> Self {
-        self.caution = caution.map(printable);
+    pub fn may(mut self, may: &[String]) -> Self {
+        self.may = may.iter().map(|words| printable(words)).collect();
+        self
+    }
+
+    /// The same question about a call that a plugin makes. Whoever said always to the model did not say so to the plugin.
+    #[must_use]
+    pub fn made_by(mut self, plugin: &str) -> Self {
+        self.key = *blake3::keyed_hash(&self.key, plugin.as_bytes()).as_bytes();
+        self.by = Some(printable(plugin));
         self
     }
 }
@@ -108,12 +119,15 @@ impl Approver for AllowAll {
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
     always: Mutex<HashSet<[u8; 32]>>,
+    /// Held while somebody is asked: plugins may make calls side by side.
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl SessionApprovals {
     /// Asks unless the tool was answered with [`Answer::Always`] before. What a hook asks for is about this very call and is
     /// always asked.
     pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> Answer {
+        let _one_at_a_time = self.asking.lock().await;
         if question.reasons.is_empty() && self.lock().contains(&question.key) {
             return Answer::Always;
         }

@@ -67,9 +67,9 @@ pub trait Tool: Send + Sync {
     /// Its name, description, schema and effect class. Must not change while the tool is registered.
     fn spec(&self) -> &ToolSpec;
 
-    /// What whoever approves a call should know about running it on this machine; most tools have nothing to say.
-    fn caution(&self) -> Option<&str> {
-        None
+    /// What whoever runs its code may do besides answering, in plain words, for the question whether a call may run.
+    fn may(&self) -> Arc<[String]> {
+        Arc::default()
     }
 
     /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model

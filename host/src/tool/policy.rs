@@ -234,9 +234,16 @@ impl Section for ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// Decides on a call with its final arguments. `asked` says whether a hook asked for approval, which turns allow into ask.
+    /// Decides on a call with its final arguments. `may` is what the tool's plugin may do, in plain words; `asked` says whether
+    /// a hook asked for approval, which turns allow into ask.
     #[must_use]
-    pub fn decide(&self, spec: &ToolSpec, arguments: &Value, asked: bool) -> Decision {
+    pub fn decide(
+        &self,
+        spec: &ToolSpec,
+        may: &[String],
+        arguments: &Value,
+        asked: bool,
+    ) -> Decision {
         let (mut decided, mut rule) = self.rule_for(spec);
         if decided == Rule::Deny {
             let reason = format!("`{}` is denied by {rule}", spec.name);
@@ -252,10 +259,11 @@ impl ToolPolicy {
         if self.mode.dry_run && spec.effect_class != EffectClass::Read {
             return Decision {
                 verdict: Verdict::DryRun(format!(
-                    "dry run, nothing was done. `{}` ({}) would have been called with:\n{}",
+                    "dry run, nothing was done. `{}` ({}) would have been called with:\n{}{}",
                     spec.name,
                     spec.effect_class,
-                    preview(spec, arguments)
+                    preview(spec, arguments),
+                    reach(spec, may)
                 )),
                 rule: "--dry-run".to_owned(),
             };
@@ -297,6 +305,17 @@ impl ToolPolicy {
                 },
                 |(index, rule)| (rule.decision, rule.name(index)),
             )
+    }
+}
+
+/// What a call of a plugin's tool would have been allowed to touch.
+fn reach(spec: &ToolSpec, may: &[String]) -> String {
+    match &spec.plugin {
+        None => String::new(),
+        Some(plugin) if may.is_empty() => {
+            format!("plugin {plugin} may touch nothing outside its sandbox\n")
+        }
+        Some(plugin) => format!("plugin {plugin} may: {}\n", may.join("; ")),
     }
 }
 

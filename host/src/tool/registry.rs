@@ -112,6 +112,8 @@ pub struct ToolEntry {
     pub spec: Arc<ToolSpec>,
     /// Checks arguments against its schema.
     pub check: Arc<CheckArguments>,
+    /// What its plugin may do, in plain words, for people. The model is not told.
+    pub may: Arc<[String]>,
 }
 
 impl fmt::Debug for ToolEntry {
@@ -165,8 +167,23 @@ impl ToolRegistry {
             name: name.clone(),
             source,
         })?;
-        self.entries.insert(name, ToolEntry { tool, spec, check });
+        let may = tool.may();
+        let entry = ToolEntry {
+            tool,
+            spec,
+            check,
+            may,
+        };
+        self.entries.insert(name, entry);
         Ok(())
+    }
+
+    /// Those of the tools that `names` holds.
+    #[must_use]
+    pub fn only(&self, names: &[String]) -> Self {
+        let mut only = self.clone();
+        only.entries.retain(|name, _| names.contains(name));
+        only
     }
 
     /// Takes out all tools of a plugin and says how many there were.

@@ -1,10 +1,5 @@
 //! Tool calls that somebody has to allow.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
-
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
 
@@ -82,44 +77,6 @@ fn a_dry_run_says_what_would_be_done() {
     assert!(!rind.workspace().join("new.txt").exists());
 }
 
-/// Runs with these flags on a terminal that `script` of util-linux makes, with somebody who types this. `None` where there is no `script`.
-pub(super) fn at_terminal(rind: &Rind, flags: &[&str], typed: &str) -> Option<String> {
-    if !cfg!(target_os = "linux") {
-        eprintln!("skipped, `script` is another program here");
-        return None;
-    }
-    let run = rind.command(&[&["run", "write"], flags].concat());
-    let words: Vec<String> = std::iter::once(run.get_program())
-        .chain(run.get_args())
-        .map(|word| format!("'{}'", word.to_str().unwrap()))
-        .collect();
-    let mut terminal = Command::new("script");
-    terminal
-        .args(["-q", "-e", "-c", &words.join(" "), "/dev/null"])
-        .env_clear()
-        .envs(
-            run.get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("TERM", "xterm")
-        .current_dir(rind.workspace())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = match terminal.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            eprintln!("skipped, `script` of util-linux cannot be run: {error}");
-            return None;
-        }
-    };
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    drop(stdin);
-    assert!(output.status.success());
-    Some(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
-}
-
 #[test]
 fn at_a_terminal_the_person_is_asked_and_decides() {
     for (typed, is_written, said) in [
@@ -128,7 +85,7 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         ("not in this folder\n", false, "not in this folder"),
     ] {
         let rind = Rind::with_script(WRITE);
-        let Some(screen) = at_terminal(&rind, &[], typed) else {
+        let Some(screen) = rind.at_terminal(&["run", "write"], typed) else {
             return;
         };
         assert!(screen.contains("wants to change files"), "{screen}");
@@ -141,4 +98,70 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
             "{screen}"
         );
     }
+}
+
+#[test]
+fn the_question_about_a_plugin_says_what_it_may_do_and_that_it_makes_the_call() {
+    let script = r#"
+        [[reply]]
+        [[reply.tool_calls]]
+        name = "act"
+        arguments = { what = "call", text = "write_file", arguments = { path = "new.txt", content = "words\n" } }
+        [[reply]]
+        text = "So it is."
+    "#;
+    let rind = Rind::with_script(script);
+    rind.managed("external");
+    let Some(screen) = rind.at_terminal(&["run", "write"], "y\ny\n") else {
+        return;
+    };
+    let plain: String = strip(&screen);
+    assert!(
+        plain.contains("? act of plugin external wants to reach outside (external)"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("may: read the conversation and change prompts, messages, tool calls and the model; ask the model,"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("? plugin external calls write_file, which wants to change files (write)"),
+        "{plain}"
+    );
+    assert!(plain.contains("● external write_file new.txt"), "{plain}");
+    assert!(rind.workspace().join("new.txt").exists(), "{plain}");
+}
+
+#[test]
+fn a_subagent_is_shown_in_few_lines() {
+    let script = r#"
+        [[reply]]
+        tool_calls = [{ name = "act", arguments = { what = "run", text = "Look into it", tools = ["list_files"] } }]
+        [[reply]]
+        tool_calls = [{ name = "list_files" }]
+        [[reply]]
+        text = "nothing there"
+        [[reply]]
+        text = "So it is."
+    "#;
+    let rind = Rind::with_script(script);
+    rind.managed("external");
+    let screen = rind.run(&["run", "look", "--yes"]).screen();
+    assert!(screen.contains("◆ external sub-"), "{screen}");
+    assert!(screen.contains(" Look into it\n"), "{screen}");
+    assert!(screen.contains(" ● list_files"), "{screen}");
+    assert!(screen.contains(" answered: nothing there "), "{screen}");
+    assert_eq!(screen.matches("nothing there").count(), 1, "{screen}");
+    assert!(screen.contains("2 steps · 1 tool call"), "{screen}");
+}
+
+/// Without the sequences that color.
+fn strip(screen: &str) -> String {
+    let mut plain = String::new();
+    let mut parts = screen.split('\u{1b}');
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str(part.split_once('m').map_or(part, |(_, rest)| rest));
+    }
+    plain
 }

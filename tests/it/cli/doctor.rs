@@ -113,9 +113,14 @@ fn folders_that_others_or_tools_could_change_are_weaker() {
     has_state(&first, "config folder", "weaker", "open to other users");
 
     let mut command = rind.command(&["doctor", "--json"]);
-    let ran = rind.finish(command.env("RIND_HOME", "within")).exits(0);
+    let ran = rind.finish(command.env("RIND_HOME", "within")).exits(1);
     let within: Value = serde_json::from_str(&ran.stdout).unwrap();
-    has_state(&within, "data folder", "weaker", "within the workspace");
+    has_state(
+        &within,
+        "data folder",
+        "missing",
+        "not apart from the workspace",
+    );
     has_state(&within, "commands", "weaker", "overlaps");
 }
 
@@ -123,15 +128,9 @@ fn folders_that_others_or_tools_could_change_are_weaker() {
 fn what_is_required_and_missing_is_an_exit_code() {
     let rind = Rind::default();
     rind.config("[sandbox]\nbash = \"required\"\n");
-    fs::create_dir_all(rind.workspace().join("within/config")).unwrap();
-    fs::copy(
-        rind.home().join("config/config.toml"),
-        rind.workspace().join("within/config/config.toml"),
-    )
-    .unwrap();
-    let mut command = rind.command(&["doctor", "--json"]);
-    let ran = rind.finish(command.env("RIND_HOME", "within")).exits(1);
-    let required: Value = serde_json::from_str(&ran.stdout).unwrap();
+    std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
+    let (required, code) = report(&rind);
+    assert_eq!(code, Some(1));
     has_state(&required, "commands", "missing", "overlaps");
 
     rind.config("[agentt]\n");

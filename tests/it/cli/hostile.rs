@@ -24,7 +24,9 @@ fn is_contained(how: &str, why: &str) {
     let plugin = guests::guest("hostile").to_str().unwrap();
     let set = format!("plugins.hostile.config.how={how}");
     let ran = rind
-        .run(&["run", "read", "--plugin", plugin, "--set", &set, "--trace"])
+        .run(&[
+            "run", "read", "--plugin", plugin, "--grant", "hostile", "--set", &set, "--trace",
+        ])
         .exits(0);
     assert!(
         started.elapsed() < Duration::from_secs(20),

@@ -29,7 +29,7 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
           |
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
-        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
     ○ hello                  user     shadowed by [RIND_HOME]/managed/hello
     "#);
 }
@@ -53,7 +53,7 @@ fn the_list_as_json_says_the_same() {
         "name": "echo",
         "trust": "user",
         "folder": "[RIND_HOME]/config/plugins/echo",
-        "why": "[RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1\n  |\n4 | compnent = \"guest_echo.wasm\"\n  | ^^^^^^^^\nunknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`"
+        "why": "[RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1\n  |\n4 | compnent = \"guest_echo.wasm\"\n  | ^^^^^^^^\nunknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`"
       },
       {
         "name": "hello",
@@ -83,7 +83,7 @@ fn a_turn_goes_on_without_a_broken_plugin_and_says_so() {
           |
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
-        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
     model: scripted (no key and no model server is configured)
     session [SESSION] (new)
     1 step · 0 tool calls · [N] tokens in, [N] out · [T] · 1 hook call of 1 plugin in [T]
@@ -150,6 +150,16 @@ fn inspect_takes_a_folder_and_speaks_json() {
       "side_effects": [
         "session"
       ],
+      "grants": [
+        {
+          "capability": "session",
+          "words": "read the conversation and change prompts, messages, tool calls and the model",
+          "trust_gives": "ask",
+          "standing": "waiting",
+          "why": "asked about: the table for local plugins"
+        }
+      ],
+      "combined": null,
       "hooks": [
         {
           "point": "pre-reason",
@@ -191,6 +201,6 @@ fn inspect_says_why_a_plugin_does_not_run() {
           |
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
-        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+        unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
     "#);
 }

@@ -5,6 +5,7 @@ mod confine;
 mod cut;
 mod demo;
 mod doctor;
+mod grants;
 mod hostile;
 mod inspect;
 mod turn;

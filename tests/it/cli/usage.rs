@@ -48,7 +48,10 @@ fn help_of_run_explains_every_flag() {
           --set <KEY=VALUE>  One setting, as in `--set agent.max_steps=10`
           --plugin <PATH>    Also load the plugin, or the plugins, in this folder
           --no-plugins       Load no plugins but those of `--plugin`
-          --trust-project    Also load the plugins that come with the project, in `.rind/plugins`
+          --trust-project    Trust what the project brings in `.rind`, settings and plugins, for this
+                             run
+          --grant <PLUGIN>   Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives
+                             only that
           --json             Print every event as a line of JSON on standard output
           --trace            Show every hook that is called, what it did, and how long it took
           --resume <ID>      Go on with a session: its id, the beginning of it, or `last`

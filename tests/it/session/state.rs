@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rind::point::caller::Caller;
 use rind::point::handle::{AgentHandle, HandleError};
 use rind::session::{Error, INLINE_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use serde_json::json;
@@ -94,7 +95,7 @@ async fn plugins_reach_the_session_through_their_handle() {
     handle.state_set("p", "k", Some("v")).unwrap();
     assert_eq!(handle.state_get("p", "k").as_deref(), Some("v"));
     assert_eq!(handle.state_get("q", "k"), None);
-    assert_eq!(handle.messages(5).len(), 1);
+    assert_eq!(handle.messages(&Caller::default(), 5).len(), 1);
     handle.append("p", "note", json!({"a": 1})).unwrap();
     assert!(matches!(
         handle.append("p", "", json!(1)),

@@ -65,7 +65,7 @@ fn decides(policy: &ToolPolicy, mode: PolicyMode, spec: &ToolSpec, asked: bool) 
         mode,
         ..policy.clone()
     };
-    policy.decide(spec, &Value::Null, asked).verdict
+    policy.decide(spec, &[], &Value::Null, asked).verdict
 }
 
 proptest! {

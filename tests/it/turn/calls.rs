@@ -249,18 +249,17 @@ async fn a_guard_that_broke_goes_on_refusing_until_the_turn_ends() {
 }
 
 #[tokio::test]
-async fn a_note_of_a_hook_stands_beneath_the_result() {
+async fn a_note_of_a_hook_stands_beneath_the_result_and_redactors_see_it() {
     let setup = Setup::new(vec![read("a.txt"), done()])
         .hook::<at::PreTool>("loop-detection", |_, _| {
             Ok(o::CallOutcome {
-                note: Some("third time".into()),
+                note: Some("third time with alpha".into()),
                 ..Default::default()
             })
         })
         .hook::<at::PostTool>("redact", |_, finished| {
-            assert!(finished.result.content.contains("alpha"));
             Ok(o::ResultOutcome {
-                content: Some("[redacted]".into()),
+                content: Some(finished.result.content.replace("alpha", "[redacted]")),
                 inject: inject("mind the secrets", true),
                 ..Default::default()
             })
@@ -270,7 +269,7 @@ async fn a_note_of_a_hook_stands_beneath_the_result() {
     assert_eq!(
         running.lines()[2..4],
         [
-            "tool: [redacted]\n[note from loop-detection: third time]",
+            "tool: [redacted]\n\n[note from loop-detection: third time with [redacted]]",
             "user: [plugin redact] mind the secrets"
         ]
     );

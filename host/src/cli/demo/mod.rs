@@ -13,6 +13,7 @@ use super::exit::Exit;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
 use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
 use crate::plugin::discover::Source;
 use crate::plugin::load::PluginSet;
@@ -48,15 +49,13 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     let workspace = folder.path().join("tide-station");
     write_files(&workspace)
         .with_context(|| format!("write the files of the demo to {}", workspace.display()))?;
-    let config = setup::config(&here, &ModelArgs::default())?;
+    let config = setup::config(&here, &ModelArgs::default(), false)?;
     let mut options = setup::load_options(
         &here,
         &config,
-        &PluginArgs {
-            plugin: Vec::new(),
-            no_plugins: true,
-            trust_project: false,
-        },
+        &PluginArgs::default(),
+        false,
+        GrantOptions::default(),
     )?;
     options.sources = plugins;
     options.data = folder.path().join("plugins");
@@ -83,7 +82,6 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
             why: "this is the demo".to_owned(),
         },
         plugins: &plugins,
-        plugin_data: options.data.clone(),
         resume: None,
         mode: PolicyMode {
             yes: true,

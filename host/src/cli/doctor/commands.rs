@@ -84,7 +84,7 @@ fn confinement(sandbox: &Sandbox) -> Check {
         (_, detected) => {
             let why = detected.as_ref().err().cloned().unwrap_or_default();
             let todo = if why.contains("overlaps") {
-                "work in a folder that does not hold Rind's own, or set RIND_HOME"
+                "work in another folder, or put Rind's own elsewhere with RIND_HOME"
             } else {
                 way
             };

@@ -37,16 +37,15 @@ pub(super) fn checks(paths: &Paths) -> Vec<Check> {
 fn check(name: &'static str, path: &Path, holds: &str, unwanted: u32, paths: &Paths) -> Check {
     let shown = path.display();
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if real(path).starts_with(real(&paths.workspace)) {
-        return Check::new(
-            name,
-            State::Weaker,
-            format!("{shown}, within the workspace"),
-        )
-        .means(format!(
-            "it holds {holds}, and tools of the model work there"
-        ))
-        .todo("work in another folder, or set RIND_HOME to one outside");
+    let (own, workspace) = (real(path), real(&paths.workspace));
+    if own.starts_with(&workspace) || workspace.starts_with(&own) {
+        let found = format!("{shown}, not apart from the workspace");
+        return Check::new(name, State::Missing, found)
+            .required()
+            .means(format!(
+                "it holds {holds}, and tools of the model would work there: no turn is run in this workspace"
+            ))
+            .todo("work in another folder, or set RIND_HOME to one outside");
     }
     let Ok(found) = std::fs::metadata(path) else {
         return Check::new(name, State::Ok, format!("{shown}, not there yet"));

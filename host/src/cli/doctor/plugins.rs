@@ -9,6 +9,7 @@ use super::super::{render, setup};
 use super::{Check, State};
 use crate::author::{TARGET, has_target};
 use crate::config::Config;
+use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
 use crate::plugin::load::LoadOptions;
 use crate::plugin::trial;
@@ -21,7 +22,7 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
         no_plugins: true,
         ..PluginArgs::default()
     };
-    let options = match setup::load_options(paths, config, &args) {
+    let options = match setup::load_options(paths, config, &args, false, GrantOptions::default()) {
         Ok(options) => options,
         Err(error) => return vec![super::wrong_settings(&error)],
     };

@@ -4,6 +4,7 @@
 //! is made printable first: control characters of theirs must not reach a terminal. A closed pipe is not an error.
 
 pub(super) mod doctor;
+pub(super) mod grants;
 pub(super) mod plugins;
 mod steps;
 pub(super) mod turn;

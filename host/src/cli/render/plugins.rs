@@ -11,6 +11,7 @@ use super::{
 };
 use crate::author::build::BuildReport;
 use crate::grant::Trust;
+use crate::grant::decide::Standing;
 use crate::plugin::inspect::Report;
 use crate::plugin::load::{LeftOut, Loaded, Why};
 
@@ -59,6 +60,7 @@ pub(in super::super) fn loaded(plugin: &Loaded) {
 pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => styled(BAD, "✗"),
+        Why::Held(_) => styled(WARN, "?"),
         Why::Shadowed { .. } | Why::Disabled => styled(DIM, "○"),
     };
     let name = styled(BOLD, format_args!("{:<22}", printable(&left.name)));
@@ -73,18 +75,20 @@ fn why(left: &LeftOut) -> String {
     match &left.why {
         Why::Failed(error) => error.to_string(),
         Why::Shadowed { by } => format!("shadowed by {}", by.display()),
+        Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
         Why::Disabled => "switched off in config.toml".to_owned(),
     }
 }
 
 /// The same on standard error, for a turn that goes on without it.
 pub(in super::super) fn warn_left_out(left: &LeftOut) {
-    if let Why::Failed(error) = &left.why {
+    let is_news = matches!(left.why, Why::Failed(_) | Why::Held(_));
+    if is_news {
         say(format_args!(
             "{} plugin {} is left out: {}",
             styled(WARN, "▲"),
             styled(BOLD, printable(&left.name)),
-            indented(&error.to_string())
+            indented(&why(left))
         ));
     }
 }
@@ -112,6 +116,15 @@ pub(in super::super) fn report(report: &Report) {
         .map(ToString::to_string)
         .collect();
     line("side effects", or_none(&effects.join(", ")));
+    for grant in &report.grants {
+        let has = match grant.standing {
+            Standing::Granted => "has",
+            Standing::Waiting => "waits",
+            Standing::Denied => "has not",
+        };
+        let why = styled(DIM, printable(&grant.why));
+        line("grant", format!("{:<24} {has:<8} {why}", grant.capability));
+    }
     for hook in &report.hooks {
         let wait = if hook.is_async { ", async" } else { "" };
         let failure = match hook.on_failure {

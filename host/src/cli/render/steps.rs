@@ -1,22 +1,53 @@
 //! How a tool call and a hook look, in one line each.
 
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, one_line, styled};
-use crate::message::{ToolCall, ToolResult};
-use crate::point::trace::{TraceOutcome, TraceRecord};
+use crate::message::{ToolCall, ToolResult, Usage};
+use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
 /// How much of a reason is shown. The end of it says what to do, or what a plugin said before it died.
 const WHY_WIDTH: usize = 400;
 
-/// A tool call about to run.
-pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>) -> String {
+/// A tool call about to run, `by` a plugin or the model.
+pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>, by: Option<&str>) -> String {
     let from = plugin
         .map(|plugin| format!(" {}", styled(DIM, format_args!("of {plugin}"))))
         .unwrap_or_default();
+    let by = by
+        .map(|plugin| format!("{} ", styled(PLUGIN, plugin)))
+        .unwrap_or_default();
     format!(
-        "{} {}{from} {}",
+        "{} {by}{}{from} {}",
         styled(GOOD, "●"),
         styled(BOLD, one_line(&call.name, 64)),
         styled(DIM, arguments(call))
+    )
+}
+
+/// A subagent that starts.
+pub(super) fn subagent_start(agent: &str, plugin: Option<&str>, task: &str) -> String {
+    let by = plugin
+        .map(|plugin| format!("{} ", styled(PLUGIN, plugin)))
+        .unwrap_or_default();
+    format!(
+        "{} {by}{} {}",
+        styled(GOOD, "◆"),
+        styled(BOLD, agent),
+        styled(DIM, one_line(task, 100))
+    )
+}
+
+/// A subagent that ended.
+pub(super) fn subagent_end(agent: &str, answer: &str, is_error: bool, usage: Usage) -> String {
+    let (style, word) = if is_error {
+        (WARN, "failed")
+    } else {
+        (DIM, "answered")
+    };
+    format!(
+        "  {} {} {}",
+        styled(style, format_args!("└ {agent} {word}:")),
+        one_line(answer, if is_error { WHY_WIDTH } else { 100 }),
+        styled(DIM, format_args!("{} tokens", usage.total()))
     )
 }
 
@@ -79,6 +110,24 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             )
         ),
     }
+}
+
+/// One line for what a plugin reached for.
+pub(super) fn access(record: &AccessRecord) -> String {
+    let (style, word) = match record.outcome {
+        AccessOutcome::Done => (DIM, "done"),
+        AccessOutcome::Failed => (WARN, "failed"),
+        AccessOutcome::Denied => (BAD, "refused"),
+        AccessOutcome::Masked => (WARN, "masked a secret in"),
+    };
+    let why = record.reason.as_deref().unwrap_or_default();
+    format!(
+        "  {} {} {} {}",
+        styled(PLUGIN, format_args!("{:<20}", record.plugin)),
+        styled(style, word),
+        one_line(&record.target, WHY_WIDTH),
+        styled(DIM, one_line(why, WHY_WIDTH)),
+    )
 }
 
 /// One line of the trace.

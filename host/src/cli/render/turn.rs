@@ -11,7 +11,10 @@ use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, StopReason, TurnSummary};
-use crate::point::trace::{TraceOutcome, TraceRecord};
+use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
+
+/// Refusals of one plugin that are shown to those who did not ask for a trace.
+const MAX_REFUSALS: u32 = 5;
 
 /// How a turn is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +40,8 @@ pub(in super::super) struct TurnRenderer {
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: BTreeMap<String, (u32, f64)>,
+    /// How often each plugin was refused something.
+    refusals: BTreeMap<String, u32>,
 }
 
 impl TurnRenderer {
@@ -48,6 +53,7 @@ impl TurnRenderer {
             is_line_open: false,
             running: BTreeMap::new(),
             hooks: BTreeMap::new(),
+            refusals: BTreeMap::new(),
         }
     }
 
@@ -55,8 +61,7 @@ impl TurnRenderer {
     pub(in super::super) fn show(&mut self, event: &Event) {
         if self.view.json {
             // What hooks have not passed yet is shown to nobody.
-            let is_draft = matches!(event, Event::TextDelta { .. } | Event::ThinkingDelta { .. });
-            if is_draft && !self.view.passed {
+            if is_draft(event) && !self.view.passed {
                 return;
             }
             match serde_json::to_string(event) {
@@ -70,10 +75,16 @@ impl TurnRenderer {
             Event::TextDelta { text } => self.text(text),
             Event::ThinkingDelta { .. } => self.waiting.start("thinking"),
             Event::MessageEnd { message } => self.message_end(message),
-            Event::Hook { record } => self.hook(record),
+            Event::Hook { record } => {
+                if let Some(line) = self.hook(record) {
+                    self.line(line);
+                }
+            }
+            Event::Access { record } => self.access(record),
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
+            Event::InSubagent { agent, event } => self.in_subagent(agent, event),
             other => {
                 if let Some(line) = line(other, self.view) {
                     self.line(line);
@@ -148,14 +159,43 @@ impl TurnRenderer {
         }
     }
 
-    fn hook(&mut self, record: &TraceRecord) {
+    /// Counts a call of a hook. A refusal is told where it takes effect; without its line, a failure that is skipped would not
+    /// be told at all.
+    fn hook(&mut self, record: &TraceRecord) -> Option<String> {
         if record.was_called() {
             let sum = self.hooks.entry(record.plugin.to_string()).or_default();
             *sum = (sum.0 + 1, sum.1 + record.micros);
         }
-        // A refusal is told where it takes effect; without this line, a failure that is skipped would not be told at all.
-        if self.view.trace || record.outcome == TraceOutcome::Failed {
-            self.line(steps::hook(record));
+        let is_shown = self.view.trace || record.outcome == TraceOutcome::Failed;
+        is_shown.then(|| steps::hook(record))
+    }
+
+    /// Of a subagent, people see its tool calls and what went wrong; everything else is for its caller.
+    fn in_subagent(&mut self, agent: &str, event: &Event) {
+        let line = match event {
+            Event::Hook { record } => self.hook(record),
+            Event::InSubagent { agent, event } => return self.in_subagent(agent, event),
+            Event::SessionOpened { .. } | Event::TurnStart { .. } | Event::Assessed { .. } => None,
+            other => line(other, self.view),
+        };
+        if let Some(line) = line {
+            self.line(format!("  {} {line}", styled(DIM, agent)));
+        }
+    }
+
+    /// What was refused or masked is news; after some of it for one plugin, only for those who look for it.
+    fn access(&mut self, record: &AccessRecord) {
+        let is_news = matches!(
+            record.outcome,
+            AccessOutcome::Denied | AccessOutcome::Masked
+        );
+        let n_shown = self.refusals.entry(record.plugin.to_string()).or_default();
+        *n_shown += u32::from(is_news);
+        if self.view.trace || (is_news && *n_shown <= MAX_REFUSALS) {
+            let more = (!self.view.trace && *n_shown == MAX_REFUSALS)
+                .then_some(" (further ones with --trace)")
+                .unwrap_or_default();
+            self.line(format!("{}{}", steps::access(record), styled(DIM, more)));
         }
     }
 
@@ -235,6 +275,14 @@ impl TurnRenderer {
     }
 }
 
+/// Whether it is a piece of what the model is still writing, here or in a subagent.
+fn is_draft(event: &Event) -> bool {
+    match event {
+        Event::InSubagent { event, .. } => is_draft(event),
+        other => matches!(other, Event::TextDelta { .. } | Event::ThinkingDelta { .. }),
+    }
+}
+
 /// The line for an event, if it has one.
 fn line(event: &Event, view: View) -> Option<String> {
     match event {
@@ -284,11 +332,26 @@ fn line(event: &Event, view: View) -> Option<String> {
                 format_args!("attempt {attempt} in {wait}: {}", one_line(reason, 160)),
             ))
         }
-        Event::ToolStart { call, plugin, .. } => Some(steps::tool_start(call, plugin.as_deref())),
+        Event::ToolStart {
+            call, plugin, by, ..
+        } => Some(steps::tool_start(call, plugin.as_deref(), by.as_deref())),
+        Event::SubagentStart {
+            agent,
+            plugin,
+            task,
+            ..
+        } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
+        Event::SubagentEnd {
+            agent,
+            answer,
+            is_error,
+            usage,
+        } => Some(steps::subagent_end(agent, answer, *is_error, *usage)),
         Event::ToolEnd {
             result,
             duration_ms,
             refused_by,
+            ..
         } => Some(steps::tool_end(result, *duration_ms, refused_by.as_deref())),
         Event::Notice {
             level,

@@ -6,7 +6,7 @@ mod outcome;
 mod payload;
 
 pub(super) use outcome::level;
-pub(super) use payload::{ToWit, context, effect_class_from, message, update_context};
+pub(super) use payload::{ToWit, context, effect_class_from, message, update_context, usage};
 
 use super::bindings::rind::plugin::types as wt;
 use crate::text::clean;

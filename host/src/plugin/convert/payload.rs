@@ -74,7 +74,7 @@ fn tool_result(result: &ToolResult) -> wt::ToolResult {
     }
 }
 
-fn usage(usage: Usage) -> wt::Usage {
+pub(in super::super) fn usage(usage: Usage) -> wt::Usage {
     wt::Usage {
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,

@@ -2,12 +2,15 @@
 //!
 //! An interface that is not granted is not in the linker: an absent import is the strongest denial.
 
+mod agents;
 mod config;
 mod log;
+mod model;
 mod points;
 mod session;
 mod state;
 mod store;
+mod tools_host;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
 use wasmtime::Engine;
@@ -40,6 +43,15 @@ fn link(linker: &mut Linker<HostState>, granted: &Granted) -> wasmtime::Result<(
     wit::points::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     if granted.has(&Capability::Session) {
         wit::session::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    }
+    if granted.has(&Capability::Model) {
+        wit::model::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    }
+    if granted.has(&Capability::Agents) {
+        wit::agents::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    }
+    if granted.tools().next().is_some() {
+        wit::tools_host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     }
     Ok(())
 }

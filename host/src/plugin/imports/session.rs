@@ -15,7 +15,7 @@ impl session::Host for HostState {
         Ok(self
             .backing
             .handle
-            .messages(last)
+            .messages(&self.caller, last)
             .iter()
             .map(convert::message)
             .collect())

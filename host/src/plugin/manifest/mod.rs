@@ -40,7 +40,7 @@ pub struct Manifest {
     /// What it does to the world.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
-    /// Less trust than where it came from would give it; more is an error.
+    /// Less trust than where it came from would give it; it can never be more.
     #[serde(default)]
     pub trust: Option<Trust>,
     /// Options of its hooks by point; the exports of the component say which it has.

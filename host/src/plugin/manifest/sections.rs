@@ -21,7 +21,8 @@ pub struct HookOptions {
     /// Whether the turn goes on without waiting; observe points only.
     #[serde(default, rename = "async")]
     pub is_async: bool,
-    /// How long one call may take; at most the host's 5 s, 15 s for `async`.
+    /// How long one call may take; at most the host's 5 s, 15 s for `async`, 60 s for a plugin that was granted `model` or
+    /// `agents`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
 }

@@ -9,10 +9,12 @@ mod report;
 mod run;
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
@@ -47,6 +49,16 @@ impl Dispatcher {
             quarantine,
             sink,
             background: TaskTracker::new(),
+        }
+    }
+
+    /// A dispatcher for a subagent: the same hooks with a turn of their own, reporting to `sink`. Hooks that nobody waits for
+    /// are waited for where those of this one are.
+    #[must_use]
+    pub fn for_subagent(&self, sink: Arc<dyn Sink>) -> Self {
+        Self {
+            background: self.background.clone(),
+            ..Self::new(self.registry.clone(), sink)
         }
     }
 
@@ -196,7 +208,11 @@ async fn call<P: Point>(
     payload: &P::Payload,
 ) -> Result<P::Outcome, Failure> {
     let deadline = bound.spec.deadline;
-    let mut call = bound.hook.call(caller, payload);
+    // A panic in the host's own code is that hook's failure. In a block of its own, so that one while the future is made is
+    // caught as well.
+    let call = AssertUnwindSafe(async { bound.hook.call(caller, payload).await }).catch_unwind();
+    let call = call.map(|answer| answer.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
+    let mut call = std::pin::pin!(call);
     // Most hooks answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
     // for a hook that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
     if let Poll::Ready(answer) = futures_util::poll!(&mut call) {

@@ -1,6 +1,7 @@
 //! What becomes of one hook's answer: merge or failure policy, effects, trace record.
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use crate::point::Point;
@@ -36,8 +37,13 @@ impl Report<'_> {
             plugin: &spec.plugin,
             may_change: spec.may_change,
         };
-        let merged =
-            result.and_then(|outcome| P::merge(payload, outcome, &env).map_err(Failure::Malformed));
+        let merged = result.and_then(|outcome| {
+            let merge = AssertUnwindSafe(|| P::merge(payload, outcome, &env));
+            match catch_unwind(merge) {
+                Ok(merged) => merged.map_err(Failure::Malformed),
+                Err(panic) => Err(Failure::panic(&*panic)),
+            }
+        });
         let micros = started.elapsed().as_nanos() as f64 / 1000.0;
         match merged {
             Ok(mut merged) => {

@@ -56,7 +56,7 @@ pub struct Bash {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
     commands: Commands,
-    caution: Option<String>,
+    may: Arc<[String]>,
 }
 
 impl Bash {
@@ -77,17 +77,18 @@ impl Bash {
                  personal files. What is refused for that fails with `Permission denied` or `Operation not permitted`.",
             );
         }
-        let caution = match &commands {
-            Commands::Unconfined(why) => Some(format!(
-                "it runs unconfined, with all your rights and the network: {why}"
-            )),
-            Commands::Free | Commands::Confined(_) | Commands::Refused(_) => None,
+        let may = match &commands {
+            Commands::Unconfined(why) => {
+                let words = "do everything that you can, with your keys, your files and the network: nothing confines it";
+                [format!("{words} ({why})")].into()
+            }
+            Commands::Free | Commands::Confined(_) | Commands::Refused(_) => Arc::default(),
         };
         Self {
             spec: spec_of::<Arguments>("bash", &description, EffectClass::Execute),
             workspace,
             commands,
-            caution,
+            may,
         }
     }
 
@@ -133,8 +134,8 @@ impl Tool for Bash {
         &self.spec
     }
 
-    fn caution(&self) -> Option<&str> {
-        self.caution.as_deref()
+    fn may(&self) -> Arc<[String]> {
+        self.may.clone()
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

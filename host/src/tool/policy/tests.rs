@@ -78,7 +78,7 @@ fn rules_and_defaults_decide_as_the_table_says() {
         ("secret_set", Write, "ask", "the default for effect write"),
         ("read_file", Read, "allow", "the default for effect read"),
     ] {
-        let decision = policy.decide(&spec(tool, class), &json!({}), false);
+        let decision = policy.decide(&spec(tool, class), &[], &json!({}), false);
         assert_eq!(
             (word(&decision.verdict), decision.rule.as_str()),
             (verdict, rule),
@@ -111,7 +111,7 @@ fn modes_change_the_verdict_as_the_table_says() {
         (dry, "read_file", Read, false, "allow"),
         (dry, "git_push", Write, false, "deny"),
     ] {
-        let decision = policy(RULES, mode).decide(&spec(tool, class), &json!({}), asked);
+        let decision = policy(RULES, mode).decide(&spec(tool, class), &[], &json!({}), asked);
         assert_eq!(word(&decision.verdict), verdict, "{mode:?} {tool}");
     }
 }
@@ -119,7 +119,7 @@ fn modes_change_the_verdict_as_the_table_says() {
 #[test]
 fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
     let policy = ToolPolicy::default();
-    let decision = policy.decide(&spec("web:fetch", External), &json!({}), false);
+    let decision = policy.decide(&spec("web:fetch", External), &[], &json!({}), false);
     let Verdict::Deny(reason) = decision.verdict else {
         panic!("not denied");
     };
@@ -131,7 +131,7 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
         .clone()
         .try_into()
         .expect("the line is a policy");
-    let decision = allowed.decide(&spec("web:fetch", External), &json!({}), false);
+    let decision = allowed.decide(&spec("web:fetch", External), &[], &json!({}), false);
     assert_eq!(decision.verdict, Verdict::Allow);
 }
 
@@ -147,6 +147,7 @@ fn a_dry_run_says_what_would_have_been_done() {
     };
     let decision = policy.decide(
         &spec("bash", Execute),
+        &[],
         &json!({"command": "make clean"}),
         false,
     );

@@ -70,8 +70,7 @@ pub struct Confinement {
 /// Something that a confined program would be allowed although it must never be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "commands would be allowed {}, which overlaps {}, a folder of Rind's own with keys and sessions in it; choose another \
-     workspace, or set RIND_HOME to a folder elsewhere", allowed.display(), own.display()
+    "commands would be allowed {}, which overlaps {}, a folder of Rind's own; no command may see what is in there", allowed.display(), own.display()
 )]
 pub struct Overlap {
     /// What the confinement allows.
@@ -81,26 +80,13 @@ pub struct Overlap {
 }
 
 impl Confinement {
-    /// That nothing in `never`, nor anything within or around it, is allowed. Links are followed.
+    /// That nothing in `never`, nor anything within or around it, is allowed.
     ///
     /// # Errors
-    /// The first pair that overlaps: Landlock only knows what is allowed, so nothing can be taken out of a folder again.
+    /// The first pair that overlaps.
     pub fn check(&self, never: &[PathBuf]) -> Result<(), Overlap> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        for own in never {
-            let real_own = real(own);
-            let overlaps = |allowed: &&PathBuf| {
-                let allowed = real(allowed);
-                allowed.starts_with(&real_own) || real_own.starts_with(&allowed)
-            };
-            if let Some(allowed) = self.write.iter().chain(&self.read).find(overlaps) {
-                return Err(Overlap {
-                    allowed: allowed.clone(),
-                    own: own.clone(),
-                });
-            }
-        }
-        Ok(())
+        let mut allowed = self.write.iter().chain(&self.read);
+        allowed.try_for_each(|allowed| check_apart(allowed, never))
     }
 
     /// The process as it is really started.
@@ -175,6 +161,25 @@ impl Confinement {
         command.extend(rest);
         Ok(command)
     }
+}
+
+/// That nothing in `never` overlaps what is to be allowed. Links are followed.
+///
+/// # Errors
+/// The first that does: Landlock only knows what is allowed, so nothing can be taken out of a folder again.
+pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real_allowed = real(allowed);
+    let overlaps = |own: &&PathBuf| {
+        let own = real(own);
+        real_allowed.starts_with(&own) || own.starts_with(&real_allowed)
+    };
+    never.iter().find(overlaps).map_or(Ok(()), |own| {
+        Err(Overlap {
+            allowed: allowed.to_owned(),
+            own: own.clone(),
+        })
+    })
 }
 
 /// A process that goes through the helper.

@@ -1,0 +1,131 @@
+//! The tool calls of a step: in which order they are judged and run, and what the model is told of them.
+//!
+//! Neighboring calls that only read run side by side; their results keep the order of the calls.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::future::join_all;
+
+use super::call::{Allowed, By, RanCall};
+use super::turn::{Stop, Turn};
+use crate::message::{Content, EffectClass, Message, Role, ToolCall};
+use crate::point::dispatch::Dispatched;
+use crate::point::outcome::Injection;
+use crate::point::payload::{FinishedCall, UsedTool};
+
+impl Turn<'_> {
+    /// Runs the calls of one answer. Returns what plugins want to say after the results.
+    pub(super) async fn run_calls(
+        &mut self,
+        calls: Vec<ToolCall>,
+    ) -> Result<Vec<(Arc<str>, Injection)>, Stop> {
+        let mut inject = Vec::new();
+        for group in self.groups(calls) {
+            let mut allowed = Vec::new();
+            for call in &group {
+                allowed.extend(self.judge(call.clone()).await);
+                self.scope.count_call();
+            }
+            self.run_allowed(allowed).await?;
+            for call in &group {
+                let ran = self
+                    .lock_ran()
+                    .iter()
+                    .find(|r| r.call.id == call.id)
+                    .cloned();
+                let Some(ran) = ran else { continue };
+                let finished = self.finish_call(ran).await;
+                let result = Content::ToolResult(finished.value.result);
+                let message = Message::new(Role::Tool, vec![result]);
+                self.keep(&message)?;
+                // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
+                // has it twice.
+                self.lock_ran().retain(|r| r.call.id != call.id);
+                self.tell(message).await;
+                inject.extend(finished.inject);
+            }
+        }
+        Ok(inject)
+    }
+
+    /// Neighboring calls that only read, together; every other call alone.
+    fn groups(&self, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
+        let is_read = |call: &ToolCall| {
+            let entry = self.agent.spec.tools.get(&call.name);
+            entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
+        };
+        let mut groups: Vec<Vec<ToolCall>> = Vec::new();
+        let mut is_open = false;
+        for call in calls {
+            let joins = is_read(&call);
+            match groups.last_mut() {
+                Some(group) if is_open && joins => group.push(call),
+                _ => groups.push(vec![call]),
+            }
+            is_open = joins;
+        }
+        groups
+    }
+
+    /// Judges a call; one that is refused is put with those that ran.
+    async fn judge(&self, call: ToolCall) -> Option<Allowed> {
+        let caller = self.caller();
+        let by = By {
+            caller: &caller,
+            plugin: None,
+        };
+        match self.scope.judge(by, call).await {
+            Ok(allowed) => Some(allowed),
+            Err(refused) => {
+                self.lock_ran().push(*refused);
+                None
+            }
+        }
+    }
+
+    /// Runs calls side by side. What comes of them is put with the calls that ran, as soon as it is there.
+    async fn run_allowed(&mut self, allowed: Vec<Allowed>) -> Result<(), Stop> {
+        if allowed.is_empty() {
+            return Ok(());
+        }
+        let caller = self.caller();
+        let by = By {
+            caller: &caller,
+            plugin: None,
+        };
+        for allowed in &allowed {
+            self.scope.keep_start(by, allowed)?;
+        }
+        // A crash must not hide that a tool may have run.
+        self.agent.spec.session.sync()?;
+        self.is_running_tools.store(true, Ordering::Release);
+        let this = &*self;
+        let runs = allowed.into_iter().map(|allowed| async move {
+            let ran = this.scope.run(by, allowed).await;
+            this.lock_ran().push(ran);
+        });
+        join_all(runs).await;
+        self.is_running_tools.store(false, Ordering::Release);
+        if self.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// `post-tool`, and what reflection is to know.
+    pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<FinishedCall> {
+        let caller = self.caller();
+        let by = By {
+            caller: &caller,
+            plugin: None,
+        };
+        let finished = self.scope.finish(by, ran).await;
+        let result = &finished.value.result;
+        self.used.push(UsedTool {
+            name: result.name.clone(),
+            is_error: result.is_error,
+        });
+        finished
+    }
+}

@@ -1,0 +1,182 @@
+//! What plugins may ask of the running turn besides its data: a model, a tool, a subagent.
+//!
+//! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns how much of each a plugin
+//! may use in a turn, and that every use leaves a record. Start from [`TurnScope::ask_model`].
+
+mod model;
+mod subagent;
+mod tool;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::scope::TurnScope;
+use crate::point::caller::{Caller, MAX_NESTING};
+use crate::point::handle::HandleError;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::text::clean;
+
+/// Longest question or task, in bytes: more than a model reads at once.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Longest target of an access record, in bytes.
+const MAX_TARGET_BYTES: usize = 200;
+
+/// Something that a plugin may be let use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Power {
+    /// `model.ask`.
+    Model,
+    /// `tools-host.call`.
+    Tool,
+    /// `agents.run`.
+    Agent,
+}
+
+impl Power {
+    /// How often one plugin may use it in one turn. A plugin that needs more is a loop of its own, and should say so to the
+    /// user; a broken one is stopped before it costs more than a long turn does.
+    fn most(self) -> u32 {
+        match self {
+            Self::Model => 20,
+            Self::Tool => 100,
+            Self::Agent => 4,
+        }
+    }
+
+    /// What is used, as the plural in messages.
+    fn uses(self) -> &'static str {
+        match self {
+            Self::Model => "questions to the model",
+            Self::Tool => "tool calls",
+            Self::Agent => "subagents",
+        }
+    }
+}
+
+/// How much plugins have used in a turn.
+#[derive(Default)]
+pub(super) struct Spent(HashMap<(Arc<str>, Power), u32>);
+
+impl Spent {
+    /// Takes one, if there is one left.
+    pub(super) fn spend(&mut self, plugin: &Arc<str>, power: Power) -> Result<(), HandleError> {
+        let spent = self.0.entry((plugin.clone(), power)).or_default();
+        if *spent >= power.most() {
+            return Err(HandleError::Limit(format!(
+                "plugin `{plugin}` has made its {} {} of this turn",
+                power.most(),
+                power.uses()
+            )));
+        }
+        *spent += 1;
+        Ok(())
+    }
+}
+
+impl TurnScope {
+    /// What holds for every use: the turn goes on, plugins are not nested too deep, and there is some left.
+    fn admit(
+        &self,
+        plugin: &Arc<str>,
+        power: Power,
+        caller: &mut Caller,
+    ) -> Result<(), HandleError> {
+        if self.cancel.is_cancelled() {
+            return Err(interrupted());
+        }
+        if caller.causes.len() > MAX_NESTING {
+            return Err(HandleError::Limit(format!(
+                "plugins calling plugins are nested deeper than {MAX_NESTING}"
+            )));
+        }
+        self.spend(plugin, power)?;
+        self.update(caller);
+        Ok(())
+    }
+}
+
+fn interrupted() -> HandleError {
+    HandleError::Failed("the turn was interrupted".to_owned())
+}
+
+fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
+    if text.trim().is_empty() {
+        return Err(HandleError::InvalidInput(format!("{what} is empty")));
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(HandleError::Limit(format!(
+            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are taken",
+            text.len()
+        )));
+    }
+    Ok(())
+}
+
+/// A use on its way. It leaves its record when it ends, also when whoever waited for it went away.
+struct Reaching<'a> {
+    scope: &'a TurnScope,
+    record: Option<AccessRecord>,
+}
+
+impl<'a> Reaching<'a> {
+    fn new(scope: &'a TurnScope, plugin: &Arc<str>, caller: &Caller, target: &str) -> Self {
+        let record = AccessRecord {
+            plugin: plugin.clone(),
+            reached: Reached::External,
+            target: clean(target, MAX_TARGET_BYTES),
+            outcome: AccessOutcome::Failed,
+            reason: Some("it was given up before it ended".to_owned()),
+            turn: caller.context.turn,
+            step: caller.context.step,
+        };
+        Self {
+            scope,
+            record: Some(record),
+        }
+    }
+
+    fn end<T>(mut self, result: Result<T, HandleError>) -> Result<T, HandleError> {
+        if let Some(record) = &mut self.record {
+            let (outcome, reason) = match &result {
+                Ok(_) => (AccessOutcome::Done, None),
+                Err(error @ (HandleError::Denied(_) | HandleError::Limit(_))) => {
+                    (AccessOutcome::Denied, Some(error.to_string()))
+                }
+                Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
+            };
+            record.outcome = outcome;
+            record.reason = reason.map(|reason| clean(&reason, MAX_TARGET_BYTES));
+        }
+        result
+    }
+}
+
+impl Drop for Reaching<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            self.scope.sink.access(record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plugin_has_a_budget_of_its_own_for_each_power() {
+        let mut spent = Spent::default();
+        let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
+        for _ in 0..4 {
+            spent.spend(&one, Power::Agent).unwrap();
+        }
+        let error = spent.spend(&one, Power::Agent).unwrap_err();
+        assert_eq!(
+            error,
+            HandleError::Limit("plugin `one` has made its 4 subagents of this turn".to_owned())
+        );
+        spent.spend(&one, Power::Model).unwrap();
+        spent.spend(&other, Power::Agent).unwrap();
+    }
+}

@@ -1,0 +1,115 @@
+//! A plugin asks a model: one request without tools, outside of the conversation.
+
+use std::sync::Arc;
+
+use super::{Power, Reaching, check_text, interrupted};
+use crate::agent::request::NoAnswer;
+use crate::agent::scope::TurnScope;
+use crate::event::Event;
+use crate::message::{Message, Role};
+use crate::point::caller::Caller;
+use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
+use crate::provider::{Finish, Request, Response, StreamEvent, SystemBlock};
+use crate::session::Body;
+
+/// Most tokens of one answer. Models that write more do so in conversations.
+const MAX_ANSWER_TOKENS: u32 = 32_000;
+
+/// Longest name of a model, in bytes.
+const MAX_MODEL_BYTES: usize = 128;
+
+impl TurnScope {
+    /// Asks the session's model, or the named one of the same provider.
+    pub(in crate::agent) async fn ask_model(
+        &self,
+        plugin: &Arc<str>,
+        question: ModelQuestion,
+        caller: Caller,
+    ) -> Result<ModelReply, HandleError> {
+        let model = question.model.as_deref().unwrap_or(&self.spec.model);
+        let target = format!("model {model}");
+        let reaching = Reaching::new(self, plugin, &caller, &target);
+        let model = model.to_owned();
+        reaching.end(self.ask(plugin, question, model, caller).await)
+    }
+
+    async fn ask(
+        &self,
+        plugin: &Arc<str>,
+        question: ModelQuestion,
+        model: String,
+        mut caller: Caller,
+    ) -> Result<ModelReply, HandleError> {
+        check_text("the prompt", &question.prompt)?;
+        let has_system = !question.system.trim().is_empty();
+        if has_system {
+            check_text("the system prompt", &question.system)?;
+        }
+        if model.is_empty() || model.len() > MAX_MODEL_BYTES || model.contains(char::is_control) {
+            return Err(HandleError::InvalidInput(format!(
+                "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
+            )));
+        }
+        self.admit(plugin, Power::Model, &mut caller)?;
+        let system = SystemBlock {
+            text: question.system,
+            is_cached: false,
+        };
+        let request = Request {
+            model,
+            system: if has_system { vec![system] } else { Vec::new() },
+            messages: vec![Message::text(Role::User, question.prompt)],
+            tools: Vec::new(),
+            temperature: None,
+            max_tokens: Some(question.max_tokens.clamp(1, MAX_ANSWER_TOKENS)),
+        };
+        let mut on = |event| {
+            // The words are the plugin's, so nobody is shown them; that it takes long is for everybody.
+            if let StreamEvent::Retry {
+                attempt,
+                delay_ms,
+                reason,
+            } = event
+            {
+                self.spec.events.emit(Event::Retry {
+                    attempt,
+                    delay_ms,
+                    reason,
+                });
+            }
+        };
+        let (turn, step) = (caller.context.turn, caller.context.step);
+        let kept = |response: &Response| Body::Asked {
+            plugin: plugin.to_string(),
+            turn,
+            step,
+            model: request.model.clone(),
+            usage: response.usage,
+            latency_ms: response.latency_ms,
+        };
+        let answer = self.request(&caller, &request, &mut on, kept).await;
+        let response = answer.map_err(|no| match no {
+            NoAnswer::Blocked(said) => HandleError::Denied(format!(
+                "the request was refused by plugin {}: {}",
+                said.plugin, said.text
+            )),
+            NoAnswer::Cancelled => interrupted(),
+            NoAnswer::Provider(why) => {
+                HandleError::Failed(format!("the model gave no answer: {why}"))
+            }
+            NoAnswer::Session(error) => {
+                tracing::error!(%error, "cannot write to the session for a plugin");
+                HandleError::Failed("the session cannot be written".to_owned())
+            }
+        })?;
+        if response.finish == Finish::Refused {
+            return Err(HandleError::Denied(
+                "the provider held the answer back".to_owned(),
+            ));
+        }
+        Ok(ModelReply {
+            text: response.message.joined_text(),
+            usage: response.usage,
+        })
+    }
+}

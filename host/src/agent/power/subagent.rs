@@ -1,0 +1,264 @@
+//! A plugin runs a subagent: an agent of its own, with a session of its own, that has no more than its parent.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{Power, Reaching, check_text, interrupted};
+use crate::agent::scope::{Family, TurnScope};
+use crate::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
+use crate::event::Event;
+use crate::message::Usage;
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::handle::{AgentTask, HandleError};
+use crate::point::payload::{PromptPart, Source, StopReason, SubagentInfo, Tier};
+use crate::session::{Body, Session, SessionSpec};
+use crate::text::clean;
+use crate::tool::approval::DenyAll;
+use crate::tool::registry::ToolRegistry;
+
+/// Deepest subagent: one of the main agent, and one of that one.
+const MAX_DEPTH: u32 = 2;
+
+/// Digits of an agent's id. A session has few of them, and people read it.
+const ID_DIGITS: usize = 8;
+
+/// What the model of a subagent is told of its place.
+const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so decide \
+     what you can and say what you could not do. Answer with what was asked for and nothing else.";
+
+impl TurnScope {
+    /// Runs a subagent to its end and returns its answer.
+    pub(in crate::agent) async fn run_agent(
+        self: &Arc<Self>,
+        plugin: &Arc<str>,
+        task: AgentTask,
+        caller: Caller,
+    ) -> Result<String, HandleError> {
+        let id = crate::clock::new_id();
+        // The end of an id is random, its beginning the time.
+        let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
+        let id: Arc<str> = format!("sub-{}", digits.unwrap_or(&id)).into();
+        let reaching = Reaching::new(self, plugin, &caller, &format!("agent {id}"));
+        reaching.end(self.run_agent_as(&id, plugin, task, caller).await)
+    }
+
+    async fn run_agent_as(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        plugin: &Arc<str>,
+        task: AgentTask,
+        mut caller: Caller,
+    ) -> Result<String, HandleError> {
+        check_text("the prompt", &task.prompt)?;
+        if self.spec.depth >= MAX_DEPTH {
+            return Err(HandleError::Limit(format!(
+                "subagents are nested deeper than {MAX_DEPTH}"
+            )));
+        }
+        let tools = self.tools_of(&task.tools)?;
+        self.admit(plugin, Power::Agent, &mut caller)?;
+        let session = SessionSpec {
+            workspace: self.spec.workspace.clone(),
+            provider: self.spec.provider.name().to_owned(),
+            model: self.spec.model.clone(),
+        };
+        let session = self.spec.session.create_child(id, &session);
+        let session = session.map_err(|error| {
+            tracing::error!(%error, "cannot make the session of a subagent");
+            HandleError::Failed("the session of the subagent cannot be made".to_owned())
+        })?;
+        let run = Run {
+            scope: self.clone(),
+            plugin: plugin.clone(),
+            caller,
+            info: SubagentInfo {
+                id: id.to_string(),
+                task: task.prompt,
+                answer: String::new(),
+                is_error: false,
+            },
+        };
+        let cancel = self.cancel.child_token();
+        let agent = run.agent(id, tools, task.max_steps, Arc::new(session));
+        let (answered, answer) = tokio::sync::oneshot::channel();
+        // In a task of its own: when the plugin is stopped, the subagent still ends in good order.
+        let token = cancel.clone();
+        let task = tokio::spawn(async move {
+            let _ = answered.send(run.until_end(agent, &token).await);
+        });
+        let mut running = Running {
+            scope: self,
+            cancel,
+            task: Some(task),
+        };
+        let answer = answer.await;
+        running.task = None;
+        answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
+    }
+
+    /// The tools of a task, all of which this agent has now.
+    fn tools_of(&self, names: &[String]) -> Result<ToolRegistry, HandleError> {
+        let active = self.active();
+        if let Some(missing) = names.iter().find(|name| !active.contains(name)) {
+            return Err(HandleError::NotFound(format!(
+                "there is no tool `{}` to give to a subagent; the tools are: {}",
+                clean(missing, 64),
+                active.join(", ")
+            )));
+        }
+        Ok(self.spec.tools.only(names))
+    }
+}
+
+/// A subagent on its way, as its caller sees it. Dropped, it tells the subagent to stop and leaves it to the turn.
+struct Running<'a> {
+    scope: &'a TurnScope,
+    cancel: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if let Some(task) = self.task.take() {
+            self.scope.leave_over(task);
+        }
+    }
+}
+
+/// A subagent on its way, as it sees itself.
+struct Run {
+    /// The turn of its parent.
+    scope: Arc<TurnScope>,
+    plugin: Arc<str>,
+    caller: Caller,
+    info: SubagentInfo,
+}
+
+impl Run {
+    fn agent(
+        &self,
+        id: &Arc<str>,
+        tools: ToolRegistry,
+        max_steps: u32,
+        session: Arc<Session>,
+    ) -> Agent {
+        let parent = &*self.scope.spec;
+        let mut parts = parent.parts.clone();
+        parts.retain(|part| part.key != "subagent");
+        parts.push(PromptPart {
+            tier: Tier::Stable,
+            key: "subagent".to_owned(),
+            source: "host".to_owned(),
+            text: PLACE.to_owned(),
+        });
+        let spec = AgentSpec {
+            tools,
+            approver: Arc::new(DenyAll("a subagent cannot ask for approval".to_owned())),
+            session,
+            events: parent.events.of_subagent(id),
+            config: AgentConfig {
+                max_steps: max_steps.clamp(1, parent.config.max_steps.max(1)),
+                ..parent.config.clone()
+            },
+            parts,
+            name: id.clone(),
+            depth: parent.depth + 1,
+            causes: self.caller.causes.clone(),
+            ..parent.clone()
+        };
+        let family = Family {
+            parent: Some(self.scope.clone()),
+            ..self.scope.family.clone()
+        };
+        Agent::of_family(spec, family)
+    }
+
+    /// Runs it, with word to everybody before and after.
+    async fn until_end(
+        mut self,
+        mut agent: Agent,
+        cancel: &CancellationToken,
+    ) -> Result<String, HandleError> {
+        let scope = self.scope.clone();
+        let tools = agent.spec().tools.specs();
+        let tools: Vec<String> = tools.into_iter().map(|spec| spec.name.clone()).collect();
+        let (id, task) = (self.info.id.clone(), self.info.task.clone());
+        let plugin = Some(self.plugin.to_string());
+        scope.spec.session.append_or_defer(Body::SubagentStart {
+            agent: id.clone(),
+            plugin: plugin.clone(),
+            task: task.clone(),
+            tools: tools.clone(),
+        });
+        scope.spec.events.emit(Event::SubagentStart {
+            agent: id.clone(),
+            plugin,
+            task: task.clone(),
+            tools,
+        });
+        scope
+            .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
+            .await;
+        let outcome = agent.run_turn(&task, Source::Agent, cancel).await;
+        let synced = agent.spec().session.sync();
+        scope.family.reach.leave(&id);
+        if let Err(error) = synced {
+            tracing::error!(%error, "cannot write the session of a subagent");
+        }
+        let usage = outcome
+            .as_ref()
+            .map_or_else(|_| Usage::default(), |outcome| outcome.summary.usage);
+        let answer = answer_of(outcome);
+        self.info.answer = match &answer {
+            Ok(text) => text.clone(),
+            Err(error) => error.to_string(),
+        };
+        self.info.is_error = answer.is_err();
+        self.tell_end(usage).await;
+        answer
+    }
+
+    async fn tell_end(mut self, usage: Usage) {
+        let scope = &self.scope;
+        let SubagentInfo {
+            id,
+            answer,
+            is_error,
+            ..
+        } = self.info.clone();
+        scope.spec.session.append_or_defer(Body::SubagentEnd {
+            agent: id.clone(),
+            answer: answer.clone(),
+            is_error,
+            usage,
+        });
+        scope.spec.events.emit(Event::SubagentEnd {
+            agent: id,
+            answer,
+            is_error,
+            usage,
+        });
+        scope.update(&mut self.caller);
+        scope
+            .dispatch::<at::SubagentEnd>(&self.caller, self.info)
+            .await;
+    }
+}
+
+/// What the plugin is told of how the subagent's turn went.
+fn answer_of(outcome: Result<TurnOutcome, crate::agent::Error>) -> Result<String, HandleError> {
+    let outcome = outcome.map_err(|error| {
+        tracing::error!(%error, "a subagent failed");
+        HandleError::Failed("the session of the subagent cannot be written".to_owned())
+    })?;
+    match outcome.summary.stop {
+        StopReason::Done | StopReason::MaxSteps => Ok(outcome.output),
+        StopReason::Blocked => Err(HandleError::Denied(outcome.output)),
+        StopReason::Cancelled => Err(interrupted()),
+        StopReason::Failed => Err(HandleError::Failed(outcome.output)),
+    }
+}

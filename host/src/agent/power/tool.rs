@@ -1,0 +1,120 @@
+//! A plugin calls a tool: on the same path as the model's calls, and not as a message of the conversation.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Power, Reaching};
+use crate::agent::call::By;
+use crate::agent::scope::TurnScope;
+use crate::message::{ToolCall, ToolResult};
+use crate::point::caller::Caller;
+use crate::point::handle::HandleError;
+
+impl TurnScope {
+    /// Calls a tool for a plugin. `Ok` is the result as `post-tool` hooks left it, with what they and `pre-tool` hooks have to
+    /// say of it beneath.
+    pub(in crate::agent) async fn call_tool(
+        &self,
+        plugin: &Arc<str>,
+        name: String,
+        arguments: Value,
+        caller: Caller,
+    ) -> Result<String, HandleError> {
+        let reaching = Reaching::new(self, plugin, &caller, &format!("tool {name}"));
+        reaching.end(self.call_for(plugin, name, arguments, caller).await)
+    }
+
+    async fn call_for(
+        &self,
+        plugin: &Arc<str>,
+        name: String,
+        arguments: Value,
+        mut caller: Caller,
+    ) -> Result<String, HandleError> {
+        let entry = self.spec.tools.get(&name);
+        if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**plugin)) {
+            return Err(HandleError::Denied(format!(
+                "`{name}` is a tool of plugin `{plugin}` itself, which can call its own code"
+            )));
+        }
+        self.admit(plugin, Power::Tool, &mut caller)?;
+        self.count_call();
+        let by = By {
+            caller: &caller,
+            plugin: Some(plugin),
+        };
+        let call = ToolCall {
+            id: format!("plugin_{}", crate::clock::new_id()),
+            name,
+            arguments,
+        };
+        let mut open = Open::new(self, by, &call);
+        let ran = match self.judge(by, call).await {
+            Err(refused) => *refused,
+            Ok(allowed) => {
+                let session = &self.spec.session;
+                let kept = self.keep_start(by, &allowed);
+                // A crash must not hide that a tool may have run.
+                if let Err(error) = kept.and_then(|()| session.sync()) {
+                    tracing::error!(%error, "cannot write to the session for a plugin");
+                    let text = "the session cannot be written".to_owned();
+                    return Err(HandleError::Failed(text));
+                }
+                open.has_started = true;
+                self.run(by, allowed).await
+            }
+        };
+        let refused_by = ran.refused_by.clone();
+        let finished = self.finish(by, ran).await;
+        open.has_started = false;
+        let mut content = finished.value.result.content;
+        // What hooks want to say of a result goes to whoever reads it.
+        for (plugin, injection) in finished.inject {
+            content.push_str(&format!("\n[note from {plugin}: {}]", injection.text));
+        }
+        match (finished.value.result.is_error, refused_by.as_deref()) {
+            (false, _) => Ok(content),
+            (true, None) => Err(HandleError::Failed(content)),
+            (true, Some("host")) => Err(HandleError::InvalidInput(content)),
+            (true, Some(_)) => Err(HandleError::Denied(content)),
+        }
+    }
+}
+
+/// A call that may be dropped: its plugin was stopped. Everybody is told that it has ended then, too.
+struct Open<'a> {
+    scope: &'a TurnScope,
+    by: By<'a>,
+    id: String,
+    name: String,
+    has_started: bool,
+}
+
+impl<'a> Open<'a> {
+    fn new(scope: &'a TurnScope, by: By<'a>, call: &ToolCall) -> Self {
+        Self {
+            scope,
+            by,
+            id: call.id.clone(),
+            name: call.name.clone(),
+            has_started: false,
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.has_started {
+            return;
+        }
+        let result = ToolResult {
+            call_id: std::mem::take(&mut self.id),
+            name: std::mem::take(&mut self.name),
+            content: "[dropped: the plugin that made the call was stopped before it ended]"
+                .to_owned(),
+            is_error: true,
+        };
+        self.scope.tell_end(self.by, &result, 0, None);
+    }
+}

@@ -1,0 +1,92 @@
+//! One request to the model: its body as hooks want it, the answer, and what is kept of it. The same for a step of the loop
+//! and for a plugin that asks.
+
+use serde_json::Value;
+
+use super::scope::TurnScope;
+use super::tell::{blocked, chain};
+use crate::point::Point;
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::dispatch::Said;
+use crate::point::payload::{WireRequest, WireResponse};
+use crate::provider::{self, Request, Response, StreamEvent};
+use crate::session::{self, Body};
+
+/// Why there is no answer.
+pub(super) enum NoAnswer {
+    /// A hook that must see the request could not.
+    Blocked(Said),
+    /// The turn was interrupted.
+    Cancelled,
+    /// The provider gave none, for this reason.
+    Provider(String),
+    /// The session cannot be written.
+    Session(session::Error),
+}
+
+impl TurnScope {
+    /// `before-provider-request`, the stream, `after-provider-response`. `kept` makes the entry that the session keeps; the
+    /// tokens count in the turn.
+    pub(super) async fn request(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        on: &mut (dyn FnMut(StreamEvent) + Send),
+        kept: impl FnOnce(&Response) -> Body + Send,
+    ) -> Result<Response, NoAnswer> {
+        let (provider, session) = (&self.spec.provider, &self.spec.session);
+        let body = self.wire_body(caller, provider.body(request)).await;
+        let body = body.map_err(NoAnswer::Blocked)?;
+        // What the model is about to read outlives a power cut.
+        session.sync().map_err(NoAnswer::Session)?;
+        let response = match provider.send(body, on, &self.cancel).await {
+            Ok(response) => response,
+            Err(provider::Error::Cancelled) if self.cancel.is_cancelled() => {
+                return Err(NoAnswer::Cancelled);
+            }
+            Err(error) => return Err(NoAnswer::Provider(chain(&error))),
+        };
+        self.add_usage(response.usage);
+        session.append(kept(&response)).map_err(NoAnswer::Session)?;
+        let mut caller = caller.clone();
+        self.update(&mut caller);
+        self.dispatch::<at::AfterProviderResponse>(
+            &caller,
+            WireResponse {
+                provider: provider.name().to_owned(),
+                status: response.status,
+                latency_ms: response.latency_ms,
+                usage: response.usage,
+                body: response.raw.clone(),
+            },
+        )
+        .await;
+        Ok(response)
+    }
+
+    /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.
+    async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, Said> {
+        let registry = self.dispatcher.registry();
+        let name = at::BeforeProviderRequest::NAME;
+        if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
+            return Ok(body);
+        }
+        let text = body.to_string();
+        let wire = WireRequest {
+            provider: self.spec.provider.name().to_owned(),
+            body: text.clone(),
+        };
+        let wire = self
+            .dispatch::<at::BeforeProviderRequest>(caller, wire)
+            .await;
+        if let Some(said) = blocked(&wire) {
+            return Err(said.clone());
+        }
+        if wire.value.body == text {
+            return Ok(body);
+        }
+        // A body that is not an object was refused when it was merged.
+        Ok(serde_json::from_str(&wire.value.body).unwrap_or(body))
+    }
+}

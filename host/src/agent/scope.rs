@@ -1,0 +1,206 @@
+//! What a turn shares with those who act for plugins in it.
+//!
+//! While a hook or a tool runs, the turn itself is borrowed by whoever waits for it. What a host function needs then (the
+//! agent's parts, the turn's numbers, its token) stands here, behind an `Arc`. Owns the numbers and the budgets of plugins.
+//!
+//! [`Reach`] leads from a plugin's handle to the running turn. Hooks hold the handle and a scope holds the hooks, so the way
+//! there is weak: a strong one would keep all of them for ever.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::AgentSpec;
+use super::power::{Power, Spent};
+use super::sink::AgentSink;
+use crate::message::Usage;
+use crate::point::Point;
+use crate::point::caller::{CallContext, Caller};
+use crate::point::catalog as at;
+use crate::point::dispatch::{Dispatched, Dispatcher};
+use crate::point::handle::HandleError;
+use crate::tool::approval::SessionApprovals;
+
+/// The turns that run in a session, by the agent's name. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Reach(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
+
+impl Reach {
+    /// The turn of an agent: the one that runs, or the last one as long as no other has begun.
+    pub(super) fn turn_of(&self, agent: &str) -> Option<Arc<TurnScope>> {
+        lock(&self.0).get(agent)?.upgrade()
+    }
+
+    pub(super) fn enter(&self, scope: &Arc<TurnScope>) {
+        lock(&self.0).insert(scope.spec.name.clone(), Arc::downgrade(scope));
+    }
+
+    pub(super) fn leave(&self, agent: &str) {
+        lock(&self.0).remove(agent);
+    }
+}
+
+/// Whose agent it is, and what it therefore shares with others.
+#[derive(Clone)]
+pub(super) struct Family {
+    /// Id of the session that plugins know, that of the main agent.
+    pub(super) session: Arc<str>,
+    /// The turns of all its agents.
+    pub(super) reach: Reach,
+    /// The turn that runs this agent, when it is a subagent.
+    pub(super) parent: Option<Arc<TurnScope>>,
+}
+
+/// The shared part of one turn.
+pub(super) struct TurnScope {
+    pub(super) spec: Arc<AgentSpec>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) sink: Arc<AgentSink>,
+    pub(super) approvals: Arc<SessionApprovals>,
+    pub(super) family: Family,
+    /// Number of the turn.
+    pub(super) number: u32,
+    /// Set when the turn is interrupted.
+    pub(super) cancel: CancellationToken,
+    tally: Mutex<Tally>,
+    /// Subagents whose caller went away before they had ended; they were told to stop.
+    leftover: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Tally {
+    usage: Usage,
+    n_calls: u32,
+    /// Tools of the present step; `None` before the first.
+    active: Option<Arc<[String]>>,
+    spent: Spent,
+}
+
+impl TurnScope {
+    pub(super) fn new(
+        spec: Arc<AgentSpec>,
+        dispatcher: Arc<Dispatcher>,
+        sink: Arc<AgentSink>,
+        approvals: Arc<SessionApprovals>,
+        family: Family,
+        cancel: CancellationToken,
+    ) -> Arc<Self> {
+        let scope = Arc::new(Self {
+            number: spec.session.turn() + 1,
+            spec,
+            dispatcher,
+            sink,
+            approvals,
+            family,
+            cancel,
+            tally: Mutex::default(),
+            leftover: Mutex::default(),
+        });
+        scope.family.reach.enter(&scope);
+        scope
+    }
+
+    /// Who calls hooks and tools in this turn when no plugin stands behind it.
+    pub(super) fn caller(&self, step: u32) -> Caller {
+        let mut caller = Caller {
+            context: CallContext {
+                session: self.family.session.clone(),
+                turn: self.number,
+                step,
+                agent: self.spec.name.clone(),
+                depth: self.spec.depth,
+                ..CallContext::default()
+            },
+            causes: self.spec.causes.clone(),
+        };
+        self.update(&mut caller);
+        caller
+    }
+
+    /// Brings the numbers of a caller up to date.
+    pub(super) fn update(&self, caller: &mut Caller) {
+        let tally = lock(&self.tally);
+        caller.context.tokens_used = tally.usage.total();
+        caller.context.tool_calls = tally.n_calls;
+    }
+
+    /// Calls the hooks of a point, then tells the `error` point of those that failed.
+    pub(super) async fn dispatch<P: Point>(
+        &self,
+        caller: &Caller,
+        payload: P::Payload,
+    ) -> Dispatched<P::Payload> {
+        // What failed before a plugin caused this is for whoever waits for that plugin to report.
+        let is_caused = caller.causes.len() > self.spec.causes.len();
+        let n_before = if is_caused { self.sink.n_failures() } else { 0 };
+        let out = self.dispatcher.dispatch::<P>(caller, payload).await;
+        for report in self.sink.take_failures(n_before) {
+            self.dispatcher.dispatch::<at::Error>(caller, report).await;
+        }
+        out
+    }
+
+    /// Tokens used in this turn, by the loop, by plugins and by subagents.
+    pub(super) fn usage(&self) -> Usage {
+        lock(&self.tally).usage
+    }
+
+    /// Counts tokens, also for the turns that this one is part of.
+    pub(super) fn add_usage(&self, usage: Usage) {
+        lock(&self.tally).usage += usage;
+        if let Some(parent) = &self.family.parent {
+            parent.add_usage(usage);
+        }
+    }
+
+    /// Tool calls made in this turn, by the model and by plugins.
+    pub(super) fn n_calls(&self) -> u32 {
+        lock(&self.tally).n_calls
+    }
+
+    pub(super) fn count_call(&self) {
+        lock(&self.tally).n_calls += 1;
+    }
+
+    /// Names of the tools that may be called now: those of the present step, or all before the first.
+    pub(super) fn active(&self) -> Arc<[String]> {
+        let active = lock(&self.tally).active.clone();
+        active.unwrap_or_else(|| self.tool_names().into())
+    }
+
+    pub(super) fn set_active(&self, names: Vec<String>) {
+        lock(&self.tally).active = Some(names.into());
+    }
+
+    /// Names of all tools in the order of the registry.
+    pub(super) fn tool_names(&self) -> Vec<String> {
+        let specs = self.spec.tools.specs();
+        specs.into_iter().map(|spec| spec.name.clone()).collect()
+    }
+
+    /// Takes one from what a plugin may do in one turn. Subagents spend what is their parent's: otherwise every one of them
+    /// would bring a budget of its own.
+    pub(super) fn spend(&self, plugin: &Arc<str>, power: Power) -> Result<(), HandleError> {
+        match &self.family.parent {
+            Some(parent) => parent.spend(plugin, power),
+            None => lock(&self.tally).spent.spend(plugin, power),
+        }
+    }
+
+    /// Leaves a subagent to end by itself.
+    pub(super) fn leave_over(&self, agent: JoinHandle<()>) {
+        lock(&self.leftover).push(agent);
+    }
+
+    /// Subagents that were told to stop and may not have ended.
+    pub(super) fn take_leftover(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut lock(&self.leftover))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Sums and lists are whole at every moment, so a panic elsewhere leaves nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

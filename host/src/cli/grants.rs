@@ -1,0 +1,118 @@
+//! The operator's say about plugins: policy files, remembered answers, questions at the terminal, `rind plugin grants`.
+//!
+//! The only way to a grant besides the files: nothing that a model or a plugin can call leads here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+
+use super::approve::read_line;
+use super::args::{GrantsArgs, PluginArgs};
+use super::exit::Exit;
+use super::render;
+use crate::grant::answers::Answers;
+use crate::grant::ask::{Ask, Given, GrantOptions, Question, Yes};
+use crate::grant::policy::Policy;
+use crate::grant::project::Projects;
+use crate::paths::{ADMIN_POLICY, Paths};
+
+/// Asks at the terminal. Anything but a clear yes is a no.
+struct TerminalAsk;
+
+impl Ask for TerminalAsk {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>> {
+        Box::pin(async move {
+            render::grants::question(question);
+            let line = read_line().await.unwrap_or_default();
+            match line.trim().to_lowercase().as_str() {
+                "o" | "once" => Some(Yes::Once),
+                "s" | "session" => Some(Yes::Session),
+                "a" | "always" => Some(Yes::Always),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// What plugins are decided on with. `session` is the id of a session that goes on.
+pub(super) fn options(
+    paths: &Paths,
+    args: &PluginArgs,
+    session: Option<String>,
+    has_terminal: bool,
+) -> anyhow::Result<GrantOptions> {
+    let policy = Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
+        .context("read what plugins are allowed")?;
+    Ok(GrantOptions {
+        policy,
+        answers: Some(Answers::read(&paths.grants())?),
+        session,
+        flags: args.grant.clone(),
+        ask: has_terminal.then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>),
+    })
+}
+
+/// Keeps what was answered while plugins were loaded.
+pub(super) fn keep(paths: &Paths, given: &[Given], session: &str) -> anyhow::Result<()> {
+    let answers = given
+        .iter()
+        .filter_map(|given| given.answer(session, now()));
+    let answers: Vec<_> = answers.collect();
+    if answers.is_empty() {
+        return Ok(());
+    }
+    Answers::read(&paths.grants())?
+        .add(answers)
+        .context("keep what you answered about plugins")
+}
+
+/// Now, RFC 3339.
+pub(super) fn now() -> String {
+    crate::clock::now_text()
+}
+
+pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exit> {
+    let mut answers = Answers::read(&paths.grants())?;
+    let mut projects = Projects::read(&paths.projects())?;
+    if let Some(plugin) = &args.revoke {
+        let n_revoked = answers.revoke(plugin)?;
+        render::note(&format!(
+            "{} for {plugin} taken back",
+            render::count(n_revoked as u64, "answer")
+        ));
+        return Ok(if n_revoked == 0 {
+            Exit::Failed
+        } else {
+            Exit::Done
+        });
+    }
+    if let Some(project) = &args.distrust {
+        // A project that is gone can still be forgotten.
+        let path = project.canonicalize().unwrap_or_else(|_| project.clone());
+        let was_trusted = projects.forget(&path)?;
+        let text = if was_trusted {
+            "is not trusted any more"
+        } else {
+            "was not trusted"
+        };
+        render::note(&format!("{} {text}", path.display()));
+        return Ok(if was_trusted {
+            Exit::Done
+        } else {
+            Exit::Failed
+        });
+    }
+    if args.json {
+        let projects = projects.all();
+        render::json(&serde_json::json!({ "grants": answers.all(), "projects": projects }))?;
+    } else {
+        render::grants::list(
+            answers.all(),
+            projects.all(),
+            &[Path::new(ADMIN_POLICY), &paths.user_policy()],
+        );
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,266 @@
+//! What the operator answered before: one file of the user's, which no plugin and no tool can be granted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Capability, Request, Trust};
+use crate::disk::{lock_beside, replace_private};
+
+/// How long an answer holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lasting {
+    /// As long as the pin is the same.
+    Always,
+    /// In the session of this id.
+    Session(String),
+}
+
+/// One yes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// Its trust.
+    pub trust: Trust,
+    /// The folder it came from; empty where its trust says enough.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Digest of its component.
+    pub digest: String,
+    /// What the answer is for.
+    pub pin: String,
+    /// The capabilities that were asked for and given, as they are written.
+    pub capabilities: Vec<String>,
+    /// When it was given, RFC 3339.
+    pub given: String,
+    /// How long it holds.
+    pub lasting: Lasting,
+}
+
+impl Answer {
+    /// Whether the question named this capability.
+    #[must_use]
+    pub fn is_for(&self, capability: &Capability) -> bool {
+        let text = capability.to_string();
+        self.capabilities.contains(&text)
+    }
+}
+
+/// Why answers cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+#[error("the remembered grants in {}: {message}", path.display())]
+pub struct AnswersError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Content {
+    version: u32,
+    answers: Vec<Answer>,
+}
+
+/// Version of the file.
+const VERSION: u32 = 1;
+
+/// Most answers that are kept; the oldest go first. A thousand plugins in ten projects fit.
+const MAX_ANSWERS: usize = 10_000;
+
+/// The file of answers.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    path: PathBuf,
+    answers: Vec<Answer>,
+}
+
+impl Answers {
+    /// Reads the answers in `path`; none when it is not there. What is no file of answers is an error: to go on without
+    /// would ask for everything again, and to write over it would lose it.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not one of answers.
+    pub fn read(path: &Path) -> Result<Self, AnswersError> {
+        let refuse = |message: String| AnswersError {
+            path: path.to_owned(),
+            message,
+        };
+        let content = match fs::read(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Content::default(),
+            Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
+            Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|e| {
+                refuse(format!(
+                    "is damaged ({e}); move it away to be asked again for everything"
+                ))
+            })?,
+        };
+        if content.version > VERSION {
+            return Err(refuse(format!(
+                "was written by a newer version ({}, this one knows {VERSION})",
+                content.version
+            )));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            answers: content.answers,
+        })
+    }
+
+    /// All answers, oldest first.
+    #[must_use]
+    pub fn all(&self) -> &[Answer] {
+        &self.answers
+    }
+
+    /// The answer that holds for this request, in this session if there is one.
+    #[must_use]
+    pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&Answer> {
+        let pin = request.pin();
+        let holds = |answer: &&Answer| {
+            answer.pin == pin.as_str()
+                && match &answer.lasting {
+                    Lasting::Always => true,
+                    Lasting::Session(id) => session == Some(id.as_str()),
+                }
+        };
+        self.answers.iter().find(holds)
+    }
+
+    /// Whether the plugin was answered for before, at the same place, with other bytes or another request. Returns that
+    /// answer, so that the question can say what is new.
+    #[must_use]
+    pub fn earlier(&self, request: &Request) -> Option<&Answer> {
+        let is_it = |answer: &&Answer| {
+            answer.plugin == request.plugin
+                && answer.trust == request.trust
+                && answer.source == request.source
+        };
+        self.answers.iter().rev().find(is_it)
+    }
+
+    /// Keeps answers. What others wrote in the meantime is kept too.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, new: Vec<Answer>) -> Result<(), AnswersError> {
+        self.change(|answers| {
+            for answer in new {
+                answers.retain(|a| a.pin != answer.pin || a.lasting != answer.lasting);
+                answers.push(answer);
+            }
+            let n_over = answers.len().saturating_sub(MAX_ANSWERS);
+            answers.drain(..n_over);
+        })
+    }
+
+    /// Takes every answer for a plugin back. Returns how many there were.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn revoke(&mut self, plugin: &str) -> Result<usize, AnswersError> {
+        let mut n_revoked = 0;
+        self.change(|answers| {
+            let before = answers.len();
+            answers.retain(|answer| answer.plugin != plugin);
+            n_revoked = before - answers.len();
+        })?;
+        Ok(n_revoked)
+    }
+
+    /// Reads, changes and writes under a lock, so that two hosts at once lose nothing.
+    fn change(&mut self, change: impl FnOnce(&mut Vec<Answer>)) -> Result<(), AnswersError> {
+        let path = self.path.clone();
+        let refuse = |e: std::io::Error| AnswersError {
+            path: path.clone(),
+            message: format!("cannot be written: {e}"),
+        };
+        let _lock = lock_beside(&path).map_err(refuse)?;
+        let mut answers = Self::read(&path)?.answers;
+        change(&mut answers);
+        let content = Content {
+            version: VERSION,
+            answers,
+        };
+        let bytes =
+            serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
+        replace_private(&path, &bytes).map_err(refuse)?;
+        self.answers = content.answers;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::SideEffect;
+
+    fn request(digest: &str) -> Request {
+        Request {
+            plugin: "p".into(),
+            version: "0.1.0".into(),
+            description: String::new(),
+            trust: Trust::Local,
+            source: "/p".into(),
+            digest: digest.into(),
+            side_effects: vec![SideEffect::Session],
+            capabilities: vec![Capability::Session],
+            tools: Vec::new(),
+        }
+    }
+
+    fn answer(request: &Request, lasting: Lasting) -> Answer {
+        Answer {
+            plugin: request.plugin.clone(),
+            version: request.version.clone(),
+            trust: request.trust,
+            source: request.source.clone(),
+            digest: request.digest.clone(),
+            pin: request.pin().as_str().to_owned(),
+            capabilities: Vec::new(),
+            given: "2026-01-01T00:00:00Z".into(),
+            lasting,
+        }
+    }
+
+    #[test]
+    fn an_answer_holds_for_its_pin_and_its_session_until_it_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/grants.json");
+        let mut answers = Answers::read(&path).unwrap();
+        let (one, two) = (request("sha256:1"), request("sha256:2"));
+        answers.add(vec![answer(&one, Lasting::Always)]).unwrap();
+        let for_session = answer(&two, Lasting::Session("s".into()));
+        Answers::read(&path)
+            .unwrap()
+            .add(vec![for_session])
+            .unwrap();
+
+        let mut again = Answers::read(&path).unwrap();
+        assert!(again.find(&one, None).is_some());
+        assert!(again.find(&two, None).is_none());
+        assert!(again.find(&two, Some("t")).is_none());
+        assert!(again.find(&two, Some("s")).is_some());
+        assert!(again.earlier(&request("sha256:3")).is_some());
+        assert_eq!(again.revoke("q").unwrap(), 0);
+        assert_eq!(again.revoke("p").unwrap(), 2);
+        assert!(Answers::read(&path).unwrap().find(&one, None).is_none());
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("grants.json");
+        fs::write(&path, "{\"version\":1,\"answ").unwrap();
+        let error = Answers::read(&path).unwrap_err().to_string();
+        assert!(error.contains("move it away"), "{error}");
+        fs::write(&path, "{\"version\":9,\"answers\":[]}").unwrap();
+        let error = Answers::read(&path).unwrap_err().to_string();
+        assert!(error.contains("newer"), "{error}");
+    }
+}

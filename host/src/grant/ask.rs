@@ -1,0 +1,141 @@
+//! Asking the operator about a plugin.
+//!
+//! Who is asked, and how, is the asker's; this module must not know terminals. Nothing that a plugin or the model can call
+//! leads here.
+
+use futures_util::future::BoxFuture;
+
+use super::answers::{Answer, Answers, Lasting};
+use super::decide::{Decision, GrantFlag, Known, Standing};
+use super::policy::Policy;
+use super::{Capability, Request};
+
+/// A plugin that waits for an answer.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What it asks for.
+    pub request: Request,
+    /// What was decided so far; what waits is asked.
+    pub decision: Decision,
+    /// The last answer for a plugin of this name from this place, when it was for other bytes or another request.
+    pub earlier: Option<Answer>,
+}
+
+/// How long a yes holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yes {
+    /// In this run.
+    Once,
+    /// In this session, however often it is resumed.
+    Session,
+    /// As long as the plugin and what it asks for stay as they are.
+    Always,
+}
+
+/// Somebody who can be asked.
+pub trait Ask: Send + Sync {
+    /// Asks, and waits for the answer as long as it takes. `None` is a no.
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
+}
+
+/// A yes that is to be kept.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// What was asked for.
+    pub request: Request,
+    /// The capabilities that were asked about.
+    pub capabilities: Vec<Capability>,
+    /// How long it holds.
+    pub yes: Yes,
+}
+
+impl Given {
+    /// The answer to be remembered, if there is one. `session` is the id of the session that the plugin runs in.
+    #[must_use]
+    pub fn answer(&self, session: &str, now: String) -> Option<Answer> {
+        let lasting = match self.yes {
+            Yes::Once => return None,
+            Yes::Session => Lasting::Session(session.to_owned()),
+            Yes::Always => Lasting::Always,
+        };
+        let request = &self.request;
+        Some(Answer {
+            plugin: request.plugin.clone(),
+            version: request.version.clone(),
+            trust: request.trust,
+            source: request.source.clone(),
+            digest: request.digest.clone(),
+            pin: request.pin().as_str().to_owned(),
+            capabilities: self.capabilities.iter().map(ToString::to_string).collect(),
+            given: now,
+            lasting,
+        })
+    }
+}
+
+/// What deciding needs besides the plugins. The default has no policy, no answers and nobody to ask: what the table does not
+/// give, waits.
+#[derive(Clone, Default)]
+pub struct GrantOptions {
+    /// What the operator wrote.
+    pub policy: Policy,
+    /// What the operator answered before.
+    pub answers: Option<Answers>,
+    /// Id of the session that goes on; none for a new one.
+    pub session: Option<String>,
+    /// What the operator typed.
+    pub flags: Vec<GrantFlag>,
+    /// Who can be asked.
+    pub ask: Option<std::sync::Arc<dyn Ask>>,
+}
+
+impl std::fmt::Debug for GrantOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GrantOptions").finish_non_exhaustive()
+    }
+}
+
+impl GrantOptions {
+    /// Decides on a request, and asks when there is something to ask and somebody to be asked. The second value is the yes,
+    /// if one was given.
+    pub async fn settle(&self, request: &Request) -> (Decision, Option<Given>) {
+        let decision = super::decide::decide(
+            request,
+            Known {
+                policy: &self.policy,
+                answers: self.answers.as_ref(),
+                session: self.session.as_deref(),
+                flags: &self.flags,
+            },
+        );
+        let (true, Some(ask)) = (decision.is_waiting(), &self.ask) else {
+            return (decision, None);
+        };
+        let question = Question {
+            earlier: self
+                .answers
+                .as_ref()
+                .and_then(|answers| answers.earlier(request))
+                .cloned(),
+            request: request.clone(),
+            decision,
+        };
+        let yes = ask.ask(&question).await;
+        let Question { decision, .. } = question;
+        let Some(yes) = yes else {
+            return (decision, None);
+        };
+        let capabilities = decision.of(Standing::Waiting).cloned().collect();
+        let why = match yes {
+            Yes::Once => "answered with yes for this run",
+            Yes::Session => "answered with yes for this session",
+            Yes::Always => "answered with yes just now",
+        };
+        let given = Given {
+            request: request.clone(),
+            capabilities,
+            yes,
+        };
+        (decision.with_yes(why), Some(given))
+    }
+}

@@ -1,0 +1,176 @@
+//! The decision: request, trust, policy and answers in; for each capability what holds and why out. Pure.
+
+use serde::Serialize;
+
+use super::answers::Answers;
+use super::pattern::CapabilityPattern;
+use super::policy::{Asker, Policy};
+use super::table::{Ruling, ceiling};
+use super::{Capability, Granted, Request};
+
+/// What holds for one capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// The plugin has it.
+    Granted,
+    /// The operator has to be asked; until then the plugin does not run.
+    Waiting,
+    /// The plugin runs without it, if it can.
+    Denied,
+}
+
+/// What was decided of one capability.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What was asked for.
+    pub capability: Capability,
+    /// What the plugin's trust gives by itself.
+    pub ceiling: Ruling,
+    /// What holds.
+    pub standing: Standing,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// What was decided of a plugin.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Decision {
+    /// One row for each capability asked for, in order.
+    pub rows: Vec<Row>,
+}
+
+/// `--grant NAME` or `--grant NAME=CAPABILITY,…`: a yes for this run, typed by the operator.
+#[derive(Clone, Debug)]
+pub struct GrantFlag {
+    plugin: String,
+    /// Empty for all that it asks for.
+    capabilities: Vec<CapabilityPattern>,
+}
+
+impl std::str::FromStr for GrantFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (plugin, list) = match text.split_once('=') {
+            Some((plugin, list)) => (plugin, Some(list)),
+            None => (text, None),
+        };
+        if plugin.is_empty() {
+            return Err(format!("`{text}` is not written NAME or NAME=CAPABILITY,…"));
+        }
+        let capabilities = list.unwrap_or_default().split(',').map(str::trim);
+        let capabilities: Result<Vec<CapabilityPattern>, String> = capabilities
+            .filter(|_| list.is_some())
+            .map(str::parse)
+            .collect();
+        Ok(Self {
+            plugin: plugin.to_owned(),
+            capabilities: capabilities?,
+        })
+    }
+}
+
+impl GrantFlag {
+    fn gives(&self, request: &Request, wanted: &Capability) -> bool {
+        self.plugin == request.plugin
+            && (self.capabilities.is_empty()
+                || self.capabilities.iter().any(|own| own.covers(wanted)))
+    }
+}
+
+/// What is known besides the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// What the operator wrote.
+    pub policy: &'a Policy,
+    /// What the operator answered before.
+    pub answers: Option<&'a Answers>,
+    /// Id of the session that goes on; none for a new one.
+    pub session: Option<&'a str>,
+    /// What the operator typed.
+    pub flags: &'a [GrantFlag],
+}
+
+/// Decides. A capability is granted when policy allows it, or else the table does; when either says that the operator is to
+/// be asked, the answer counts, and without one it waits. What policy denies nobody else can give.
+#[must_use]
+pub fn decide(request: &Request, known: Known<'_>) -> Decision {
+    let answer = known
+        .answers
+        .and_then(|answers| answers.find(request, known.session));
+    let rows = request.capabilities.iter().map(|capability| {
+        let ceiling = ceiling(request.trust, capability);
+        let asker = Asker {
+            plugin: &request.plugin,
+            trust: request.trust,
+            digest: &request.digest,
+        };
+        let (ruling, place) = known
+            .policy
+            .ruling(asker, capability)
+            .unwrap_or_else(|| (ceiling, format!("the table for {} plugins", request.trust)));
+        let (standing, why) = match ruling {
+            Ruling::Deny => (Standing::Denied, format!("denied: {place}")),
+            Ruling::Allow => (Standing::Granted, format!("allowed: {place}")),
+            Ruling::Ask if known.flags.iter().any(|f| f.gives(request, capability)) => (
+                Standing::Granted,
+                "given with --grant for this run".to_owned(),
+            ),
+            Ruling::Ask => match answer.filter(|a| a.is_for(capability)) {
+                Some(answer) => (
+                    Standing::Granted,
+                    format!("answered with yes on {}", day(&answer.given)),
+                ),
+                None => (Standing::Waiting, format!("asked about: {place}")),
+            },
+        };
+        Row {
+            capability: capability.clone(),
+            ceiling,
+            standing,
+            why,
+        }
+    });
+    Decision {
+        rows: rows.collect(),
+    }
+}
+
+fn day(time: &str) -> &str {
+    time.split('T').next().unwrap_or(time)
+}
+
+impl Decision {
+    /// What the plugin has.
+    #[must_use]
+    pub fn granted(&self) -> Granted {
+        Granted::new(self.of(Standing::Granted).cloned().collect())
+    }
+
+    /// Capabilities that stand like this.
+    pub fn of(&self, standing: Standing) -> impl Iterator<Item = &Capability> {
+        self.rows
+            .iter()
+            .filter(move |row| row.standing == standing)
+            .map(|row| &row.capability)
+    }
+
+    /// Whether the operator has to be asked.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.of(Standing::Waiting).next().is_some()
+    }
+
+    /// The same after a yes to everything that waited.
+    #[must_use]
+    pub fn with_yes(mut self, why: &str) -> Self {
+        for row in &mut self.rows {
+            if row.standing == Standing::Waiting {
+                row.standing = Standing::Granted;
+                why.clone_into(&mut row.why);
+            }
+        }
+        self
+    }
+}

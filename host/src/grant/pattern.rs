@@ -1,0 +1,206 @@
+//! Capabilities as an operator writes them in policy and flags: `network`, `network:*.github.com`, `read:workspace/docs`.
+
+use globset::{Glob, GlobMatcher};
+use serde::Deserialize;
+
+use super::{Access, Capability, Folder, HostPattern};
+
+/// Which capabilities a line speaks of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CapabilityPattern {
+    text: String,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Session,
+    /// With `None`, every folder but `data`.
+    Files(Access, Option<Folder>),
+    Network(Option<HostPattern>),
+    PrivateNetwork(Option<HostPattern>),
+    /// With `None`, every credential; otherwise those that go to these hosts.
+    Credential(Option<HostPattern>),
+    Model,
+    Agents,
+    Tool(Option<GlobMatcher>),
+}
+
+impl CapabilityPattern {
+    /// Whether allowing this allows the whole of `wanted`.
+    #[must_use]
+    pub fn covers(&self, wanted: &Capability) -> bool {
+        match (&self.what, wanted) {
+            (What::Session, Capability::Session)
+            | (What::Model, Capability::Model)
+            | (What::Agents, Capability::Agents) => true,
+            (What::Files(own, folder), Capability::Files(access, wanted)) => {
+                own >= access && folder.as_ref().is_none_or(|own| own.contains(wanted))
+            }
+            (What::Network(own), Capability::Network(host))
+            | (What::PrivateNetwork(own), Capability::PrivateNetwork(host)) => {
+                own.as_ref().is_none_or(|own| own.covers(host))
+            }
+            (What::Credential(own), Capability::Credential(credential)) => {
+                own.as_ref().is_none_or(|own| own.covers(&credential.host))
+            }
+            (What::Tool(glob), Capability::Tool(name)) => {
+                glob.as_ref().is_none_or(|glob| glob.is_match(name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether denying this denies a part of `wanted`. A part cannot be cut out of a grant, so it then denies the whole.
+    #[must_use]
+    pub fn touches(&self, wanted: &Capability) -> bool {
+        match (&self.what, wanted) {
+            // Who may not read a folder may not write it.
+            (What::Files(denied, own), Capability::Files(access, wanted)) => {
+                access >= denied
+                    && own
+                        .as_ref()
+                        .is_none_or(|own| own.contains(wanted) || wanted.contains(own))
+            }
+            (What::Network(Some(own)), Capability::Network(host))
+            | (What::PrivateNetwork(Some(own)), Capability::PrivateNetwork(host)) => {
+                own.covers(host) || host.covers(own)
+            }
+            (What::Credential(Some(own)), Capability::Credential(credential)) => {
+                own.covers(&credential.host) || credential.host.covers(own)
+            }
+            _ => self.covers(wanted),
+        }
+    }
+}
+
+impl std::str::FromStr for CapabilityPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, argument) = match text.split_once(':') {
+            Some((kind, argument)) => (kind, Some(argument)),
+            None => (text, None),
+        };
+        let folder = || argument.map(str::parse).transpose();
+        let host = || argument.map(str::parse).transpose();
+        let what = match kind {
+            "session" | "model" | "agents" if argument.is_some() => {
+                return Err(format!("`{text}`: nothing stands after `{kind}`"));
+            }
+            "session" => What::Session,
+            "model" => What::Model,
+            "agents" => What::Agents,
+            "read" => What::Files(Access::Read, folder()?),
+            "write" => What::Files(Access::Write, folder()?),
+            "network" => What::Network(host()?),
+            "private-network" => What::PrivateNetwork(host()?),
+            // As it is shown: `credential:HEADER@HOST`; the header does not narrow it.
+            "credential" => What::Credential(
+                argument
+                    .map(|a| a.rsplit_once('@').map_or(a, |(_, host)| host).parse())
+                    .transpose()?,
+            ),
+            "tool" => What::Tool(
+                argument
+                    .map(|glob| {
+                        Glob::new(glob)
+                            .map(|glob| glob.compile_matcher())
+                            .map_err(|e| format!("`{text}`: {}", e.kind()))
+                    })
+                    .transpose()?,
+            ),
+            _ => {
+                return Err(format!(
+                    "`{}` is not a capability: write session, read:FOLDER, write:FOLDER, network:HOST, private-network:HOST, \
+                     credential:HOST, model, agents or tool:NAME; without `:` all of a kind are meant",
+                    text.escape_debug()
+                ));
+            }
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            what,
+        })
+    }
+}
+
+impl TryFrom<String> for CapabilityPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl std::fmt::Display for CapabilityPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capability(text: &str) -> Capability {
+        let (kind, argument) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "session" => Capability::Session,
+            "read" => Capability::Files(Access::Read, argument.parse().unwrap()),
+            "write" => Capability::Files(Access::Write, argument.parse().unwrap()),
+            "network" => Capability::Network(argument.parse().unwrap()),
+            "private-network" => Capability::PrivateNetwork(argument.parse().unwrap()),
+            "tool" => Capability::Tool(argument.to_owned()),
+            _ => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn allowing_covers_the_whole_and_denying_touches_a_part() {
+        let table = [
+            ("session", "session", true, true),
+            ("session", "read:workspace", false, false),
+            ("read", "read:workspace/a", true, true),
+            ("read", "write:workspace/a", false, true),
+            ("write", "read:workspace/a", true, false),
+            ("write:workspace", "write:workspace/a", true, true),
+            ("write:workspace/a", "write:workspace", false, true),
+            ("write:workspace/a", "write:workspace/b", false, false),
+            ("network", "network:a.b", true, true),
+            ("network:*.b", "network:a.b", true, true),
+            ("network:a.b", "network:*.b", false, true),
+            ("network:a.b", "network:*", false, true),
+            ("network:a.b", "network:a.b:8443", false, false),
+            ("network", "private-network:10.0.0.1", false, false),
+            ("tool:read_*", "tool:read_file", true, true),
+            ("tool:read_*", "tool:bash", false, false),
+        ];
+        for (pattern, wanted, covers, touches) in table {
+            let pattern: CapabilityPattern = pattern.parse().unwrap();
+            let wanted = capability(wanted);
+            assert_eq!(pattern.covers(&wanted), covers, "{pattern} covers {wanted}");
+            assert_eq!(
+                pattern.touches(&wanted),
+                touches,
+                "{pattern} touches {wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_capability_says_what_is() {
+        for text in [
+            "",
+            "sesion",
+            "read:/etc",
+            "network:a b",
+            "model:x",
+            "tool:[",
+        ] {
+            let error = text.parse::<CapabilityPattern>().unwrap_err();
+            assert!(error.contains('`'), "{error}");
+        }
+    }
+}

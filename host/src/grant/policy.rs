@@ -1,0 +1,244 @@
+//! `policy.toml`: what the operator allows, is asked about, or denies, for each plugin and each trust.
+//!
+//! Two files: the administrator's wins over the user's wherever it says anything of a capability. Within a file `deny` wins
+//! over `ask` over `allow`, but what is said of one plugin goes before what is said of a trust. Allowing something to a
+//! plugin by its name alone counts only for plugins that are managed, installed or the user's: anybody can give a project's
+//! plugin any name, so those are named with their digest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::pattern::CapabilityPattern;
+use super::table::Ruling;
+use super::{Capability, Trust};
+
+/// Largest policy file. A line for each of a thousand plugins fits.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Why a policy cannot be used. Nothing runs without it then: a policy that is not read must not allow anything.
+#[derive(Debug, thiserror::Error)]
+#[error("the policy {}: {message}", path.display())]
+pub struct PolicyError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, with the line.
+    pub message: String,
+}
+
+/// Lists of capabilities, for a trust.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Lists {
+    allow: Vec<CapabilityPattern>,
+    ask: Vec<CapabilityPattern>,
+    deny: Vec<CapabilityPattern>,
+}
+
+/// Lists of capabilities, for a plugin.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PluginLists {
+    /// Digest of the component that `allow` is for.
+    digest: Option<String>,
+    allow: Vec<CapabilityPattern>,
+    ask: Vec<CapabilityPattern>,
+    deny: Vec<CapabilityPattern>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    plugins: BTreeMap<String, PluginLists>,
+    trust: BTreeMap<Trust, Lists>,
+}
+
+/// Both files.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Strongest first, each with its name for people.
+    files: Vec<(String, File)>,
+}
+
+/// Who asks for a capability.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// Name of the plugin.
+    pub plugin: &'a str,
+    /// Where it came from, or less.
+    pub trust: Trust,
+    /// Digest of its component.
+    pub digest: &'a str,
+}
+
+impl Policy {
+    /// Reads the files that are there, strongest first.
+    ///
+    /// # Errors
+    /// A file cannot be read or is not a policy.
+    pub fn read(paths: &[PathBuf]) -> Result<Self, PolicyError> {
+        let mut files = Vec::new();
+        for path in paths {
+            if let Some(text) = text(path)? {
+                files.push(parse(&text, path)?);
+            }
+        }
+        Ok(Self { files })
+    }
+
+    /// The policy of these texts, strongest first, each with the path it is from.
+    ///
+    /// # Errors
+    /// A text is not a policy.
+    pub fn parse(texts: &[(&str, &Path)]) -> Result<Self, PolicyError> {
+        let files: Result<Vec<_>, _> = texts.iter().map(|(text, path)| parse(text, path)).collect();
+        Ok(Self { files: files? })
+    }
+
+    /// What the policy says of a capability, and where. `None` when it says nothing.
+    #[must_use]
+    pub fn ruling(&self, asker: Asker<'_>, wanted: &Capability) -> Option<(Ruling, String)> {
+        self.files
+            .iter()
+            .find_map(|(name, file)| file.ruling(name, asker, wanted))
+    }
+}
+
+impl File {
+    fn ruling(
+        &self,
+        name: &str,
+        asker: Asker<'_>,
+        wanted: &Capability,
+    ) -> Option<(Ruling, String)> {
+        let plugin = self.plugins.get(asker.plugin);
+        let trust = self.trust.get(&asker.trust);
+        let of_plugin = || format!("[plugins.{}] in {name}", asker.plugin);
+        let of_trust = || format!("[trust.{}] in {name}", asker.trust);
+        let touched = |list: &[CapabilityPattern]| list.iter().any(|p| p.touches(wanted));
+        let covered = |list: &[CapabilityPattern]| list.iter().any(|p| p.covers(wanted));
+        if plugin.is_some_and(|lists| touched(&lists.deny)) {
+            return Some((Ruling::Deny, of_plugin()));
+        }
+        if trust.is_some_and(|lists| touched(&lists.deny)) {
+            return Some((Ruling::Deny, of_trust()));
+        }
+        if let Some(lists) = plugin {
+            let is_named = match &lists.digest {
+                Some(digest) => digest == asker.digest,
+                None => asker.trust <= Trust::User,
+            };
+            if touched(&lists.ask) {
+                return Some((Ruling::Ask, of_plugin()));
+            }
+            if is_named && covered(&lists.allow) {
+                return Some((Ruling::Allow, of_plugin()));
+            }
+        }
+        let lists = trust?;
+        if touched(&lists.ask) {
+            return Some((Ruling::Ask, of_trust()));
+        }
+        covered(&lists.allow).then(|| (Ruling::Allow, of_trust()))
+    }
+}
+
+fn text(path: &Path) -> Result<Option<String>, PolicyError> {
+    let refuse = |message: String| PolicyError {
+        path: path.to_owned(),
+        message,
+    };
+    match std::fs::metadata(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
+        Ok(found) if found.len() > MAX_BYTES => {
+            return Err(refuse(format!(
+                "it has {} bytes, at most {MAX_BYTES} are read",
+                found.len()
+            )));
+        }
+        Ok(_) => {}
+    }
+    let text = std::fs::read_to_string(path);
+    text.map(Some)
+        .map_err(|e| refuse(format!("cannot be read: {e}")))
+}
+
+fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
+    let file = toml::from_str(text).map_err(|e| PolicyError {
+        path: path.to_owned(),
+        message: e.to_string().trim_end().to_owned(),
+    })?;
+    Ok((path.display().to_string(), file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ruling(texts: &[&str], plugin: &str, trust: Trust, wanted: &Capability) -> String {
+        let paths = ["admin", "user"].map(Path::new);
+        let texts: Vec<_> = texts.iter().copied().zip(paths).collect();
+        let policy = Policy::parse(&texts).unwrap();
+        let asker = Asker {
+            plugin,
+            trust,
+            digest: "sha256:1",
+        };
+        match policy.ruling(asker, wanted) {
+            None => "-".to_owned(),
+            Some((ruling, place)) => format!("{ruling} by {place}"),
+        }
+    }
+
+    #[test]
+    fn the_administrators_file_wins_wherever_it_says_something() {
+        let admin = "[trust.user]\ndeny = [\"network\"]\nask = [\"model\"]";
+        let user = "[plugins.p]\nallow = [\"network\", \"model\", \"session\"]";
+        let of = |wanted| ruling(&[admin, user], "p", Trust::User, wanted);
+        let network = Capability::Network("a.b".parse().unwrap());
+        assert_eq!(of(&network), "deny by [trust.user] in admin");
+        assert_eq!(of(&Capability::Model), "ask by [trust.user] in admin");
+        assert_eq!(of(&Capability::Session), "allow by [plugins.p] in user");
+        assert_eq!(of(&Capability::Agents), "-");
+    }
+
+    #[test]
+    fn within_a_file_deny_wins_and_a_plugin_goes_before_its_trust() {
+        let text = "[plugins.p]\nallow = [\"session\", \"model\"]\n[trust.user]\nask = [\"session\"]\ndeny = [\"model\"]";
+        let of = |plugin, wanted| ruling(&[text], plugin, Trust::User, wanted);
+        assert_eq!(
+            of("p", &Capability::Session),
+            "allow by [plugins.p] in admin"
+        );
+        assert_eq!(of("p", &Capability::Model), "deny by [trust.user] in admin");
+        assert_eq!(
+            of("q", &Capability::Session),
+            "ask by [trust.user] in admin"
+        );
+    }
+
+    #[test]
+    fn a_name_alone_allows_nothing_to_a_plugin_that_anybody_could_have_named() {
+        let named = "[plugins.p]\nallow = [\"session\"]";
+        let pinned = "[plugins.p]\ndigest = \"sha256:1\"\nallow = [\"session\"]";
+        let other = "[plugins.p]\ndigest = \"sha256:2\"\nallow = [\"session\"]";
+        let wanted = Capability::Session;
+        assert_eq!(ruling(&[named], "p", Trust::Local, &wanted), "-");
+        assert!(ruling(&[pinned], "p", Trust::Local, &wanted).starts_with("allow"));
+        assert_eq!(ruling(&[other], "p", Trust::User, &wanted), "-");
+    }
+
+    #[test]
+    fn a_policy_with_a_mistake_is_refused_with_its_line() {
+        for text in [
+            "[plugin.x]\n",
+            "[trust.root]\nallow = []",
+            "[trust.user]\nallow = [\"sesion\"]",
+        ] {
+            let error = Policy::parse(&[(text, Path::new("policy.toml"))]).unwrap_err();
+            assert!(error.to_string().contains("line"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a plugin asks for, and the pin that ties an answer to exactly this.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Capability, SideEffect, Trust};
+
+/// A tool that a plugin offers, as far as its words reach the model and the person who is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OfferedTool {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// Its JSON Schema as text.
+    pub parameters: String,
+}
+
+/// Everything that a decision depends on, as far as it is the plugin's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// Its version, for people.
+    pub version: String,
+    /// What it does, in its own words.
+    pub description: String,
+    /// Where it came from, or less when its manifest says so.
+    pub trust: Trust,
+    /// The folder it came from, where names are anybody's to give: for project and local plugins. Otherwise empty.
+    pub source: String,
+    /// Digest of its component; empty without one.
+    pub digest: String,
+    /// Side effects that it declares.
+    pub side_effects: Vec<SideEffect>,
+    /// Capabilities that it asks for.
+    pub capabilities: Vec<Capability>,
+    /// Its tools.
+    pub tools: Vec<OfferedTool>,
+}
+
+/// What an answer is for: other bytes, a wider or narrower request or another tool description make another pin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pin(String);
+
+impl Pin {
+    /// 64 hex digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Request {
+    /// The pin of this request.
+    #[must_use]
+    pub fn pin(&self) -> Pin {
+        let capabilities: Vec<Value> = self.capabilities.iter().map(whole).collect();
+        // As JSON, so that no two requests run together into the same bytes.
+        let json = json!([
+            "rind grant 1",
+            self.plugin,
+            self.trust,
+            self.source,
+            self.digest,
+            self.side_effects,
+            capabilities,
+            self.tools,
+        ]);
+        Pin(blake3::hash(json.to_string().as_bytes())
+            .to_hex()
+            .to_string())
+    }
+}
+
+/// A capability with all that belongs to it: its text leaves the value of a credential out.
+fn whole(capability: &Capability) -> Value {
+    match capability {
+        Capability::Credential(credential) => {
+            json!([capability.to_string(), credential.value])
+        }
+        _ => Value::from(capability.to_string()),
+    }
+}

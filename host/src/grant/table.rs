@@ -1,0 +1,50 @@
+//! What a plugin's trust gives it by itself, asks for, or never gives: the table of grants.
+
+use serde::Serialize;
+
+use super::{Access, Capability, Root, Trust};
+
+/// What holds for a capability before anybody was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    /// It is never given.
+    Deny,
+    /// The operator is asked.
+    Ask,
+    /// It is given.
+    Allow,
+}
+
+impl std::fmt::Display for Ruling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+        })
+    }
+}
+
+/// The table. What less trust gives, more trust gives too; a test holds that.
+#[must_use]
+pub fn ceiling(trust: Trust, capability: &Capability) -> Ruling {
+    let allowed_to = |least: Trust| {
+        if trust <= least {
+            Ruling::Allow
+        } else {
+            Ruling::Ask
+        }
+    };
+    match capability {
+        Capability::Files(_, folder) if folder.root == Root::Data => Ruling::Allow,
+        Capability::Files(Access::Read, _) | Capability::Session => allowed_to(Trust::User),
+        Capability::Network(_) => allowed_to(Trust::Package),
+        Capability::PrivateNetwork(_) => Ruling::Ask,
+        Capability::Files(Access::Write, _)
+        | Capability::Credential(_)
+        | Capability::Model
+        | Capability::Agents
+        | Capability::Tool(_) => allowed_to(Trust::Managed),
+    }
+}

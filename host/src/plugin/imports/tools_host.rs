@@ -1,0 +1,62 @@
+//! `rind:plugin/tools-host`: calling other tools. Linked only where a tool was granted; which ones is checked here.
+
+use super::super::bindings::rind::plugin::{tools_host, types};
+use super::super::host::HostState;
+use crate::grant::Capability;
+use crate::json;
+use crate::point::handle::HandleError;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::text::clean;
+
+/// Longest name of a tool that is shown, in bytes. The guest made it up.
+const MAX_NAME_BYTES: usize = 64;
+
+impl tools_host::Host for HostState {
+    async fn call(
+        &mut self,
+        name: String,
+        arguments: String,
+    ) -> wasmtime::Result<Result<String, types::Error>> {
+        if !self.backing.granted.has(&Capability::Tool(name.clone())) {
+            return Ok(Err(self.not_granted(&name).into()));
+        }
+        let arguments = match json::parse(&arguments, json::MAX_BYTES) {
+            Ok(arguments) => arguments,
+            Err(e) => {
+                let error = HandleError::InvalidInput(format!("the text of the arguments {e}"));
+                return Ok(Err(error.into()));
+            }
+        };
+        let backing = self.backing.clone();
+        let caller = self.caller.caused_by(&backing.plugin);
+        let result = backing
+            .handle
+            .call_tool(&backing.plugin, name, arguments, caller)
+            .await;
+        Ok(result.map_err(Into::into))
+    }
+}
+
+impl HostState {
+    /// Refuses a tool that is not in the grant, and leaves a record of it.
+    fn not_granted(&self, name: &str) -> HandleError {
+        let (backing, context) = (&self.backing, &self.caller.context);
+        let name = clean(name, MAX_NAME_BYTES);
+        let granted: Vec<&str> = backing.granted.tools().collect();
+        let why = format!(
+            "plugin `{}` was not granted the tool `{name}`; it was granted: {}",
+            backing.plugin,
+            granted.join(", ")
+        );
+        backing.handle.access(AccessRecord {
+            plugin: backing.plugin.clone(),
+            reached: Reached::External,
+            target: format!("tool {name}"),
+            outcome: AccessOutcome::Denied,
+            reason: Some(why.clone()),
+            turn: context.turn,
+            step: context.step,
+        });
+        HandleError::Denied(why)
+    }
+}

@@ -1,0 +1,194 @@
+//! One attack: a program as a plugin, how it is set off, and the refusal that it must meet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rind::grant::Trust;
+use rind::grant::ask::GrantOptions;
+use rind::message::{EffectClass, ToolCall};
+use rind::plugin::load::{PluginSet, Why};
+use rind::point::catalog::PreTool;
+use rind::point::dispatch::Verdict;
+use rind::point::payload::ProposedCall;
+use rind_tests::guests::Host;
+use rind_tests::session::Session;
+use serde_json::json;
+
+use crate::programs::Program;
+
+/// How an attack is set off.
+pub(crate) enum Stage {
+    /// Loading it is enough.
+    Load,
+    /// Its tool `attack` is called.
+    Tool,
+    /// Its hook on `pre-tool` is called, twice.
+    Gate,
+    /// More than that.
+    Own(fn() -> BoxFuture<'static, String>),
+}
+
+/// One attack.
+pub(crate) struct Attack {
+    /// Number in the list of known attacks.
+    pub(crate) number: &'static str,
+    /// What it tries.
+    pub(crate) what: &'static str,
+    /// The program.
+    pub(crate) program: Program,
+    /// Lines of its manifest after the first four.
+    pub(crate) manifest: String,
+    /// Where it came from.
+    pub(crate) trust: Trust,
+    /// How it is set off.
+    pub(crate) stage: Stage,
+    /// Words of the refusal.
+    pub(crate) meets: &'static str,
+    /// How long it may take at most.
+    pub(crate) within: Duration,
+}
+
+/// An attack by a managed plugin, the most trusted there is, that may take ten seconds.
+pub(crate) fn attack(
+    number: &'static str,
+    what: &'static str,
+    program: Program,
+    stage: Stage,
+    meets: &'static str,
+) -> Attack {
+    Attack {
+        number,
+        what,
+        program,
+        manifest: "side_effects = [\"none\"]\n[limits]\ntimeout = \"300ms\"\n".to_owned(),
+        trust: Trust::Managed,
+        stage,
+        meets,
+        within: Duration::from_secs(10),
+    }
+}
+
+impl Attack {
+    /// The same with other lines in its manifest.
+    pub(crate) fn with(self, manifest: &str) -> Self {
+        Self {
+            manifest: manifest.to_owned(),
+            ..self
+        }
+    }
+
+    /// The same from another place.
+    pub(crate) fn from(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// Carries it out. Returns what it met.
+    pub(crate) async fn carry_out(&self) -> String {
+        if let Stage::Own(run) = self.stage {
+            return run().await;
+        }
+        let plugins = load(&self.program, &self.manifest, self.trust).await;
+        if let Some(left) = plugins.left_out.first() {
+            return match &left.why {
+                Why::Failed(error) => error.to_string(),
+                other => format!("{other:?}"),
+            };
+        }
+        let session = Session::open(&plugins);
+        match self.stage {
+            Stage::Load | Stage::Own(_) => "PWNED: it was loaded".to_owned(),
+            Stage::Tool => tool(&session, "attack").await,
+            Stage::Gate => {
+                let first = gate(&session).await;
+                format!("{first} | {}", gate(&session).await)
+            }
+        }
+    }
+}
+
+/// Loads a program as a plugin called `attacker`.
+pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> PluginSet {
+    let mut host = Host::default();
+    host.options.grants = GrantOptions::default();
+    let folder = host.folder().join(trust.to_string()).join("attacker");
+    put(&folder, program, manifest);
+    host.options.sources.push(rind::plugin::discover::Source {
+        trust,
+        path: folder,
+    });
+    host.load().await
+}
+
+/// Loads `raw_tools` with a setting, and offers its tools beside the built-in ones. Returns the first refusal.
+pub(crate) async fn raw_tools(how: &str) -> String {
+    let mut host = Host::default();
+    let folder = host.folder().join("managed/attacker");
+    put(&folder, &Program::Guest("raw_tools"), "");
+    host.options.sources.push(rind::plugin::discover::Source {
+        trust: Trust::Managed,
+        path: folder,
+    });
+    host.set("attacker", "how", how);
+    let plugins = host.load().await;
+    match plugins.left_out.first().map(|left| &left.why) {
+        Some(Why::Failed(error)) => error.to_string(),
+        Some(other) => format!("{other:?}"),
+        None => offered(&plugins),
+    }
+}
+
+/// Offers the tools of plugins beside the built-in ones. Returns why the first that is refused is.
+pub(crate) fn offered(plugins: &PluginSet) -> String {
+    let session = Session::open(plugins);
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Arc::new(rind::tool::workspace::Workspace::open(folder.path()).unwrap());
+    let mut registry = rind::tool::registry::ToolRegistry::default();
+    let builtin = rind::tool::builtin::all(&workspace);
+    let refused = builtin
+        .into_iter()
+        .chain(session.tools)
+        .find_map(|tool| registry.add(tool).err());
+    refused.map_or("PWNED: all were taken".to_owned(), |e| e.to_string())
+}
+
+/// Writes a plugin's folder.
+pub(crate) fn put(folder: &std::path::Path, program: &Program, manifest: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    program.write(&folder.join("attacker.wasm"));
+    let config = "\n[config.properties.how]\ntype = \"string\"\n";
+    let head = "name = \"attacker\"\nversion = \"0.1.0\"\ndescription = \"Attacks.\"\ncomponent = \"attacker.wasm\"\n";
+    std::fs::write(
+        folder.join("plugin.toml"),
+        format!("{head}{manifest}{config}"),
+    )
+    .unwrap();
+}
+
+/// Calls a tool of the attacker.
+pub(crate) async fn tool(session: &Session, name: &str) -> String {
+    let name = format!("attacker:{name}");
+    session.tool(&name, json!({})).await.content
+}
+
+/// Lets the hooks judge a call.
+pub(crate) async fn gate(session: &Session) -> String {
+    let call = ProposedCall {
+        call: ToolCall {
+            id: "c".into(),
+            name: "read_file".into(),
+            arguments: json!({"path": "a"}),
+        },
+        effect_class: EffectClass::Read,
+        plugin: None,
+        check: Arc::new(|_| Ok(())),
+    };
+    let done = session
+        .dispatcher
+        .dispatch::<PreTool>(&session.caller, call)
+        .await;
+    match done.verdict {
+        Verdict::Block(said) => format!("refused by {}: {}", said.plugin, said.text),
+        other => format!("{other:?} {}", done.value.call.arguments),
+    }
+}

@@ -1,0 +1,180 @@
+//! Attacks on what was granted, and on what the host keeps about it.
+
+use std::fs;
+use std::path::Path;
+
+use futures_util::FutureExt;
+use rind::grant::Trust;
+use rind::grant::answers::Answers;
+use rind::grant::ask::{Given, Yes};
+use rind::plugin::discover::Source;
+use rind::plugin::load::{PluginSet, Why};
+use rind_tests::guests::Host;
+use rind_tests::session::Session;
+
+use crate::attack::{Attack, Stage, attack, put, tool};
+use crate::programs::Program;
+
+const SESSION: &str = "side_effects = [\"session\"]\n";
+
+pub(crate) fn attacks() -> Vec<Attack> {
+    let own = |number, what, run, meets| {
+        attack(
+            number,
+            what,
+            Program::Guest("counts"),
+            Stage::Own(run),
+            meets,
+        )
+    };
+    vec![
+        own(
+            "24",
+            "native code of its own in the compile cache",
+            || planted().boxed(),
+            "compiled again",
+        ),
+        own(
+            "50",
+            "other bytes under the name and version that was granted",
+            || other_bytes().boxed(),
+            "held: [\"session\"]",
+        ),
+        own(
+            "53",
+            "asks for more in an update",
+            || wider().boxed(),
+            "held: [\"session\", \"network:a.example\"]",
+        ),
+        own(
+            "40",
+            "says something else of a tool after it was granted",
+            || other_words().boxed(),
+            "held: [\"session\"]",
+        ),
+        own(
+            "52",
+            "takes over what another plugin of its name kept",
+            || inherits().boxed(),
+            "stored nothing",
+        ),
+    ]
+}
+
+/// A host with the attacker as a local plugin, which gets nothing by itself.
+fn local(program: &Program, manifest: &str) -> Host {
+    let mut host = Host::default();
+    let path = host.folder().join("attacker");
+    put(&path, program, manifest);
+    let trust = Trust::Local;
+    host.options.sources.push(Source { trust, path });
+    host
+}
+
+/// Loads, and says yes for always to whatever is held.
+async fn granted(host: &mut Host) -> String {
+    let plugins = host.load().await;
+    let Some(Why::Held(plugin)) = plugins.left_out.first().map(|left| &left.why) else {
+        return format!("PWNED: it was not held at first: {plugins:?}");
+    };
+    let given = Given {
+        request: plugin.request.clone(),
+        capabilities: plugin.request.capabilities.clone(),
+        yes: Yes::Always,
+    };
+    let mut answers = Answers::read(&host.folder().join("grants.json")).unwrap();
+    let answer = given.answer("s", "2026-01-01T00:00:00Z".to_owned());
+    answers.add(answer.into_iter().collect()).unwrap();
+    host.options.grants.answers = Some(answers);
+    let plugins = host.load().await;
+    assert!(plugins.left_out.is_empty(), "{:?}", plugins.left_out);
+    String::new()
+}
+
+fn outcome(plugins: &PluginSet) -> String {
+    match plugins.left_out.first().map(|left| &left.why) {
+        None => "PWNED: it runs".to_owned(),
+        Some(Why::Held(plugin)) => {
+            let waiting = plugin.decision.of(rind::grant::decide::Standing::Waiting);
+            let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
+            format!("held: {waiting:?}")
+        }
+        Some(other) => format!("PWNED: {other:?}"),
+    }
+}
+
+async fn other_bytes() -> String {
+    let mut host = local(&Program::Guest("counts"), SESSION);
+    let wrong = granted(&mut host).await;
+    put(
+        &host.folder().join("attacker"),
+        &Program::Guest("loops"),
+        SESSION,
+    );
+    wrong + &outcome(&host.load().await)
+}
+
+async fn wider() -> String {
+    let mut host = local(&Program::Guest("counts"), SESSION);
+    let wrong = granted(&mut host).await;
+    let manifest =
+        "side_effects = [\"session\", \"network\"]\n[network]\nhosts = [\"a.example\"]\n";
+    put(
+        &host.folder().join("attacker"),
+        &Program::Guest("counts"),
+        manifest,
+    );
+    wrong + &outcome(&host.load().await)
+}
+
+/// The bytes are the same; what the tool says of itself follows the settings.
+async fn other_words() -> String {
+    let mut host = local(&Program::Guest("raw_tools"), SESSION);
+    let wrong = granted(&mut host).await;
+    host.set("attacker", "how", "other");
+    wrong + &outcome(&host.load().await)
+}
+
+/// Every entry of the cache is replaced; the component is compiled anew and works.
+async fn planted() -> String {
+    let mut host = local(&Program::Guest("counts"), "side_effects = [\"none\"]\n");
+    host.options.cache = host.folder().join("cache");
+    host.options.cache_key = host.folder().join("cache.key");
+    assert!(!host.load().await.plugins[0].was_cached);
+    assert!(host.load().await.plugins[0].was_cached);
+    plant(&host.options.cache);
+    let plugins = host.load().await;
+    let session = Session::open(&plugins);
+    let said = tool(&session, "attack").await;
+    if plugins.plugins[0].was_cached || said != "call 1 of this instance" {
+        return format!("PWNED: {said}");
+    }
+    "compiled again".to_owned()
+}
+
+/// Changes one byte of the code in each entry.
+fn plant(cache: &Path) {
+    for entry in fs::read_dir(cache).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// A local plugin kept something; one of the same name from another folder looks for it.
+async fn inherits() -> String {
+    let manifest = "side_effects = [\"none\"]\n";
+    let mut host = local(&Program::Guest("remembers"), manifest);
+    let first = host.load().await;
+    let kept = tool(&Session::open(&first), "attack").await;
+    assert_eq!(kept, "stored nothing before");
+    let again = tool(&Session::open(&first), "attack").await;
+    assert_eq!(again, "stored PWNED before");
+    let path = host.folder().join("elsewhere");
+    put(&path, &Program::Guest("remembers"), manifest);
+    let trust = Trust::Local;
+    host.options.sources = vec![Source { trust, path }];
+    tool(&Session::open(&host.load().await), "attack").await
+}

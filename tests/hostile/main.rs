@@ -1,0 +1,149 @@
+//! What a plugin can do to its host: one hostile program for each known attack, all in one process, beside a plugin that
+//! behaves. `cargo test --test hostile` prints the table; an attack that does not meet its named refusal, a neighbour that
+//! does not answer after it, or memory that stays taken is a failure.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and the table is what it is for"
+)]
+
+mod attack;
+mod engine;
+mod grants;
+mod programs;
+mod shape;
+mod words;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use rind_tests::guests::Host;
+use rind_tests::session::Session;
+use serde_json::json;
+
+use attack::Attack;
+
+/// How much more memory the process may have after all attacks than before. What allocators and caches keep is less; a guest
+/// that was not freed has 64 MiB, a store that was not emptied more.
+const MEMORY_LEFT: u64 = 32 << 20;
+
+fn main() -> ExitCode {
+    // What `cargo test` passes on: a filter, or flags of the test harness, which mean nothing here.
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let is_list = std::env::args().any(|arg| arg == "--list");
+    let attacks: Vec<Attack> = [
+        engine::attacks(),
+        shape::attacks(),
+        words::attacks(),
+        grants::attacks(),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|attack| {
+        filter
+            .as_ref()
+            .is_none_or(|f| attack.what.contains(f.as_str()))
+    })
+    .collect();
+    if is_list {
+        return ExitCode::SUCCESS;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let failed = runtime.block_on(run(&attacks));
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        println!(
+            "\n{failed} of {} attacks were not refused as they should be",
+            attacks.len()
+        );
+        ExitCode::FAILURE
+    }
+}
+
+async fn run(attacks: &[Attack]) -> usize {
+    let mut host = Host::default();
+    host.guest("hello");
+    let plugins = host.load().await;
+    let neighbour = Session::open(&plugins);
+    programs::built();
+    answers(&neighbour).await;
+    // The first attack pays for what is only made once.
+    if let Some(first) = attacks.first() {
+        first.carry_out().await;
+    }
+    let before = memory();
+    println!("\n{:<5} {:<66} {:>8}  met", "#", "attack", "ms");
+    let mut failed = 0;
+    for attack in attacks {
+        let started = Instant::now();
+        let limit = tokio::time::timeout(attack.within, attack.carry_out());
+        let met = limit
+            .await
+            .unwrap_or_else(|_| "PWNED: it was not stopped in time".to_owned());
+        let took = started.elapsed();
+        let is_met = met.contains(attack.meets) && !met.contains("PWNED");
+        let neighbour_answers = answers(&neighbour).await;
+        let mark = if is_met && neighbour_answers {
+            ""
+        } else {
+            "FAILED "
+        };
+        println!(
+            "{:<5} {:<66} {:>8}  {mark}{}",
+            attack.number,
+            attack.what,
+            took.as_millis(),
+            one_line(&met, attack.meets)
+        );
+        if !is_met {
+            println!("      expected: {}\n      met: {met}", attack.meets);
+        }
+        if !neighbour_answers {
+            println!("      the plugin beside it does not answer any more");
+        }
+        failed += usize::from(!mark.is_empty());
+    }
+    let after = memory();
+    println!(
+        "\n{} attacks; memory of the process before {} MiB, after {} MiB; the plugin beside them answered after each",
+        attacks.len(),
+        before >> 20,
+        after >> 20
+    );
+    if after > before + MEMORY_LEFT {
+        println!("FAILED memory stays taken");
+        failed += 1;
+    }
+    failed
+}
+
+/// Whether the plugin beside the attacker answers.
+async fn answers(neighbour: &Session) -> bool {
+    let output = neighbour.tool("greet", json!({"name": "Ada"})).await;
+    output.content == "Hello, Ada!"
+}
+
+/// Memory of this process in bytes; 0 where that cannot be read.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or_default() << 10
+}
+
+/// The part of a message around what was expected, on one line.
+fn one_line(text: &str, around: &str) -> String {
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let at = flat.find(around).unwrap_or_default();
+    let start = flat[..at]
+        .char_indices()
+        .rev()
+        .nth(40)
+        .map_or(0, |(i, _)| i);
+    flat[start..].chars().take(110).collect()
+}

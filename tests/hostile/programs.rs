@@ -1,0 +1,82 @@
+//! Hostile programs: the examples of `tests/guests/hostile`, components as WebAssembly text, and raw bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use rind_tests::guests::workspace;
+
+/// One program.
+pub(crate) enum Program {
+    /// An example of `tests/guests/hostile`.
+    Guest(&'static str),
+    /// A component as text.
+    Wat(String),
+    /// Bytes as they are.
+    Bytes(Vec<u8>),
+    /// A file with nothing in it that is this large.
+    Hole(u64),
+}
+
+impl Program {
+    /// Writes the program to `path`.
+    pub(crate) fn write(&self, path: &Path) {
+        match self {
+            Self::Guest(name) => {
+                fs::copy(built().join(format!("{name}.wasm")), path).unwrap();
+            }
+            Self::Wat(text) => fs::write(path, wat::parse_str(text).unwrap()).unwrap(),
+            Self::Bytes(bytes) => fs::write(path, bytes).unwrap(),
+            Self::Hole(bytes) => fs::File::create(path).unwrap().set_len(*bytes).unwrap(),
+        }
+    }
+}
+
+/// The folder of the compiled examples; the first caller compiles them. Each is a component of its own.
+pub(crate) fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let target = workspace().join("target/hostile");
+        let mut cargo = Command::new("cargo");
+        cargo
+            .args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--examples",
+                "-p",
+                "guest-hostile",
+            ])
+            .args(["--target", "wasm32-wasip2", "--profile", "hostile"])
+            .args(["--config", "profile.hostile.inherits=\"release\""])
+            .args(["--config", "profile.hostile.panic=\"abort\""])
+            .args(["--config", "profile.hostile.strip=true"])
+            .args(["--config", "profile.hostile.opt-level=1"])
+            .args(["--config", "profile.hostile.package.\"*\".opt-level=1"])
+            .arg("--target-dir")
+            .arg(&target)
+            .current_dir(workspace())
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("LD_LIBRARY_PATH");
+        assert!(
+            cargo.status().unwrap().success(),
+            "the programs do not build"
+        );
+        target.join("wasm32-wasip2/hostile/examples")
+    })
+}
+
+/// A component with one core module that is instantiated: its start function runs.
+pub(crate) fn started(module: &str) -> Program {
+    Program::Wat(format!(
+        "(component (core module $m {module}) (core instance (instantiate $m)))"
+    ))
+}
+
+/// A component that imports an interface and does nothing else.
+pub(crate) fn imports(name: &str, content: &str) -> Program {
+    Program::Wat(format!(
+        "(component (import \"{name}\" (instance {content})))"
+    ))
+}

@@ -1,0 +1,319 @@
+//! What plugins are granted: held without an answer, asked at a terminal, remembered for exactly what was asked.
+
+use std::fs;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use rind_tests::cli::{Rind, masked};
+use rind_tests::guests;
+
+/// Whether the injection guard ran in this turn.
+fn guard_ran(screen: &str) -> bool {
+    screen.contains("1 hook call of 1 plugin")
+}
+
+fn guard() -> &'static str {
+    guests::guest("injection-guard").to_str().unwrap()
+}
+
+#[test]
+fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant_it_is_named() {
+    let rind = Rind::default();
+    let ran = rind.run(&["run", "hello", "--plugin", guard()]).exits(0);
+    let held = ran.stderr.split("model:").next().unwrap();
+    assert_snapshot!(masked(held), @r#"
+    ▲ plugin injection-guard is left out: held until you say yes to what it asks for:
+          read the conversation and change prompts, messages, tool calls and the model (session)
+        say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
+          [plugins.injection-guard]
+          digest = "sha256:[DIGEST]"
+          allow = ["session"]
+    "#);
+    assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
+}
+
+#[test]
+fn the_flag_and_the_lines_of_policy_that_the_message_names_do_grant_it() {
+    let rind = Rind::default();
+    let run = ["run", "hello", "--plugin", guard()];
+    let with = |flag: &str| {
+        let args = [&run[..], &["--grant", flag]].concat();
+        guard_ran(&rind.run(&args).exits(0).stderr)
+    };
+    assert!(with("injection-guard"));
+    assert!(with("injection-guard=session"));
+    assert!(!with("injection-guard=network"));
+    assert!(!with("hello"));
+
+    let message = rind.run(&run).stderr;
+    let lines = message.lines().map(str::trim);
+    let policy: Vec<&str> = lines
+        .skip_while(|line| !line.starts_with("[plugins."))
+        .take(3)
+        .collect();
+    let path = rind.home().join("config/policy.toml");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, policy.join("\n")).unwrap();
+    assert!(guard_ran(&rind.run(&run).exits(0).stderr));
+    fs::write(&path, "[plugins.injection-guard]\nallow = [\"sesion\"]\n").unwrap();
+    let ran = rind.run(&run).exits(2);
+    assert!(ran.stderr.contains("policy.toml"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("line 2"), "{}", ran.stderr);
+}
+
+#[test]
+fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remembered() {
+    let rind = Rind::default();
+    let run = ["run", "hello", "--plugin", guard()];
+    let Some(screen) = rind.at_terminal(&run, "a\n") else {
+        return;
+    };
+    for said in [
+        "? injection-guard 0.1.0 asks for more than it gets by itself",
+        "it was named with --plugin (local), component sha256:",
+        "in its own words: Warns of text",
+        "• read the conversation and change prompts, messages, tool calls and the model (session; asked about: the table for \
+         local plugins)",
+        "[o]nce, for this [s]ession, [a]lways, or [n]o:",
+    ] {
+        assert!(plain(&screen).contains(said), "{said}\n{screen}");
+    }
+    assert!(guard_ran(&plain(&screen)), "{screen}");
+    assert!(guard_ran(&rind.run(&run).exits(0).stderr));
+
+    let list = rind.run(&["plugin", "grants"]).exits(0).stdout;
+    assert!(list.starts_with("injection-guard"), "{list}");
+    assert!(
+        list.contains("session") && list.contains("always"),
+        "{list}"
+    );
+    rind.run(&["plugin", "grants", "--revoke", "injection-guard"])
+        .exits(0);
+    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+    rind.run(&["plugin", "grants", "--revoke", "injection-guard"])
+        .exits(1);
+}
+
+#[test]
+fn no_and_anything_unclear_grant_nothing_and_once_is_once() {
+    let rind = Rind::default();
+    let run = ["run", "hello", "--plugin", guard()];
+    for (typed, does_run) in [
+        ("n\n", false),
+        ("\n", false),
+        ("yes\n", false),
+        ("o\n", true),
+    ] {
+        let Some(screen) = rind.at_terminal(&run, typed) else {
+            return;
+        };
+        assert_eq!(guard_ran(&plain(&screen)), does_run, "{typed:?}: {screen}");
+        assert!(!guard_ran(&rind.run(&run).exits(0).stderr), "{typed:?}");
+    }
+}
+
+#[test]
+fn an_answer_for_a_session_holds_when_it_is_resumed_and_in_no_other() {
+    let rind = Rind::default();
+    let run = ["run", "hello", "--plugin", guard()];
+    let Some(screen) = rind.at_terminal(&run, "s\n") else {
+        return;
+    };
+    assert!(guard_ran(&plain(&screen)), "{screen}");
+    let resumed = [&run[..], &["--resume", "last"]].concat();
+    assert!(guard_ran(&rind.run(&resumed).exits(0).stderr));
+    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+}
+
+/// Replaces a piece of the user's plugin's manifest.
+fn edit(rind: &Rind, from: &str, to: &str) {
+    let path = rind.user_plugins().join("injection-guard/plugin.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(&path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
+    let rind = Rind::default();
+    guests::put("injection-guard", &rind.user_plugins(), |manifest| manifest);
+    let run = ["run", "hello"];
+    assert!(guard_ran(&rind.run(&run).exits(0).stderr));
+
+    edit(
+        &rind,
+        "side_effects = [\"session\"]",
+        "side_effects = [\"session\", \"network\"]\n[network]\nhosts = [\"api.example.com\"]",
+    );
+    let ran = rind.run(&run).exits(0);
+    assert!(
+        ran.stderr.contains("held until you say yes"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("(network:api.example.com)"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
+    assert_snapshot!(rind.run(&["plugin", "inspect", "injection-guard", "--grants"]).screen(), @r"
+    exit 0
+    ---- stdout
+    injection-guard is in your plugins folder (user)
+      asks for                 trust gives  has    why
+    ✓ session                  allow        yes    allowed: the table for user plugins
+        to read the conversation and change prompts, messages, tool calls and the model
+    ? network:api.example.com  ask          waits  asked about: the table for user plugins
+        to talk to api.example.com
+    ▲ it could send what it reads in the conversation to api.example.com
+    ");
+    assert_snapshot!(masked(&rind.run(&["plugin", "list"]).stdout), @r#"
+    ? injection-guard        user     held until you say yes to what it asks for:
+          talk to api.example.com (network:api.example.com)
+        say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
+          [plugins.injection-guard]
+          digest = "sha256:[DIGEST]"
+          allow = ["network:api.example.com"]
+    "#);
+
+    let Some(screen) = rind.at_terminal(&run, "a\n") else {
+        return;
+    };
+    assert!(
+        plain(&screen).contains("talk to api.example.com"),
+        "{screen}"
+    );
+    assert!(guard_ran(&rind.run(&run).exits(0).stderr));
+
+    edit(&rind, "api.example.com", "api.example.org");
+    let screen = rind.at_terminal(&run, "n\n").unwrap();
+    assert!(
+        plain(&screen).contains("changed: you said yes to version 0.1.0 on"),
+        "{screen}"
+    );
+    assert!(
+        plain(&screen).contains("new: network:api.example.org"),
+        "{screen}"
+    );
+    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+}
+
+/// What a terminal shows, without its colours.
+fn plain(screen: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = screen;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
+}
+
+/// A machine whose workspace brings a plugin of its own.
+fn with_project() -> (Rind, PathBuf) {
+    let rind = Rind::default();
+    let folder = rind.workspace().join(".rind/plugins");
+    let plugin = guests::put("hello", &folder, |manifest| manifest);
+    (rind, plugin)
+}
+
+#[test]
+fn a_projects_plugins_count_once_the_project_is_trusted_and_as_long_as_it_stays_as_it_is() {
+    let (rind, plugin) = with_project();
+    let run = ["run", "hello"];
+    let ran = rind.run(&run).exits(0);
+    assert!(ran.stderr.contains("it is not trusted"), "{}", ran.stderr);
+    assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
+    assert!(guard_ran(
+        &rind.run(&["run", "hello", "--trust-project"]).stderr
+    ));
+
+    let Some(screen) = rind.at_terminal(&run, "a\n") else {
+        return;
+    };
+    let screen = plain(&screen);
+    assert!(
+        screen.contains("brings things of its own in .rind"),
+        "{screen}"
+    );
+    assert!(screen.contains("plugin hello: Greets people"), "{screen}");
+    assert!(guard_ran(&screen), "{screen}");
+    assert!(guard_ran(&rind.run(&run).exits(0).stderr));
+
+    // Whoever may write the workspace gains nothing.
+    let manifest = plugin.join("plugin.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("Greets", "Robs")).unwrap();
+    let ran = rind.run(&run).exits(0);
+    assert!(
+        ran.stderr.contains("it has changed since it was trusted"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
+    let screen = plain(&rind.at_terminal(&run, "n\n").unwrap());
+    assert!(screen.contains("changed: you trusted it on"), "{screen}");
+    assert!(screen.contains("Robs people"), "{screen}");
+    assert!(!guard_ran(&screen), "{screen}");
+
+    let workspace = rind.workspace();
+    let distrust = [
+        "plugin",
+        "grants",
+        "--distrust",
+        workspace.to_str().unwrap(),
+    ];
+    rind.run(&distrust).exits(0);
+    rind.run(&distrust).exits(1);
+}
+
+#[test]
+fn a_trusted_projects_settings_count_but_not_where_keys_and_commands_go() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntool_calls = [{ name = \"list_files\", arguments = { path = \".\" } }]\n[[reply]]\ntext = \"done\"\n",
+    );
+    rind.file(".rind/config.toml", "[agent]\nmax_steps = 1\n");
+    let run = ["run", "hello"];
+    rind.run(&run).exits(0);
+    let trusting = ["run", "hello", "--trust-project"];
+    rind.run(&trusting).exits(4);
+    rind.file(
+        ".rind/config.toml",
+        "[provider]\nbase_url = \"http://evil.example\"\n",
+    );
+    let ran = rind.run(&trusting).exits(2);
+    assert!(
+        ran.stderr.contains("there is no section `provider`"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("your own config.toml"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_project_with_links_in_its_folder_is_left_out() {
+    let (rind, plugin) = with_project();
+    std::os::unix::fs::symlink("/etc/hostname", plugin.join("link")).unwrap();
+    let ran = rind.run(&["run", "hello"]).exits(0);
+    assert!(
+        ran.stderr.contains("neither a file nor a folder"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!guard_ran(&ran.stderr));
+}
+
+#[test]
+fn a_workspace_that_holds_rinds_own_folders_is_refused() {
+    let rind = Rind::default();
+    let above = rind.workspace().join("..");
+    let ran = rind
+        .run(&["run", "hello", "--workspace", above.to_str().unwrap()])
+        .exits(2);
+    assert!(ran.stderr.contains("lie in one another"), "{}", ran.stderr);
+}

@@ -1,0 +1,208 @@
+//! The decision: what may never happen, whatever a plugin asks and wherever it is from.
+
+use proptest::prelude::*;
+use rind::grant::answers::{Answer, Answers, Lasting};
+use rind::grant::decide::{Decision, GrantFlag, Known, Standing, decide};
+use rind::grant::policy::{Asker, Policy};
+use rind::grant::table::Ruling;
+use rind::grant::{Access, Capability, OfferedTool, Request, SideEffect, Trust};
+
+fn capability() -> impl Strategy<Value = Capability> {
+    let folder = prop::sample::select(vec!["workspace", "workspace/a", "workspace/a/b", "data"]);
+    let host = prop::sample::select(vec!["a.b", "*.b", "*", "http://10.0.0.1:81"]);
+    let files = (any::<bool>(), folder).prop_map(|(writes, folder)| {
+        let access = if writes { Access::Write } else { Access::Read };
+        Capability::Files(access, folder.parse().unwrap())
+    });
+    let network = (any::<bool>(), host).prop_map(|(is_private, host)| {
+        let host = host.parse().unwrap();
+        if is_private {
+            Capability::PrivateNetwork(host)
+        } else {
+            Capability::Network(host)
+        }
+    });
+    prop_oneof![
+        Just(Capability::Session),
+        Just(Capability::Model),
+        Just(Capability::Agents),
+        "[a-c]".prop_map(Capability::Tool),
+        files,
+        network,
+    ]
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    (
+        prop::collection::btree_set(capability(), 0..6),
+        prop::sample::select(Trust::ALL.to_vec()),
+        "[12]",
+    )
+        .prop_map(|(capabilities, trust, digest)| Request {
+            plugin: "p".into(),
+            version: "0.1.0".into(),
+            description: String::new(),
+            trust,
+            source: String::new(),
+            digest,
+            side_effects: vec![SideEffect::Session],
+            capabilities: capabilities.into_iter().collect(),
+            tools: Vec::new(),
+        })
+}
+
+/// A file of policy with some lists in it.
+fn policy() -> impl Strategy<Value = Policy> {
+    let pattern = prop::sample::select(vec![
+        "session",
+        "model",
+        "agents",
+        "tool",
+        "tool:a",
+        "read",
+        "write",
+        "write:workspace/a",
+        "network",
+        "network:*.b",
+        "private-network",
+    ]);
+    let list = || prop::collection::vec(pattern.clone(), 0..4);
+    let place = prop::sample::select(vec!["plugins.p", "trust.local", "trust.user"]);
+    (place, list(), list(), list()).prop_map(|(place, allow, ask, deny)| {
+        let text = format!("[{place}]\nallow = {allow:?}\nask = {ask:?}\ndeny = {deny:?}\n");
+        Policy::parse(&[(&text, std::path::Path::new("policy.toml"))]).unwrap()
+    })
+}
+
+/// Answers that nobody reads from a file.
+fn answers(of: &[&Request]) -> Answers {
+    let folder = tempfile::tempdir().unwrap();
+    let mut answers = Answers::read(&folder.path().join("grants.json")).unwrap();
+    let given = of.iter().map(|request| Answer {
+        plugin: request.plugin.clone(),
+        version: request.version.clone(),
+        trust: request.trust,
+        source: request.source.clone(),
+        digest: request.digest.clone(),
+        pin: request.pin().as_str().to_owned(),
+        capabilities: request
+            .capabilities
+            .iter()
+            .map(Capability::to_string)
+            .collect(),
+        given: "2026-01-01T00:00:00Z".into(),
+        lasting: Lasting::Always,
+    });
+    answers.add(given.collect()).unwrap();
+    answers
+}
+
+fn decide_with(request: &Request, policy: &Policy, answers: &Answers) -> Decision {
+    decide(
+        request,
+        Known {
+            policy,
+            answers: Some(answers),
+            session: None,
+            flags: &[],
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_grant_never_exceeds_the_request(request in request(), policy in policy(), is_answered: bool) {
+        let answered: &[&Request] = if is_answered { &[&request] } else { &[] };
+        let granted = decide_with(&request, &policy, &answers(answered)).granted();
+        for capability in granted.capabilities() {
+            prop_assert!(request.capabilities.contains(capability));
+        }
+    }
+
+    #[test]
+    fn what_policy_denies_no_answer_and_no_flag_gives(request in request(), policy in policy()) {
+        let flags = ["p".parse().unwrap()];
+        let known = Known { policy: &policy, answers: Some(&answers(&[&request])), session: None, flags: &flags };
+        let asker = Asker { plugin: "p", trust: request.trust, digest: &request.digest };
+        for row in decide(&request, known).rows {
+            let ruling = policy.ruling(asker, &row.capability).map(|(ruling, _)| ruling);
+            prop_assert_eq!(row.standing == Standing::Denied, ruling == Some(Ruling::Deny));
+            prop_assert_ne!(row.standing, Standing::Waiting);
+        }
+    }
+
+    #[test]
+    fn less_trust_never_gets_more(request in request()) {
+        let none = answers(&[]);
+        let mut before: Option<Decision> = None;
+        for trust in Trust::ALL {
+            let now = decide_with(&Request { trust, ..request.clone() }, &Policy::default(), &none);
+            if let Some(before) = before {
+                for capability in now.of(Standing::Granted) {
+                    prop_assert!(before.of(Standing::Granted).any(|had| had == capability));
+                }
+            }
+            before = Some(now);
+        }
+    }
+
+    #[test]
+    fn new_bytes_a_wider_request_and_other_words_ask_again(request in request(), more in capability()) {
+        let answered = answers(&[&request]);
+        let policy = Policy::default();
+        prop_assert!(!decide_with(&request, &policy, &answered).is_waiting());
+        let mut wider = request.clone();
+        if !wider.capabilities.contains(&more) {
+            wider.capabilities.push(more);
+        }
+        wider.side_effects.push(SideEffect::External);
+        let mut words = request.clone();
+        words.tools.push(OfferedTool { name: "t".into(), description: "d".into(), parameters: "{}".into() });
+        let bytes = Request { digest: "other".into(), ..request.clone() };
+        for changed in [wider, words, bytes] {
+            let decision = decide_with(&changed, &policy, &answered);
+            for row in decision.rows {
+                prop_assert_eq!(row.standing == Standing::Waiting, row.ceiling == Ruling::Ask);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flag_gives_what_it_names_for_this_run() {
+    let request = Request {
+        plugin: "p".into(),
+        version: "0.1.0".into(),
+        description: String::new(),
+        trust: Trust::Local,
+        source: String::new(),
+        digest: String::new(),
+        side_effects: Vec::new(),
+        capabilities: vec![Capability::Session, Capability::Model],
+        tools: Vec::new(),
+    };
+    let none = answers(&[]);
+    let policy = Policy::default();
+    let standing = |flags: &[&str]| {
+        let flags: Vec<GrantFlag> = flags.iter().map(|flag| flag.parse().unwrap()).collect();
+        let known = Known {
+            policy: &policy,
+            answers: Some(&none),
+            session: None,
+            flags: &flags,
+        };
+        let rows = decide(&request, known).rows;
+        rows.iter()
+            .map(|row| row.standing == Standing::Granted)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(standing(&[]), [false, false]);
+    assert_eq!(standing(&["q"]), [false, false]);
+    assert_eq!(standing(&["p"]), [true, true]);
+    assert_eq!(standing(&["p=session"]), [true, false]);
+    assert_eq!(standing(&["p=model,session"]), [true, true]);
+    assert!("p=".parse::<GrantFlag>().is_err());
+    assert!("=session".parse::<GrantFlag>().is_err());
+}
