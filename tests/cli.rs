@@ -26,6 +26,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The key of the compile cache that all tests share. It guards nothing here.
 const CACHE_KEY: [u8; 32] = [7; 32];
 
+/// How the notice begins that commands are not confined. Tests of that look at the output itself.
+const UNCONFINED: &str = "▲ commands of bash run unconfined";
+
 /// The program, built as `cargo run` builds it; the first caller does it, the others wait.
 #[must_use]
 pub fn program() -> &'static Path {
@@ -100,7 +103,9 @@ impl Rind {
         self.root().join("rind")
     }
 
-    fn user_home(&self) -> PathBuf {
+    /// `HOME`.
+    #[must_use]
+    pub fn user_home(&self) -> PathBuf {
         self.root().join("user")
     }
 
@@ -318,7 +323,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// All of it, with everything [masked] that no two runs share.
+    /// All of it, with everything [masked] that no two runs share, and without the notice that this machine cannot confine
+    /// commands.
     #[must_use]
     pub fn screen(&self) -> String {
         let code = self
@@ -326,8 +332,12 @@ impl Ran {
             .map_or("signal".to_owned(), |code| code.to_string());
         let mut screen = format!("exit {code}\n");
         for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            let text: String = text
+                .split_inclusive('\n')
+                .filter(|line| !line.starts_with(UNCONFINED))
+                .collect();
             if !text.is_empty() {
-                screen.push_str(&format!("---- {name}\n{}", masked(text)));
+                screen.push_str(&format!("---- {name}\n{}", masked(&text)));
             }
         }
         screen
@@ -366,6 +376,12 @@ impl Running<'_> {
             assert!(started.elapsed() < PATIENCE, "it never came");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
     }
 
     /// Sends a signal, by name.

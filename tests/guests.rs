@@ -10,6 +10,7 @@ use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
 use rind::grant::Trust;
 use rind::grant::ask::GrantOptions;
+use rind::plugin::compile::Compiler;
 use rind::plugin::discover::Source;
 use rind::plugin::load::{LoadOptions, PluginSet};
 use tempfile::TempDir;
@@ -110,6 +111,7 @@ impl Default for Host {
             sources: Vec::new(),
             cache: cache().to_owned(),
             cache_key: cache().with_extension("key"),
+            compiler: Compiler::default(),
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
             grants: GrantOptions::default(),

@@ -9,3 +9,4 @@ mod error;
 mod toolchain;
 
 pub use error::BuildError;
+pub use toolchain::{TARGET, has_target};

@@ -13,7 +13,7 @@ use crate::tool::process::{
 };
 
 /// The target that plugins are compiled to.
-pub(super) const TARGET: &str = "wasm32-wasip2";
+pub const TARGET: &str = "wasm32-wasip2";
 
 /// How long a question to the toolchain may take; rustup may install a pinned toolchain first.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
@@ -64,6 +64,7 @@ pub(super) async fn run(
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,
         on_line,
+        confine: None,
     }
     .run(cancel)
     .await
@@ -97,15 +98,30 @@ fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String,
     }
 }
 
+/// Whether the folder's toolchain can compile plugins.
+pub async fn has_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
+    let (_, target) = target_folder(cwd, cancel).await?;
+    Ok(target.is_dir())
+}
+
+/// The sysroot of the folder's toolchain, and where in it the target is when it is installed.
+async fn target_folder(
+    cwd: &Path,
+    cancel: &CancellationToken,
+) -> Result<(PathBuf, PathBuf), BuildError> {
+    ask("cargo", &["--version"], cwd, cancel).await?;
+    let sysroot = PathBuf::from(ask("rustc", &["--print", "sysroot"], cwd, cancel).await?);
+    let target = sysroot.join("lib/rustlib").join(TARGET);
+    Ok((sysroot, target))
+}
+
 /// Sees to it that the folder's toolchain can compile plugins; adds the target when it is missing.
 pub(super) async fn ensure_target(
     cwd: &Path,
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<(), BuildError> {
-    ask("cargo", &["--version"], cwd, cancel).await?;
-    let sysroot = PathBuf::from(ask("rustc", &["--print", "sysroot"], cwd, cancel).await?);
-    let target = sysroot.join("lib/rustlib").join(TARGET);
+    let (sysroot, target) = target_folder(cwd, cancel).await?;
     if target.is_dir() {
         return Ok(());
     }

@@ -25,6 +25,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
+    /// Say what really holds on this machine, what is weaker and what is missing
+    Doctor(DoctorArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -101,6 +103,13 @@ pub(super) struct DemoArgs {
     /// Keep the temporary folder, and say where it is
     #[arg(long)]
     pub(super) keep: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

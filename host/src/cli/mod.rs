@@ -6,12 +6,14 @@
 mod approve;
 mod args;
 mod demo;
+mod doctor;
 mod exit;
 mod grants;
 mod plugin;
 mod project;
 mod render;
 mod run;
+mod sandbox;
 mod setup;
 
 use std::process::ExitCode;
@@ -20,6 +22,8 @@ use std::time::Duration;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+use crate::plugin::compile;
+use crate::tool::process::confine;
 use args::{Args, Command, PluginCommand};
 use exit::Exit;
 
@@ -29,6 +33,11 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Before anything else is started in this process: these must be alone in it.
+    if let Some(exit) = hidden_command() {
+        return exit;
+    }
+    confine::hide_process();
     let args = Args::parse();
     log_to_stderr();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -50,10 +59,34 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
+/// Runs what Rind starts itself for, when this is that.
+fn hidden_command() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    let command = args.next()?;
+    let outcome = match command.to_str()? {
+        confine::HELPER_COMMAND => confine::helper_main(args),
+        compile::COMPILE_COMMAND => compile::compile_main(args)
+            .map(|()| String::new())
+            .map_err(|why| (format!("rind: {why}"), Exit::Failed.into())),
+        _ => return None,
+    };
+    Some(match outcome {
+        Ok(text) => {
+            render::answer(text);
+            Exit::Done.into()
+        }
+        Err((why, code)) => {
+            render::say(render::printable(&why));
+            code
+        }
+    })
+}
+
 async fn dispatch(args: Args) -> anyhow::Result<Exit> {
     match args.command {
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
+        Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,

@@ -14,6 +14,7 @@ use super::args::{RunArgs, ShowArgs};
 use super::exit::{Exit, Usage};
 use super::render::turn::{TurnRenderer, View};
 use super::render::waiting::TICK;
+use super::sandbox::sandbox;
 use super::{render, setup};
 use crate::agent::Agent;
 use crate::event::Event;
@@ -40,7 +41,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let resume = resume.transpose()?;
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
     let options = setup::load_options(&paths, &config, &args.plugins, is_trusted, grants)?;
-    let plugins = PluginSet::load(&options).await.context("load plugins")?;
+    let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
+    let plugins = plugins.context("load plugins")?;
     plugins
         .left_out
         .iter()
@@ -58,6 +60,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
             has_terminal,
         },
         approver,
+        commands: sandbox?.commands(),
     };
     let (agent, events) = setup::agent(parts)?;
     if !args.show.json {

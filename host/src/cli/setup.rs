@@ -18,6 +18,7 @@ use crate::event::{Event, Events};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::paths::{HOME_VARIABLE, Paths};
+use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::store::PluginStore;
@@ -28,9 +29,10 @@ use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
 use crate::provider::{self, ProviderConfig, Selected};
 use crate::session::{SessionSpec, SessionStore};
 use crate::tool::approval::Approver;
-use crate::tool::builtin;
+use crate::tool::builtin::{self, Commands};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
+use crate::tool::sandbox::SandboxConfig;
 use crate::tool::workspace::Workspace;
 
 /// Every section of the settings.
@@ -39,6 +41,7 @@ const SECTIONS: &[&str] = &[
     ProviderConfig::NAME,
     ToolPolicy::NAME,
     PluginsConfig::NAME,
+    SandboxConfig::NAME,
 ];
 
 /// A variable of the environment that is set to text and not empty.
@@ -144,6 +147,11 @@ pub(super) fn load_options(
     Ok(LoadOptions {
         sources,
         cache: paths.cache.join("components"),
+        compiler: Compiler {
+            // Without its own program there would still be the thread.
+            helper: std::env::current_exe().ok(),
+            ..Compiler::default()
+        },
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
         settings: config.section::<PluginsConfig>()?.0,
@@ -185,6 +193,7 @@ pub(super) struct Parts<'a> {
     pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
+    pub(super) commands: Commands,
 }
 
 /// Puts an agent together, in a new session or one that goes on.
@@ -214,7 +223,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
     let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
     let open = parts.plugins.open(&plugin_handle)?;
     let mut tools = ToolRegistry::default();
-    for tool in builtin::all(&Arc::new(workspace)) {
+    for tool in builtin::all_with(&Arc::new(workspace), parts.commands) {
         tools.add(tool)?;
     }
     for tool in open.tools {

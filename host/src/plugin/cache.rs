@@ -8,19 +8,29 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::Error;
+use super::compile::{Compiler, FOLDER_PREFIX};
 use crate::disk::{private_folder, replace_private};
 
 /// Largest component that is loaded. CPython with its library has about 20 MiB.
 pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
-/// How long compiling may take. A Python component takes about 10 s on a busy machine.
-pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
+/// How long an entry is kept that nobody uses.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// How often is looked for such entries, and how exactly their last use is known.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Ends the name of the file beside the folder whose time says when that was done last.
+const SWEPT: &str = "swept";
+
+/// Ends the names of entries.
+const ENTRY_SUFFIX: &str = ".cwasm";
 
 /// Length of the keyed hash in front of an entry.
 const MAC_BYTES: usize = 32;
@@ -85,10 +95,32 @@ impl CompileCache {
                 read_key(key_file)?.unwrap_or_default()
             }
         };
-        Ok(Self {
+        let cache = Self {
             folder: folder.to_owned(),
             key,
-        })
+        };
+        if age_of(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
+            cache.sweep();
+        }
+        Ok(cache)
+    }
+
+    /// Removes entries that were not used for long, and folders of compilations whose host ended before they did. What fails
+    /// is left for the next time; what is not the cache's own is not touched.
+    fn sweep(&self) {
+        let _ = fs::write(self.folder.with_extension(SWEPT), "");
+        for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let Some(name) = found.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            let (path, is_folder) = (found.path(), found.file_type().is_ok_and(|t| t.is_dir()));
+            let is_older = |than| age_of(&path).is_some_and(|age| age > than);
+            if !is_folder && is_entry(&name) && is_older(KEPT) {
+                let _ = fs::remove_file(&path);
+            } else if is_folder && name.starts_with(FOLDER_PREFIX) && is_older(DAY) {
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
     }
 
     /// The component's native code: from the cache, or compiled and kept. Whether it was found is the second value.
@@ -96,21 +128,24 @@ impl CompileCache {
         &self,
         engine: &Engine,
         component: &ComponentBytes,
+        compiler: &Compiler,
     ) -> Result<(Component, bool), Error> {
         let entry = self.entry(engine, &component.digest);
         if let Some(found) = self.read(engine, &entry) {
+            touch(&entry);
             return Ok((found, true));
         }
         super::nesting::check(&component.bytes).map_err(|message| Error::Compile {
             path: component.path.clone(),
             message,
         })?;
-        let compiled = compile(engine, component).await?;
-        let refuse = |e: wasmtime::Error| Error::Compile {
+        let code = compiler.compile(engine, component, &self.folder).await?;
+        let compiled = deserialize(engine, &code).map_err(|e| Error::Compile {
             path: component.path.clone(),
-            message: format!("{e:#}"),
-        };
-        let code = compiled.serialize().map_err(refuse)?;
+            message: format!(
+                "the compiler that was started is another one than this program's: {e:#}"
+            ),
+        })?;
         let mut bytes = self.mark(&entry, &code).as_bytes().to_vec();
         bytes.extend_from_slice(&code);
         // A cache that cannot be written costs time, nothing else.
@@ -133,7 +168,7 @@ impl CompileCache {
         let mut settings = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut settings);
         let name = blake3::hash(format!("{digest} {:016x}", settings.finish()).as_bytes());
-        self.folder.join(format!("{}.cwasm", name.to_hex()))
+        self.folder.join(format!("{}{ENTRY_SUFFIX}", name.to_hex()))
     }
 
     /// An entry that is there, whole, and ours; anything else is as if it were not there.
@@ -146,45 +181,40 @@ impl CompileCache {
             tracing::warn!(entry = %entry.display(), "compiled component does not carry this host's mark; it is compiled again");
             return None;
         }
-        deserialize(engine, code)
+        deserialize(engine, code).ok()
+    }
+}
+
+/// Whether a file of this name is an entry: what [`CompileCache::entry`] makes, and nothing else.
+fn is_entry(name: &str) -> bool {
+    let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
+    digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// How long ago the file was written or used; `None` when it is not there.
+fn age_of(path: &Path) -> Option<Duration> {
+    let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
+    // One from the future is new.
+    Some(modified.elapsed().unwrap_or_default())
+}
+
+/// Notes that an entry was used; its time of last access is often not kept.
+fn touch(entry: &Path) {
+    if age_of(entry).is_some_and(|age| age > DAY) {
+        let file = fs::File::open(entry);
+        let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
     }
 }
 
 #[expect(
     unsafe_code,
-    reason = "the bytes are exactly those that this host wrote: they carry a keyed hash made by it"
+    reason = "the bytes are exactly those that this host wrote, or that the compiler it started just gave it"
 )]
-fn deserialize(engine: &Engine, code: &[u8]) -> Option<Component> {
-    // SAFETY: `code` was checked against a keyed hash just before, from the same buffer, so it is what `serialize` gave
-    // this host for an engine of the same settings.
-    unsafe { Component::deserialize(engine, code) }.ok()
-}
-
-/// Compiles on a thread of its own: the runtime stays free, and a compilation without end does not hold up the exit.
-async fn compile(engine: &Engine, component: &ComponentBytes) -> Result<Component, Error> {
-    let (engine, bytes) = (engine.clone(), component.bytes.clone());
-    let (done, result) = tokio::sync::oneshot::channel();
-    std::thread::Builder::new()
-        .name("plugin-compile".to_owned())
-        .spawn(move || {
-            // Nobody waits any more after the time limit; the result is dropped then.
-            let _ = done.send(Component::from_binary(&engine, &bytes));
-        })
-        .map_err(|e| Error::Start {
-            message: format!("cannot start a thread to compile it: {e}"),
-        })?;
-    let refuse = |message| Error::Compile {
-        path: component.path.clone(),
-        message,
-    };
-    match tokio::time::timeout(MAX_COMPILE_TIME, result).await {
-        Err(_) => Err(Error::CompileTime {
-            path: component.path.clone(),
-            seconds: MAX_COMPILE_TIME.as_secs(),
-        }),
-        Ok(Err(_)) => Err(refuse("the compiler failed inside".to_owned())),
-        Ok(Ok(compiled)) => compiled.map_err(|e| refuse(format!("{e:#}"))),
-    }
+fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: `code` is what `serialize` or `precompile_component` gave this host: an entry was checked against a keyed hash
+    // just before, from the same buffer; fresh code comes from a process of this very program, through a folder that only
+    // its user can write. Code of another version or other settings is refused by the engine.
+    unsafe { Component::deserialize(engine, code) }
 }
 
 /// The key, if there is one of the right length.

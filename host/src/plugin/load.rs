@@ -14,6 +14,7 @@ use wasmtime::component::types::ComponentItem;
 
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
+use super::compile::Compiler;
 use super::discover::{Found, Source, discover};
 use super::engine::engine;
 use super::exports::Indices;
@@ -46,6 +47,8 @@ pub struct LoadOptions {
     pub cache: PathBuf,
     /// File of the key that marks cache entries.
     pub cache_key: PathBuf,
+    /// What compiles components that are not in the cache.
+    pub compiler: Compiler,
     /// Folder that holds a folder of stored values for each plugin.
     pub data: PathBuf,
     /// Settings by plugin name.
@@ -367,7 +370,10 @@ impl Loader<'_> {
         plugin: &mut Loaded,
         bytes: &ComponentBytes,
     ) -> Result<Component, Error> {
-        let (component, was_cached) = self.cache.load(&self.engine, bytes).await?;
+        let (component, was_cached) = self
+            .cache
+            .load(&self.engine, bytes, &self.options.compiler)
+            .await?;
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
             authority::check_import(&plugin.manifest, import)?;

@@ -1,6 +1,6 @@
 //! Plugins: the only folder that names wasmtime.
 //!
-//! [`manifest`] reads `plugin.toml`; [`engine`] and [`cache`] turn bytes into native code; [`authority`] decides whether a
+//! [`manifest`] reads `plugin.toml`; [`engine`], [`compile`] and [`cache`] turn bytes into native code; [`authority`] decides whether a
 //! component's imports and exports are covered; [`load`] puts it together for every folder that is searched; `instance`
 //! keeps one warm instance for each plugin and session; `hooks` and `tools` make it look like any other hook or tool.
 //! It reaches the session only through [`crate::point::handle::AgentHandle`].
@@ -10,6 +10,7 @@
 pub mod authority;
 mod bindings;
 pub mod cache;
+pub mod compile;
 mod convert;
 mod depend;
 pub mod discover;
@@ -31,5 +32,6 @@ mod settings;
 mod stderr;
 pub mod store;
 mod tools;
+pub mod trial;
 
 pub use error::Error;

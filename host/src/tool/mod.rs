@@ -10,6 +10,7 @@ pub mod preview;
 pub mod process;
 pub mod registry;
 pub mod run;
+pub mod sandbox;
 pub mod schema;
 mod walk;
 pub mod workspace;

@@ -1,8 +1,10 @@
 //! The real program: what it prints, how it ends, what it leaves behind.
 
 mod approval;
+mod confine;
 mod cut;
 mod demo;
+mod doctor;
 mod grants;
 mod hostile;
 mod inspect;

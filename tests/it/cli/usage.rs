@@ -17,6 +17,7 @@ fn help_names_the_commands_and_the_exit_codes() {
       demo    See it work: a scripted turn on real files in a temporary folder, with the first-party
               plugins
       plugin  List, inspect and build plugins
+      doctor  Say what really holds on this machine, what is weaker and what is missing
       help    Print this message or the help of the given subcommand(s)
 
     Options:
@@ -99,7 +100,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: there is no section `agentt`; the sections are agent, provider, tools, plugins
+    error: [RIND_HOME]/config/config.toml:4: there is no section `agentt`; the sections are agent, provider, tools, plugins, sandbox
     ");
 }
 

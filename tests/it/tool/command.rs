@@ -1,11 +1,10 @@
 //! The `bash` tool and the processes behind it.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::Fixture;
+use super::{Fixture, assert_all_gone, is_gone, until_lines};
 
 #[tokio::test]
 async fn a_command_answers_with_both_outputs_in_order_and_its_exit_code() {
@@ -156,31 +155,4 @@ async fn a_secret_in_the_environment_does_not_reach_a_command() {
         !output.contains("very-secret") && !output.contains("BASH_ENV"),
         "{output}"
     );
-}
-
-/// That the processes whose ids stand alone on a line are dead.
-fn assert_all_gone(output: &str, count: usize) {
-    let pids: Vec<u32> = output
-        .lines()
-        .filter_map(|line| line.parse().ok())
-        .collect();
-    assert_eq!(pids.len(), count, "{output}");
-    for pid in pids {
-        assert!(is_gone(pid), "{pid} is alive");
-    }
-}
-
-fn is_gone(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_none_or(|(_, rest)| rest.starts_with('Z'))
-}
-
-/// Waits until the file has this many lines.
-async fn until_lines(path: &Path, count: usize) {
-    while std::fs::read_to_string(path).is_ok_and(|text| text.lines().count() < count)
-        || !path.exists()
-    {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }

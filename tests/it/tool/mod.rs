@@ -2,6 +2,7 @@
 
 mod call;
 mod command;
+mod confine;
 mod escape;
 mod files;
 mod policy;
@@ -88,6 +89,33 @@ fn ctx() -> ToolCtx {
     ToolCtx {
         caller: Default::default(),
         cancel: Default::default(),
+    }
+}
+
+/// That the processes whose ids stand alone on a line are dead.
+fn assert_all_gone(output: &str, count: usize) {
+    let pids: Vec<u32> = output
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .collect();
+    assert_eq!(pids.len(), count, "{output}");
+    for pid in pids {
+        assert!(is_gone(pid), "{pid} is alive");
+    }
+}
+
+fn is_gone(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_none_or(|(_, rest)| rest.starts_with('Z'))
+}
+
+/// Waits until the file has this many lines.
+async fn until_lines(path: &Path, count: usize) {
+    while std::fs::read_to_string(path).is_ok_and(|text| text.lines().count() < count)
+        || !path.exists()
+    {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
 

@@ -10,6 +10,7 @@ use anyhow::Context;
 
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
 use super::exit::Exit;
+use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
@@ -89,6 +90,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
             has_terminal: false,
         },
         approver,
+        commands: sandbox(&paths, &config).await?.commands(),
     };
     let (agent, events) = setup::agent(parts)?;
     let exit = run::turn(

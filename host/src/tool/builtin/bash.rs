@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::process::confine::Confinement;
 use super::super::process::{Ending, Finished, Process, Streams, base_environment};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
@@ -36,29 +37,72 @@ struct Arguments {
     timeout_seconds: Option<u64>,
 }
 
+/// What keeps the commands to the workspace.
+#[derive(Clone, Debug, Default)]
+pub enum Commands {
+    /// Nothing, which is what the caller wants.
+    #[default]
+    Free,
+    /// The kernel.
+    Confined(Confinement),
+    /// Nothing, although it was wanted: whoever approves a call is told why.
+    Unconfined(String),
+    /// They do not run, because this is why they cannot be confined.
+    Refused(String),
+}
+
 /// The tool.
 pub struct Bash {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
+    commands: Commands,
+    may: Arc<[String]>,
 }
 
 impl Bash {
     /// Runs in this workspace.
     #[must_use]
-    pub fn new(workspace: Arc<Workspace>) -> Self {
+    pub fn new(workspace: Arc<Workspace>, commands: Commands) -> Self {
+        let mut description = "Runs a shell command in the workspace folder and answers with its output, standard error \
+                               included, and its exit code. There is no input and no terminal. When the command ends, \
+                               everything that it left running in the background is stopped."
+            .to_owned();
+        if let Commands::Confined(confinement) = &commands {
+            description.push_str(" Commands run confined: ");
+            if !confinement.network {
+                description.push_str("there is no network, loopback included; ");
+            }
+            description.push_str(
+                "they can write in the workspace and in $TMPDIR only, which is emptied after each call, and they cannot read \
+                 personal files. What is refused for that fails with `Permission denied` or `Operation not permitted`.",
+            );
+        }
+        let may = match &commands {
+            Commands::Unconfined(why) => {
+                let words = "do everything that you can, with your keys, your files and the network: nothing confines it";
+                [format!("{words} ({why})")].into()
+            }
+            Commands::Free | Commands::Confined(_) | Commands::Refused(_) => Arc::default(),
+        };
         Self {
-            spec: spec_of::<Arguments>(
-                "bash",
-                "Runs a shell command in the workspace folder and answers with its output, standard error included, and its \
-                 exit code. There is no input and no terminal. When the command ends, everything that it left running in \
-                 the background is stopped.",
-                EffectClass::Execute,
-            ),
+            spec: spec_of::<Arguments>("bash", &description, EffectClass::Execute),
             workspace,
+            commands,
+            may,
         }
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let confine = match &self.commands {
+            Commands::Confined(confinement) => Some(confinement.clone()),
+            Commands::Free | Commands::Unconfined(_) => None,
+            Commands::Refused(why) => {
+                return ToolOutput::error(format!(
+                    "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and this \
+                     machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
+                ));
+            }
+        };
         let seconds = asked
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
@@ -72,6 +116,7 @@ impl Bash {
             streams: Streams::Merged,
             capture_bytes: CAP_BYTES,
             on_line: None,
+            confine: confine.clone(),
         };
         let mut result = process("bash").run(&ctx.cancel).await;
         if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
@@ -87,6 +132,10 @@ impl Bash {
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn may(&self) -> Arc<[String]> {
+        self.may.clone()
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

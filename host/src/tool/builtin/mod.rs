@@ -22,18 +22,24 @@ use super::workspace::{Workspace, WorkspaceError};
 use super::{SharedTool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
 
-pub use bash::{Bash, DEADLINE_CAP_SECONDS as BASH_DEADLINE_CAP_SECONDS};
+pub use bash::{Bash, Commands, DEADLINE_CAP_SECONDS as BASH_DEADLINE_CAP_SECONDS};
 pub use edit_file::EditFile;
 pub use list_files::ListFiles;
 pub use read_file::ReadFile;
 pub use search::Search;
 pub use write_file::WriteFile;
 
-/// All built-in tools over one workspace.
+/// All built-in tools over one workspace; nothing confines the commands of `bash`.
 #[must_use]
 pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
+    all_with(workspace, Commands::Free)
+}
+
+/// All built-in tools over one workspace, the commands of `bash` kept to it as `commands` says.
+#[must_use]
+pub fn all_with(workspace: &Arc<Workspace>, commands: Commands) -> Vec<SharedTool> {
     vec![
-        Arc::new(Bash::new(workspace.clone())),
+        Arc::new(Bash::new(workspace.clone(), commands)),
         Arc::new(EditFile::new(workspace.clone())),
         Arc::new(ListFiles::new(workspace.clone())),
         Arc::new(ReadFile::new(workspace.clone())),

@@ -1,6 +1,7 @@
 //! What a started process is told of this process's environment: a short list, so that no key leaks by being forgotten.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// Variables that every process gets. Nothing here carries a secret.
 const PASSED: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
@@ -20,6 +21,18 @@ pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsS
                 .is_some_and(|name| is_passed(name, names, prefixes))
         })
         .collect()
+}
+
+/// Whether a program of this name would be found with this environment's `PATH`. One with `/` in it is looked for where it
+/// says, from the folder that it is to run in, which is not known here: it counts as found.
+pub(super) fn is_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return true;
+    }
+    let path = env.iter().find(|(name, _)| name == "PATH");
+    path.is_some_and(|(_, path)| {
+        std::env::split_paths(path).any(|folder| Path::new(&folder).join(program).is_file())
+    })
 }
 
 fn is_passed(name: &str, names: &[&str], prefixes: &[&str]) -> bool {

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 /// How long processes have between SIGTERM and SIGKILL.
@@ -25,11 +26,13 @@ pub(super) struct Running {
     child: Child,
     tree: Tree,
     is_over: bool,
+    /// Removed once nobody of the tree can write there any more.
+    temporary: Option<TempDir>,
 }
 
 impl Running {
-    /// Starts the command in a process group of its own.
-    pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
+    /// Starts the command in a process group of its own. `temporary` is removed when its tree is gone.
+    pub(super) fn spawn(mut command: Command, temporary: Option<TempDir>) -> io::Result<Self> {
         let mark = crate::clock::new_id();
         command.process_group(0).env(MARK, &mark);
         let child = command.spawn()?;
@@ -44,6 +47,7 @@ impl Running {
                 mark: format!("{MARK}={mark}"),
             },
             is_over: false,
+            temporary,
         })
     }
 
@@ -87,10 +91,14 @@ impl Drop for Running {
         }
         self.tree.signal(Signal::TERM);
         let tree = self.tree.clone();
+        let temporary = self.temporary.take();
         // A thread, not a task: the runtime may be going down with us.
         let started = std::thread::Builder::new()
             .name("stop-processes".to_owned())
-            .spawn(move || tree.kill_after_grace());
+            .spawn(move || {
+                tree.kill_after_grace();
+                drop(temporary);
+            });
         if started.is_err() {
             self.tree.signal(Signal::KILL);
         }

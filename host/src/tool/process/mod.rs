@@ -4,6 +4,7 @@
 //! behind. It must not know what is run, nor why. Start from [`Process`].
 
 mod capture;
+pub mod confine;
 mod environment;
 mod group;
 
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use capture::Captured;
 use capture::Lines;
+use confine::{Confinement, Wrapped};
 pub use environment::{base_environment, environment_with};
 use group::Running;
 
@@ -71,6 +73,8 @@ pub struct Process {
     pub capture_bytes: usize,
     /// Told of each line as it comes, for progress.
     pub on_line: Option<OnLine>,
+    /// What keeps it, and everything it starts, to its files and off the network; `None`: nothing does.
+    pub confine: Option<Confinement>,
 }
 
 /// How a process came to its end.
@@ -183,17 +187,34 @@ impl Process {
                 (Some(reader), writer)
             }
         };
+        let (program, args, env, temporary) = match &self.confine {
+            None => (
+                self.program.clone(),
+                self.args.clone(),
+                self.env.clone(),
+                None,
+            ),
+            Some(confinement) => {
+                let Wrapped {
+                    program,
+                    args,
+                    env,
+                    temporary,
+                } = confinement.wrap(self)?;
+                (program, args, env, Some(temporary))
+            }
+        };
         // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.
-        let mut command = tokio::process::Command::new(&self.program);
+        let mut command = tokio::process::Command::new(program);
         command
-            .args(&self.args)
+            .args(args)
             .current_dir(&self.cwd)
             .env_clear()
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .envs(env)
             .stdin(Stdio::null())
             .stdout(out_writer)
             .stderr(err_writer);
-        Ok((Running::spawn(command)?, out_reader, err_reader))
+        Ok((Running::spawn(command, temporary)?, out_reader, err_reader))
     }
 }
 

@@ -1,0 +1,31 @@
+//! Which model answers, and why that one.
+
+use super::super::args::ModelArgs;
+use super::super::setup;
+use super::{Check, State};
+use crate::config::Config;
+use crate::provider::scripted;
+
+pub(super) fn check(config: &Config) -> Check {
+    const NAME: &str = "model";
+    match setup::provider(config, &ModelArgs::default()) {
+        Ok(selected) if selected.provider.name() == scripted::NAME => {
+            Check::new(NAME, State::Weaker, format!("scripted: {}", selected.why))
+                .means("everything works, but what answers is a script")
+                .todo("set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or start Ollama")
+        }
+        Ok(selected) => Check::new(
+            NAME,
+            State::Ok,
+            format!(
+                "{} {}: {}",
+                selected.provider.name(),
+                selected.model,
+                selected.why
+            ),
+        ),
+        Err(error) => Check::new(NAME, State::Missing, format!("{error:#}"))
+            .required()
+            .means("no turn can be run with these settings"),
+    }
+}

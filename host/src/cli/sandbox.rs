@@ -1,0 +1,270 @@
+//! What commands may touch on this machine: the settings and the environment made into a confinement, and whether it holds.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::exit::Usage;
+use super::render;
+use crate::config::Config;
+use crate::paths::Paths;
+use crate::tool::builtin::Commands;
+use crate::tool::process::confine::{
+    Confinement, Detected, Mechanism, bwrap_in, check_apart, detect, system_folders, tool_folders,
+};
+use crate::tool::sandbox::{Need, SandboxConfig, commands};
+
+/// What is wanted, and what there is.
+pub(super) struct Sandbox {
+    pub(super) config: SandboxConfig,
+    /// What commands are confined to, or why they cannot be.
+    pub(super) detected: Result<Detected, String>,
+    /// Where `bwrap` is, when it is installed.
+    pub(super) bwrap: Option<PathBuf>,
+}
+
+/// Finds out how commands can be confined. Done once in a process, because it starts one.
+pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sandbox> {
+    let config: SandboxConfig = config.section()?;
+    if config.bash == Need::Off {
+        let detected = Err("`bash = \"off\"` in [sandbox] of config.toml".to_owned());
+        return Ok(Sandbox {
+            config,
+            detected,
+            bwrap: None,
+        });
+    }
+    let bwrap = bwrap_in(path_folders().into_iter());
+    let confinement = confinement(paths, &config)?;
+    let detected = match confinement.check(&own_folders(paths)) {
+        Ok(()) => detect(confinement, bwrap.as_deref(), &paths.data).await,
+        Err(overlap) => Err(overlap.to_string()),
+    };
+    Ok(Sandbox {
+        config,
+        detected,
+        bwrap,
+    })
+}
+
+impl Sandbox {
+    /// How the commands of `bash` run.
+    pub(super) fn quiet_commands(&self) -> Commands {
+        commands(self.config.bash, &self.detected)
+    }
+
+    /// The same, and says so when it is not what was hoped for.
+    pub(super) fn commands(&self) -> Commands {
+        let commands = self.quiet_commands();
+        match &commands {
+            Commands::Unconfined(why) => render::warn(&format!(
+                "commands of bash run unconfined: {why}; see `rind doctor`"
+            )),
+            Commands::Refused(why) => render::warn(&format!(
+                "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
+            )),
+            Commands::Free | Commands::Confined(_) => {}
+        }
+        commands
+    }
+}
+
+/// Folders of Rind's own, which no command may see.
+pub(super) fn own_folders(paths: &Paths) -> Vec<PathBuf> {
+    vec![
+        paths.config.clone(),
+        paths.data.clone(),
+        paths.cache.clone(),
+    ]
+}
+
+fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinement> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let home = home.canonicalize().unwrap_or(home);
+    let mut write = vec![paths.workspace.clone()];
+    let own = own_folders(paths);
+    for text in &config.write {
+        let path = opened(text, &home, &own)?;
+        if !path.exists() {
+            return Err(Usage(format!(
+                "`write` in [sandbox] of config.toml names {}, which is not there",
+                path.display()
+            ))
+            .into());
+        }
+        write.push(path);
+    }
+    write.extend(worktree_folders(&paths.workspace).unwrap_or_default());
+    let mut read = system_folders();
+    read.extend(tool_folders(&home));
+    for text in &config.read {
+        read.push(opened(text, &home, &own)?);
+    }
+    let confinement = Confinement {
+        helper: std::env::current_exe().context("find rind's own program")?,
+        mechanism: Mechanism::Landlock,
+        write,
+        read,
+        network: config.network,
+    };
+    Ok(with_programs(confinement, &home, &own, path_folders()))
+}
+
+/// Adds the folders that programs are found in, but none that would give away the home folder or a folder of Rind's own.
+fn with_programs(
+    mut confinement: Confinement,
+    home: &Path,
+    own: &[PathBuf],
+    folders: Vec<PathBuf>,
+) -> Confinement {
+    for folder in folders {
+        let known = confinement
+            .read
+            .iter()
+            .any(|path| folder.starts_with(path) && folder.is_dir());
+        let gives_home = || {
+            folder
+                .canonicalize()
+                .is_ok_and(|real| home.starts_with(real))
+        };
+        if known || !folder.is_dir() || gives_home() {
+            continue;
+        }
+        if check_apart(&folder, own).is_ok() {
+            confinement.read.push(folder);
+        }
+    }
+    confinement
+}
+
+/// Where git keeps what belongs to the workspace when that is a linked worktree. The workspace names the folder, and could name
+/// any; only one that names the workspace in turn counts.
+fn worktree_folders(workspace: &Path) -> Option<Vec<PathBuf>> {
+    let line = |path: PathBuf| std::fs::read_to_string(path).ok();
+    let own = workspace.join(".git");
+    let text = line(own.clone())?;
+    let folder = Path::new(text.strip_prefix("gitdir: ")?.trim())
+        .canonicalize()
+        .ok()?;
+    let back = PathBuf::from(line(folder.join("gitdir"))?.trim());
+    let shared = folder
+        .join(line(folder.join("commondir"))?.trim())
+        .canonicalize()
+        .ok()?;
+    let is_worktree = back.canonicalize().ok()? == own.canonicalize().ok()?
+        && folder.parent()? == shared.join("worktrees");
+    is_worktree.then(|| vec![shared])
+}
+
+fn path_folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .collect()
+}
+
+/// A path that the settings open to commands.
+fn opened(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let path = expanded(text, home)?;
+    check_apart(&path, own).with_context(|| {
+        Usage(format!(
+            "open `{text}` of [sandbox] in config.toml to commands"
+        ))
+    })?;
+    Ok(path)
+}
+
+/// A path of the settings, `~` at its beginning being the home folder.
+fn expanded(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
+    let path = match text.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None if text == "~" => home.to_owned(),
+        None => PathBuf::from(text),
+    };
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(Usage(format!(
+        "`{text}` in [sandbox] of config.toml is neither absolute nor below `~/`"
+    ))
+    .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_worktree_has_its_repository_and_a_workspace_that_only_claims_to_be_one_has_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (workspace, shared) = (root.join("w"), root.join("repo/.git"));
+        let own = shared.join("worktrees/w");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir(&workspace).unwrap();
+        assert_eq!(worktree_folders(&workspace), None);
+        fs::write(
+            workspace.join(".git"),
+            format!("gitdir: {}\n", own.display()),
+        )
+        .unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        assert_eq!(
+            worktree_folders(&workspace),
+            None,
+            "it does not name it back"
+        );
+        fs::write(
+            own.join("gitdir"),
+            format!("{}\n", workspace.join(".git").display()),
+        )
+        .unwrap();
+        assert_eq!(worktree_folders(&workspace), Some(vec![shared]));
+
+        let other = root.join("other");
+        fs::create_dir(&other).unwrap();
+        fs::copy(workspace.join(".git"), other.join(".git")).unwrap();
+        assert_eq!(worktree_folders(&other), None, "it names another workspace");
+    }
+
+    #[test]
+    fn paths_of_the_settings_are_absolute_or_in_the_home_folder() {
+        let home = Path::new("/h");
+        assert_eq!(expanded("~/x", home).unwrap(), Path::new("/h/x"));
+        assert_eq!(expanded("~", home).unwrap(), home);
+        assert_eq!(expanded("/x", home).unwrap(), Path::new("/x"));
+        assert!(expanded("x", home).is_err());
+        assert!(expanded("~other/x", home).is_err());
+    }
+
+    #[test]
+    fn folders_of_programs_are_added_unless_they_give_away_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let own = home.join(".config/rind");
+        for made in [&own.join("bin"), &home.join("bin"), &home.join("tools")] {
+            fs::create_dir_all(made).unwrap();
+        }
+        let confinement = Confinement {
+            helper: PathBuf::new(),
+            mechanism: Mechanism::Landlock,
+            write: Vec::new(),
+            read: vec![home.join("tools")],
+            network: false,
+        };
+        let folders = [
+            "bin",
+            "tools",
+            ".config",
+            ".config/rind/bin",
+            "missing",
+            "",
+            "..",
+        ];
+        let folders = folders.map(|name| home.join(name)).to_vec();
+        let with = with_programs(confinement, &home.canonicalize().unwrap(), &[own], folders);
+        assert_eq!(with.read, [home.join("tools"), home.join("bin")]);
+    }
+}

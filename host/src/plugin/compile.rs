@@ -1,0 +1,208 @@
+//! Compiling a component, in a process of its own where there is a helper for it.
+//!
+//! Components come from strangers, and a compiler has no deadline: only a process can be stopped. It gets the bytes in a
+//! private folder, leaves native code there, and may not touch anything else. What it leaves is not trusted for being there:
+//! the folder is private, and the process is this very program. Start from [`Compiler`].
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::Error;
+use super::cache::ComponentBytes;
+use super::engine::engine;
+use crate::tool::process::confine::{cap_memory_and_time, confine_this_process, end_with_parent};
+use crate::tool::process::{Ending, Finished, Process, Streams};
+
+/// The hidden command of the helper.
+pub const COMPILE_COMMAND: &str = "__compile";
+
+/// How long compiling may take. A Python component takes about 10 s on a busy machine.
+pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
+
+/// Memory that the compiling process may take. 40 MB of dense code took 225 MiB with two processors; huge functions and many
+/// processors take more.
+pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
+
+/// How much of what the process says is kept for the error.
+const CAPTURE_BYTES: usize = 16 * 1024;
+
+/// Begins the names of its folders within the cache.
+pub(super) const FOLDER_PREFIX: &str = "compiling-";
+
+/// What compiles, and within what bounds.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    /// A program that knows [`COMPILE_COMMAND`]: Rind's own. Without one a thread compiles, which is given up after the time
+    /// limit but cannot be stopped, and whose memory is not limited.
+    pub helper: Option<PathBuf>,
+    /// How long one component may take. Default: [`MAX_COMPILE_TIME`].
+    pub time_limit: Duration,
+    /// Memory that one component may take, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
+    pub memory_limit: u64,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self {
+            helper: None,
+            time_limit: MAX_COMPILE_TIME,
+            memory_limit: MAX_COMPILE_MEMORY_BYTES,
+        }
+    }
+}
+
+impl Compiler {
+    /// Native code of the component. `folder` is private to this host.
+    pub(super) async fn compile(
+        &self,
+        engine: &Engine,
+        component: &ComponentBytes,
+        folder: &Path,
+    ) -> Result<Vec<u8>, Error> {
+        match &self.helper {
+            Some(helper) => self.in_process(helper, component, folder).await,
+            None => self.on_thread(engine, component).await,
+        }
+    }
+
+    async fn in_process(
+        &self,
+        helper: &Path,
+        component: &ComponentBytes,
+        folder: &Path,
+    ) -> Result<Vec<u8>, Error> {
+        let private = tempfile::Builder::new()
+            .prefix(FOLDER_PREFIX)
+            .tempdir_in(folder)
+            .map_err(Error::io("make a folder in", folder))?;
+        // The bytes that were hashed, and not whatever is at that path by now.
+        let input = private.path().join(INPUT);
+        fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
+        let args: Vec<OsString> = vec![
+            COMPILE_COMMAND.into(),
+            self.memory_limit.to_string().into(),
+            self.cpu_seconds().to_string().into(),
+            private.path().into(),
+        ];
+        let finished = Process {
+            program: helper.into(),
+            args,
+            cwd: private.path().to_owned(),
+            env: Vec::new(),
+            deadline: self.time_limit,
+            streams: Streams::Separate,
+            capture_bytes: CAPTURE_BYTES,
+            on_line: None,
+            confine: None,
+        }
+        .run(&CancellationToken::new())
+        .await
+        .map_err(|error| Error::Start {
+            message: error.to_string(),
+        })?;
+        self.check(&finished, component)?;
+        let output = private.path().join(OUTPUT);
+        fs::read(&output).map_err(Error::io("read", output))
+    }
+
+    /// Processor time is a second bound, for when this host is gone before its time limit. Compiling uses all processors.
+    fn cpu_seconds(&self) -> u64 {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.time_limit.as_secs() + 1).saturating_mul(processors as u64)
+    }
+
+    fn check(&self, finished: &Finished, component: &ComponentBytes) -> Result<(), Error> {
+        let said = finished.stderr.text();
+        let said = said.trim().trim_start_matches("rind: ").to_owned();
+        let message = match finished.ending {
+            Ending::Exited(0) => return Ok(()),
+            Ending::Deadline | Ending::Cancelled => return Err(self.too_slow(component)),
+            Ending::Exited(1) => said,
+            _ if said.contains(OUT_OF_MEMORY) => format!(
+                "compiling it takes more than {} MiB of memory",
+                self.memory_limit >> 20
+            ),
+            Ending::Exited(code) => format!("the compiler failed with exit code {code}: {said}"),
+            Ending::Signaled(signal) => {
+                format!("the compiler was ended by signal {signal}: {said}")
+            }
+        };
+        Err(Error::Compile {
+            path: component.path.clone(),
+            message,
+        })
+    }
+
+    fn too_slow(&self, component: &ComponentBytes) -> Error {
+        Error::CompileTime {
+            path: component.path.clone(),
+            seconds: self.time_limit.as_secs(),
+        }
+    }
+
+    /// On a thread of its own: the runtime stays free, and a compilation without end does not hold up the exit.
+    async fn on_thread(
+        &self,
+        engine: &Engine,
+        component: &ComponentBytes,
+    ) -> Result<Vec<u8>, Error> {
+        let (engine, bytes) = (engine.clone(), component.bytes.clone());
+        let (done, result) = tokio::sync::oneshot::channel();
+        std::thread::Builder::new()
+            .name("plugin-compile".to_owned())
+            .spawn(move || {
+                let compiled = Component::from_binary(&engine, &bytes);
+                // Nobody waits any more after the time limit; the result is dropped then.
+                let _ = done.send(compiled.and_then(|component| component.serialize()));
+            })
+            .map_err(|e| Error::Start {
+                message: format!("cannot start a thread to compile it: {e}"),
+            })?;
+        let refuse = |message| Error::Compile {
+            path: component.path.clone(),
+            message,
+        };
+        match tokio::time::timeout(self.time_limit, result).await {
+            Err(_) => Err(self.too_slow(component)),
+            Ok(Err(_)) => Err(refuse("the compiler failed inside".to_owned())),
+            Ok(Ok(compiled)) => compiled.map_err(|e| refuse(format!("{e:#}"))),
+        }
+    }
+}
+
+/// Names of the files in the private folder.
+const INPUT: &str = "component.wasm";
+const OUTPUT: &str = "component.cwasm";
+
+/// What Rust says before it gives up for want of memory.
+const OUT_OF_MEMORY: &str = "memory allocation of";
+
+/// The helper, with what follows [`COMPILE_COMMAND`]: memory in bytes, processor time in seconds, and the private folder. It
+/// must be alone in its process.
+///
+/// # Errors
+/// Why there is no native code, for standard error.
+pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
+    let (Some(memory), Some(seconds)) = (number(), number()) else {
+        return Err("the compiler was called wrongly".to_owned());
+    };
+    let folder = PathBuf::from(args.next().unwrap_or_default());
+    end_with_parent();
+    cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
+    // Where the kernel cannot do it the compiler still is what it was: safe Rust that was handed bytes.
+    let _ = confine_this_process(&folder);
+    let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
+    let engine = engine().map_err(|e| e.to_string())?;
+    // Not `Component::new`, which would also map the code in order to run it.
+    let code = engine
+        .precompile_component(&bytes)
+        .map_err(|e| format!("{e:#}"))?;
+    fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot keep it: {e}"))
+}

@@ -1,0 +1,86 @@
+//! File, network and scope rules of the kernel, as many as it knows.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use super::policy::Files;
+use super::system::DEVICES;
+
+/// The newest rules asked for; older kernels enforce what they know of them.
+const ABI_ASKED: ABI = ABI::V9;
+
+/// The first ABI (Linux 6.2) that keeps files elsewhere from being emptied with `truncate`.
+const ABI_NEEDED: i32 = 3;
+
+/// The first ABI (Linux 7.1) that tells Unix sockets in allowed folders from others.
+const ABI_UNIX: i32 = 9;
+
+/// What the kernel took over.
+pub(super) struct Enforced {
+    pub(super) abi: u32,
+    pub(super) unix_sockets: bool,
+}
+
+/// Restricts this thread, which must be the only one, and all it starts, for good.
+pub(super) fn restrict(files: &Files, network: bool) -> Result<Enforced, String> {
+    let status = ruleset(files, network)
+        .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
+    let abi = match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
+        LandlockStatus::NotEnabled => return Err("Landlock is switched off in this kernel".into()),
+        _ => return Err("this kernel has no Landlock".into()),
+    };
+    if abi < ABI_NEEDED || status.ruleset == RulesetStatus::NotEnforced {
+        return Err(format!(
+            "this kernel's Landlock is too old: it has version {abi}, and {ABI_NEEDED} is needed (Linux 6.2)"
+        ));
+    }
+    Ok(Enforced {
+        abi: abi.unsigned_abs(),
+        unix_sockets: abi >= ABI_UNIX,
+    })
+}
+
+fn ruleset(files: &Files, network: bool) -> Result<RulesetCreated, String> {
+    let said = |error: landlock::RulesetError| error.to_string();
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(ABI_ASKED))
+        .map_err(said)?;
+    if !network {
+        let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
+        rules = rules.handle_access(tcp).map_err(said)?;
+    }
+    let mut rules = rules
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)
+        .and_then(Ruleset::create)
+        .and_then(|rules| rules.add_rules(path_beneath_rules(&files.read, reading())))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(DEVICES, device())))
+        .map_err(said)?;
+    for path in &files.write {
+        let found = PathFd::new(path).map_err(|error| error.to_string())?;
+        let access = if path.is_dir() {
+            writing()
+        } else {
+            writing() & AccessFs::from_file(ABI_ASKED)
+        };
+        rules = rules
+            .add_rule(PathBeneath::new(found, access))
+            .map_err(said)?;
+    }
+    Ok(rules)
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(ABI_ASKED)
+}
+
+/// Everything but devices: who is root could make one of a disk, and a device takes commands.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
+
+fn device() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate
+}

@@ -1,0 +1,219 @@
+//! What the machine can really do, found by trying: the helper restricts itself, then does what must not work.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::policy::Trial;
+use super::{Confinement, Mechanism, temporary_folder};
+use crate::disk::private_folder;
+use crate::tool::process::{Ending, Process, Streams};
+
+/// How long an attempt may take; it is over in milliseconds unless the machine is very busy.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// How much of what the helper says is kept.
+const CAPTURE_BYTES: usize = 16 * 1024;
+
+/// What holds for a confined process, and what it could do all the same when it tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of the kernel's Landlock interface, when that is what keeps the process to its files.
+    pub landlock: Option<u32>,
+    /// Whether system calls are filtered.
+    pub seccomp: bool,
+    /// Whether it may open Unix sockets, because only those in its own folders can be reached.
+    pub unix_sockets: bool,
+    /// What it could do although it must not, in words. Empty: the confinement holds.
+    pub holes: Vec<String>,
+    /// What it could not do although it should.
+    pub lacks: Vec<String>,
+    /// Whether it could reach a process outside with a signal. Older kernels cannot keep it from that.
+    pub can_signal: bool,
+}
+
+/// How commands can be confined on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detected {
+    /// The confinement with the mechanism that works.
+    pub confinement: Confinement,
+    /// What it does.
+    pub report: Report,
+    /// Why an earlier choice was passed over.
+    pub passed_over: Option<String>,
+}
+
+/// Tries Landlock, then `bwrap` when there is one, and takes the first that holds. `forbidden` is a folder of Rind's own: it
+/// must be out of reach, and a file is put there to prove it.
+///
+/// # Errors
+/// Why neither works, for people.
+pub async fn detect(
+    mut confinement: Confinement,
+    bwrap: Option<&Path>,
+    forbidden: &Path,
+) -> Result<Detected, String> {
+    confinement.mechanism = Mechanism::Landlock;
+    let why = match attempt(&confinement, forbidden).await {
+        Ok(report) => {
+            return Ok(Detected {
+                confinement,
+                report,
+                passed_over: None,
+            });
+        }
+        Err(why) => why,
+    };
+    let Some(bwrap) = bwrap else {
+        return Err(format!("{why}, and there is no bwrap"));
+    };
+    confinement.mechanism = Mechanism::Bwrap(bwrap.to_owned());
+    match attempt(&confinement, forbidden).await {
+        Ok(report) => Ok(Detected {
+            confinement,
+            report,
+            passed_over: Some(why),
+        }),
+        Err(without) => Err(format!("{why}; with bwrap: {without}")),
+    }
+}
+
+/// `bwrap` in the first of these folders that has one.
+#[must_use]
+pub fn bwrap_in(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    folders
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("bwrap"))
+        .find(|path| path.is_file())
+}
+
+/// Tries out one confinement as it is: the helper is run as for a program, and does what must not work.
+///
+/// # Errors
+/// Why it does not hold, for people.
+pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, String> {
+    let broken = |error: std::io::Error| format!("the confinement cannot be tried: {error}");
+    private_folder(forbidden).map_err(broken)?;
+    let outside = tempfile::Builder::new()
+        .prefix("canary-")
+        .tempdir_in(forbidden)
+        .map_err(broken)?;
+    std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
+    let temporary = temporary_folder().map_err(broken)?;
+    let trial = Trial {
+        helper: confinement.helper.clone(),
+        forbidden: outside.path().to_owned(),
+        allowed: temporary.path().to_owned(),
+        host: std::process::id(),
+        network: confinement.network,
+        report: Report::default(),
+    };
+    let cwd = temporary.path().to_owned();
+    let command = confinement
+        .command(temporary.path(), &cwd, Some(trial), Vec::new())
+        .map_err(broken)?;
+    let mut command = command.into_iter();
+    let process = Process {
+        program: command.next().unwrap_or_default(),
+        args: command.collect(),
+        cwd,
+        env: Vec::new(),
+        deadline: DEADLINE,
+        streams: Streams::Separate,
+        capture_bytes: CAPTURE_BYTES,
+        on_line: None,
+        confine: None,
+    };
+    let finished = process
+        .run(&CancellationToken::new())
+        .await
+        .map_err(|error| error.to_string())?;
+    if finished.ending != Ending::Exited(0) {
+        let said = finished.stderr.text();
+        let said = said.trim().trim_start_matches("rind: ");
+        return Err(match said {
+            "" => format!("the helper did not work ({:?})", finished.ending),
+            _ => said.to_owned(),
+        });
+    }
+    let report: Report = serde_json::from_str(finished.stdout.text().trim())
+        .map_err(|error| format!("the helper did not answer: {error}"))?;
+    let kept = std::fs::read(outside.path().join("canary")).is_ok_and(|text| text == b"sings");
+    match (report.holes.is_empty() && kept, report.lacks.is_empty()) {
+        (false, _) => Err(format!(
+            "a confined command could still {}",
+            report.holes.join(", ")
+        )),
+        (_, false) => Err(format!(
+            "a confined command could not {}",
+            report.lacks.join(", ")
+        )),
+        _ => Ok(report),
+    }
+}
+
+impl Trial {
+    /// Tries in this process, which is confined, and reports what came of it.
+    pub(super) fn run(self) -> Report {
+        use std::fs;
+        use std::net::{TcpListener, UdpSocket};
+        let mut report = self.report;
+        let canary = self.forbidden.join("canary");
+        let mut hole = |is_open: bool, what: &str| {
+            if is_open {
+                report.holes.push(what.to_owned());
+            }
+        };
+        hole(fs::read(&canary).is_ok(), "read files outside its folders");
+        hole(
+            fs::OpenOptions::new().append(true).open(&canary).is_ok(),
+            "write files outside its folders",
+        );
+        hole(
+            fs::write(self.forbidden.join("new"), "").is_ok(),
+            "make files outside its folders",
+        );
+        hole(
+            fs::remove_file(&canary).is_ok(),
+            "remove files outside its folders",
+        );
+        hole(
+            fs::read_dir(&self.forbidden).is_ok(),
+            "list folders outside its own",
+        );
+        let environ = fs::read(format!("/proc/{}/environ", self.host));
+        hole(
+            environ.is_ok_and(|environ| !environ.is_empty()),
+            "read the environment of its host",
+        );
+        if !self.network {
+            hole(
+                TcpListener::bind("127.0.0.1:0").is_ok(),
+                "open network connections",
+            );
+            hole(UdpSocket::bind("127.0.0.1:0").is_ok(), "send UDP packets");
+        }
+        if fs::write(self.allowed.join("new"), "").is_err() {
+            report
+                .lacks
+                .push("write to its own temporary folder".to_owned());
+        }
+        report.can_signal = can_signal(self.host);
+        report
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn can_signal(process: u32) -> bool {
+    let process = i32::try_from(process)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| rustix::process::test_kill_process(process).is_ok())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn can_signal(_process: u32) -> bool {
+    true
+}

@@ -1,0 +1,44 @@
+//! Rights of root that a command does not need. Only who is root has any.
+//!
+//! The kernel lets some of them past its own checks: who may watch performance may read the environment of every process,
+//! confined or not.
+
+use std::ffi::{c_int, c_ulong};
+
+/// `PR_CAPBSET_DROP`: no program that is started from here on gets the right.
+const DROP_FROM_BOUNDS: c_int = 24;
+
+/// `PR_CAP_AMBIENT` with `PR_CAP_AMBIENT_CLEAR_ALL`: nothing is handed on to programs of users other than root.
+const AMBIENT: (c_int, c_ulong) = (47, 4);
+
+/// Rights over the user's own files, with which root can install and unpack as usual: `CAP_CHOWN`, `CAP_DAC_OVERRIDE`,
+/// `CAP_FOWNER`, `CAP_FSETID`, `CAP_SETGID`, `CAP_SETUID` and `CAP_NET_BIND_SERVICE`.
+const KEPT: &[c_ulong] = &[0, 1, 3, 4, 6, 7, 10];
+
+/// One more than there can be; the kernel says no to those that it does not have.
+const MOST: c_ulong = 64;
+
+/// Gives up all rights but a few, from the next `exec` on.
+pub(super) fn drop_all() {
+    let (ambient, clear_all) = AMBIENT;
+    ask(ambient, clear_all);
+    for right in (0..MOST).filter(|right| !KEPT.contains(right)) {
+        ask(DROP_FROM_BOUNDS, right);
+    }
+}
+
+#[expect(unsafe_code, reason = "see `ask`")]
+unsafe extern "C" {
+    fn prctl(option: c_int, ...) -> c_int;
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the dependencies that are there offer no safe way to drop capabilities"
+)]
+fn ask(option: c_int, argument: c_ulong) {
+    let none: c_ulong = 0;
+    // SAFETY: both options take numbers only and change nothing but this thread's rights. A refusal means that there was
+    // nothing to drop, or no right to: what holds in the end is tried out, not taken from here.
+    unsafe { prctl(option, argument, none, none, none) };
+}

@@ -1,0 +1,250 @@
+//! System calls that a confined program is refused: sockets, other processes, and whatever could change the machine or undo
+//! the confinement.
+//!
+//! System calls have numbers of their own on each architecture; those of `uapi/asm/unistd_64.h` and
+//! `uapi/asm-generic/unistd.h` stand here, for x86_64 and aarch64. On others there is no filter, and so no confinement.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+const EPERM: u32 = 1;
+const ENOSYS: u32 = 38;
+
+const AF_UNIX: u64 = 1;
+const AF_INET: u64 = 2;
+const AF_INET6: u64 = 10;
+/// Looking up names asks the kernel for its addresses through one.
+const AF_NETLINK: u64 = 16;
+
+/// Both put input into a terminal as if somebody had typed it.
+const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
+
+/// Each makes a new namespace, in which the kernel offers what it offers root: mounts, cgroups, names, IPC, users, processes,
+/// network.
+const NEW_NAMESPACES: [u64; 7] = [
+    0x0002_0000,
+    0x0200_0000,
+    0x0400_0000,
+    0x0800_0000,
+    0x1000_0000,
+    0x2000_0000,
+    0x4000_0000,
+];
+
+/// A refused system call and its number on x86_64 and aarch64; `None` where it does not exist.
+type Row = (&'static str, Option<i64>, Option<i64>);
+
+/// Refused whatever their arguments.
+const REFUSED: &[Row] = &[
+    // Other processes: their memory, their descriptors.
+    ("ptrace", Some(101), Some(117)),
+    ("process_vm_readv", Some(310), Some(270)),
+    ("process_vm_writev", Some(311), Some(271)),
+    ("process_madvise", Some(440), Some(440)),
+    ("kcmp", Some(312), Some(272)),
+    ("pidfd_getfd", Some(438), Some(438)),
+    // Keys of the user that the kernel keeps.
+    ("add_key", Some(248), Some(217)),
+    ("request_key", Some(249), Some(218)),
+    ("keyctl", Some(250), Some(219)),
+    // Programs and queues in the kernel; the latter go past this filter.
+    ("bpf", Some(321), Some(280)),
+    ("userfaultfd", Some(323), Some(282)),
+    ("perf_event_open", Some(298), Some(241)),
+    ("io_uring_setup", Some(425), Some(425)),
+    ("io_uring_enter", Some(426), Some(426)),
+    ("io_uring_register", Some(427), Some(427)),
+    // Mounts and namespaces; files past their folders.
+    ("mount", Some(165), Some(40)),
+    ("umount2", Some(166), Some(39)),
+    ("pivot_root", Some(155), Some(41)),
+    ("chroot", Some(161), Some(51)),
+    ("unshare", Some(272), Some(97)),
+    ("setns", Some(308), Some(268)),
+    ("open_tree", Some(428), Some(428)),
+    ("move_mount", Some(429), Some(429)),
+    ("fsopen", Some(430), Some(430)),
+    ("fsconfig", Some(431), Some(431)),
+    ("fsmount", Some(432), Some(432)),
+    ("fspick", Some(433), Some(433)),
+    ("mount_setattr", Some(442), Some(442)),
+    ("open_tree_attr", Some(467), Some(467)),
+    ("open_by_handle_at", Some(304), Some(265)),
+    ("fanotify_init", Some(300), Some(262)),
+    // The machine itself.
+    ("kexec_load", Some(246), Some(104)),
+    ("kexec_file_load", Some(320), Some(294)),
+    ("init_module", Some(175), Some(105)),
+    ("finit_module", Some(313), Some(273)),
+    ("delete_module", Some(176), Some(106)),
+    ("reboot", Some(169), Some(142)),
+    ("swapon", Some(167), Some(224)),
+    ("swapoff", Some(168), Some(225)),
+    ("acct", Some(163), Some(89)),
+    ("quotactl", Some(179), Some(60)),
+    ("quotactl_fd", Some(443), Some(443)),
+    ("settimeofday", Some(164), Some(170)),
+    ("clock_settime", Some(227), Some(112)),
+    ("sethostname", Some(170), Some(161)),
+    ("setdomainname", Some(171), Some(162)),
+    ("syslog", Some(103), Some(116)),
+    ("vhangup", Some(153), Some(58)),
+    ("iopl", Some(172), None),
+    ("ioperm", Some(173), None),
+    // The same as above in the x32 form, where the number is another one.
+    ("x32 ptrace", Some(X32 + 521), None),
+    ("x32 process_vm_readv", Some(X32 + 539), None),
+    ("x32 process_vm_writev", Some(X32 + 540), None),
+    ("x32 kexec_load", Some(X32 + 528), None),
+];
+
+const SOCKET: Row = ("socket", Some(41), Some(198));
+const IOCTL: Row = ("ioctl", Some(16), Some(29));
+const X32_IOCTL: Row = ("x32 ioctl", Some(X32 + 514), None);
+const CLONE: Row = ("clone", Some(56), Some(220));
+const CLONE3: Row = ("clone3", Some(435), Some(435));
+
+/// Added to a number on x86_64 it asks for the same call with short pointers.
+const X32: i64 = 0x4000_0000;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Filters the system calls of this thread, which must be the only one, and of all it starts, for good.
+pub(super) fn restrict(network: bool, unix_sockets: bool) -> Result<(), String> {
+    let failed = |error: seccompiler::Error| format!("system call filter: {error}");
+    for (rules, errno) in [
+        (refused(network, unix_sockets)?, EPERM),
+        (unknown(), ENOSYS),
+    ] {
+        let program = compile(rules, errno)?;
+        seccompiler::apply_filter(&program).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn compile(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
+    let arch = if cfg!(target_arch = "x86_64") {
+        TargetArch::x86_64
+    } else if cfg!(target_arch = "aarch64") {
+        TargetArch::aarch64
+    } else {
+        return Err(no_numbers());
+    };
+    SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno),
+        arch,
+    )
+    .and_then(BpfProgram::try_from)
+    .map_err(said)
+}
+
+fn refused(network: bool, unix_sockets: bool) -> Result<Rules, String> {
+    let mut rules = Rules::new();
+    for row in REFUSED {
+        add(&mut rules, row, Vec::new());
+    }
+    let mut families = Vec::new();
+    if network {
+        families.extend([AF_INET, AF_INET6, AF_NETLINK]);
+    }
+    if unix_sockets {
+        families.push(AF_UNIX);
+    }
+    let is_other = |family: &u64| condition(0, SeccompCmpOp::Ne, *family);
+    let others: Vec<SeccompCondition> = families.iter().map(is_other).collect::<Result<_, _>>()?;
+    let socket = if others.is_empty() {
+        Vec::new()
+    } else {
+        vec![SeccompRule::new(others).map_err(said)?]
+    };
+    add(&mut rules, &SOCKET, socket);
+    let typing: Vec<SeccompRule> = TERMINAL_INPUT
+        .iter()
+        .map(|code| one(condition(1, SeccompCmpOp::Eq, *code)))
+        .collect::<Result<_, _>>()?;
+    add(&mut rules, &IOCTL, typing.clone());
+    add(&mut rules, &X32_IOCTL, typing);
+    let namespaces: Vec<SeccompRule> = NEW_NAMESPACES
+        .iter()
+        .map(|flag| one(condition(0, SeccompCmpOp::MaskedEq(*flag), *flag)))
+        .collect::<Result<_, _>>()?;
+    add(&mut rules, &CLONE, namespaces);
+    if rules.is_empty() {
+        return Err(no_numbers());
+    }
+    Ok(rules)
+}
+
+/// `clone3` has its flags in memory, where a filter cannot look. As a call that the kernel does not have, it makes programs
+/// use `clone`.
+fn unknown() -> Rules {
+    let mut rules = Rules::new();
+    add(&mut rules, &CLONE3, Vec::new());
+    rules
+}
+
+/// Adds rules for a call; without any it is refused whatever its arguments.
+fn add(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
+    if cfg!(target_arch = "x86_64") {
+        if let Some(number) = x86_64 {
+            rules.insert(*number, when.clone());
+            rules.insert(number | X32, when);
+        }
+    } else if cfg!(target_arch = "aarch64")
+        && let Some(number) = aarch64
+    {
+        rules.insert(*number, when);
+    }
+}
+
+/// Compares the lower half of an argument: the kernel looks at no more of these, so neither may we.
+fn condition(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, String> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(said)
+}
+
+fn one(condition: Result<SeccompCondition, String>) -> Result<SeccompRule, String> {
+    SeccompRule::new(vec![condition?]).map_err(said)
+}
+
+fn said(error: seccompiler::BackendError) -> String {
+    format!("system call filter: {error}")
+}
+
+fn no_numbers() -> String {
+    "system call filter: the numbers of this kind of processor are not known to it".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_compiles_in_every_mode() {
+        for (network, unix_sockets) in [(false, false), (false, true), (true, false), (true, true)]
+        {
+            compile(refused(network, unix_sockets).unwrap(), EPERM).unwrap();
+        }
+        compile(unknown(), ENOSYS).unwrap();
+    }
+
+    #[test]
+    fn no_number_stands_for_two_calls() {
+        let numbers = |of: fn(&Row) -> Option<i64>| {
+            let rows = REFUSED.iter().chain([&SOCKET, &IOCTL, &CLONE, &CLONE3]);
+            rows.filter_map(of).collect::<Vec<_>>()
+        };
+        for of in [|row: &Row| row.1, |row: &Row| row.2] {
+            let mut seen = numbers(of);
+            let n = seen.len();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), n);
+        }
+    }
+}

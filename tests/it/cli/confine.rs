@@ -1,0 +1,181 @@
+//! What commands of `bash` can and cannot do in a real run, and what is said where nothing confines them.
+
+#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+
+use std::fs;
+
+use rind_tests::cli::Rind;
+use serde_json::Value;
+
+/// A model that runs one command.
+fn script(command: &str) -> String {
+    let command = toml::Value::String(command.to_owned());
+    format!(
+        "[[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = {command} }} }}]\n[[reply]]\ntext = \"Done.\"\n"
+    )
+}
+
+/// What the model is told of its only call.
+fn result(rind: &Rind) -> String {
+    let text = |entry: &Value| {
+        let part = entry["message"]["content"].as_array()?.first()?;
+        let is_result = part["type"] == "tool_result";
+        is_result.then(|| part["content"].as_str().unwrap_or_default().to_owned())
+    };
+    let results: Vec<String> = rind.entries("message").iter().filter_map(text).collect();
+    assert_eq!(results.len(), 1, "{results:?}");
+    results.into_iter().next().unwrap()
+}
+
+/// Whether this machine can confine commands, and says so otherwise.
+fn can_confine() -> bool {
+    let ran = Rind::default().run(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let commands = &report["checks"][0];
+    let can = commands["state"] == "ok";
+    if !can {
+        eprintln!("skipped: {commands}");
+    }
+    can
+}
+
+/// A machine that cannot confine commands: they would be given `~/go`, and Rind's own folder is there.
+fn cannot_confine(script: &str) -> Rind {
+    let rind = Rind::with_script(script);
+    std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
+    rind
+}
+
+#[test]
+fn a_command_sees_the_workspace_and_no_personal_files() {
+    if !can_confine() {
+        return;
+    }
+    let rind = Rind::with_script(&script(
+        "cat ~/.ssh/id; cat ~/.aws/credentials; cat \"$RIND/config/config.toml\"; cat ../rind/data/cache.key; \
+         cat /proc/$PPID/environ; echo stolen > ~/.bashrc; echo fine > made; ls",
+    ));
+    for (name, text) in [
+        (".ssh/id", "the secret"),
+        (".aws/credentials", "the secret"),
+    ] {
+        let path = rind.user_home().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let mut command = rind.command(&["run", "work", "--yes"]);
+    let ran = rind.finish(command.env("SOME_API_KEY", "the secret"));
+    let ran = ran.exits(0);
+    assert!(!ran.stderr.contains("unconfined"), "{}", ran.stderr);
+    let result = result(&rind);
+    assert!(!result.contains("the secret"), "{result}");
+    assert_eq!(result.matches("Permission denied").count(), 5, "{result}");
+    assert!(result.ends_with("made\n[exit code 0]"), "{result}");
+    assert!(!rind.user_home().join(".bashrc").exists());
+}
+
+#[test]
+fn the_operator_can_open_folders_and_the_network() {
+    if !can_confine() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let rind = Rind::with_script(&script(&format!(
+        "cat ~/notes/a && echo more > ~/shared/b && exec 3<>/dev/tcp/127.0.0.1/{port} && echo x > ~/notes/c"
+    )));
+    for folder in ["notes", "shared"] {
+        fs::create_dir(rind.user_home().join(folder)).unwrap();
+    }
+    fs::write(rind.user_home().join("notes/a"), "a note\n").unwrap();
+    rind.config("[sandbox]\nnetwork = true\nread = [\"~/notes\"]\nwrite = [\"~/shared\"]\n");
+    rind.run(&["run", "work", "--yes"]).exits(0);
+    let result = result(&rind);
+    assert!(result.starts_with("a note\n"), "{result}");
+    assert!(result.contains("notes/c: Permission denied"), "{result}");
+    assert!(rind.user_home().join("shared/b").exists());
+    listener.accept().unwrap();
+}
+
+#[test]
+fn settings_that_make_no_sense_are_named() {
+    for (setting, said) in [
+        ("write = [\"~/missing\"]", "which is not there"),
+        ("read = [\"relative\"]", "`relative` in [sandbox]"),
+        ("read = [\"~/../rind/config\"]", "a folder of Rind's own"),
+        ("write = [\"/\"]", "a folder of Rind's own"),
+        ("bash = \"sometimes\"", "unknown variant `sometimes`"),
+    ] {
+        let rind = Rind::with_script(&script("true"));
+        rind.config(&format!("[sandbox]\n{setting}\n"));
+        let ran = rind.run(&["run", "work", "--yes"]).exits(2);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn where_commands_cannot_be_confined_that_is_said_once_and_they_run() {
+    let rind = cannot_confine(&script("echo ran"));
+    let ran = rind.run(&["run", "work", "--yes"]).exits(0);
+    let notice = "commands of bash run unconfined: commands would be allowed [FOLDER]/user/go, which overlaps";
+    assert_eq!(ran.stderr.matches(notice).count(), 1, "{}", ran.stderr);
+    assert!(result(&rind).starts_with("ran\n"));
+}
+
+#[test]
+fn where_confinement_is_required_and_cannot_be_had_bash_is_refused_by_name() {
+    let rind = cannot_confine(&script("echo ran > ran"));
+    let ran = rind
+        .run(&["run", "work", "--yes", "--set", "sandbox.bash=required"])
+        .exits(0);
+    assert!(ran.stderr.contains("bash is refused"), "{}", ran.stderr);
+    let result = result(&rind);
+    assert!(
+        result.contains("`bash` is refused") && result.contains("overlaps"),
+        "{result}"
+    );
+    assert!(!rind.workspace().join("ran").exists());
+}
+
+#[test]
+fn switched_off_nothing_is_said_and_nothing_confined() {
+    let rind = Rind::with_script(&script("cat ~/file"));
+    fs::write(rind.user_home().join("file"), "personal\n").unwrap();
+    let ran = rind
+        .run(&["run", "work", "--yes", "--set", "sandbox.bash=off"])
+        .exits(0);
+    assert!(!ran.stderr.contains("confined"), "{}", ran.stderr);
+    assert!(result(&rind).starts_with("personal\n"));
+}
+
+#[test]
+fn whoever_is_asked_about_an_unconfined_command_is_told() {
+    let rind = cannot_confine(&script("echo ran"));
+    let Some(screen) = rind.at_terminal(&["run", "work"], "n\n") else {
+        return;
+    };
+    assert!(
+        screen.contains("may: do everything that you can")
+            && screen.contains("nothing confines it"),
+        "{screen}"
+    );
+    if !can_confine() {
+        return;
+    }
+    let rind = Rind::with_script(&script("echo ran"));
+    let screen = rind.at_terminal(&["run", "work"], "n\n").unwrap();
+    assert!(screen.contains("wants to run a program"), "{screen}");
+    assert!(!screen.contains("confine"), "{screen}");
+}
+
+#[test]
+fn the_environment_of_the_program_is_closed_to_others_of_the_same_user() {
+    // Root may read everything, so this holds for others only; what holds for root is the confinement's to see to.
+    let rind = Rind::with_script(&script("exec sleep 30"));
+    let mut running = rind.start(&["run", "work", "--yes"]);
+    running.wait_until(|rind| !rind.entries("tool-start").is_empty());
+    let owner = fs::metadata(format!("/proc/{}/environ", running.id())).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&owner), 0);
+    running.signal("INT");
+    assert_eq!(running.end().code, Some(130));
+}

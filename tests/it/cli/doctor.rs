@@ -1,0 +1,158 @@
+//! `rind doctor`: what it says, and what it exits with.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use rind_tests::cli::Rind;
+use serde_json::Value;
+
+/// The report, and the exit code.
+fn report(rind: &Rind) -> (Value, Option<i32>) {
+    let ran = rind.run(&["doctor", "--json"]);
+    let report = serde_json::from_str(&ran.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}\n{}", ran.stdout, ran.stderr));
+    (report, ran.code)
+}
+
+fn check(report: &Value, name: &str) -> Value {
+    let checks = report["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["name"] == name);
+    found
+        .unwrap_or_else(|| panic!("there is no check `{name}`: {report}"))
+        .clone()
+}
+
+#[track_caller]
+fn has_state(report: &Value, name: &str, state: &str, found: &str) {
+    let check = check(report, name);
+    assert_eq!(check["state"], state, "{check}");
+    let text = check["found"].as_str().unwrap();
+    assert!(text.contains(found), "{check}");
+    if state != "ok" {
+        let todo = check["todo"].as_str().unwrap();
+        assert!(!todo.is_empty(), "it says what to do: {check}");
+    }
+}
+
+#[test]
+fn a_machine_where_everything_works_has_nothing_required_missing() {
+    let (report, code) = report(&Rind::default());
+    assert_eq!((code, &report["ok"]), (Some(0), &Value::Bool(true)));
+    has_state(
+        &report,
+        "sandbox of plugins",
+        "ok",
+        "stops an endless loop after",
+    );
+    has_state(&report, "compile cache", "ok", "private and writable");
+    has_state(
+        &report,
+        "compiler",
+        "ok",
+        "in a process of its own, at most 120 s and 2048 MiB",
+    );
+    has_state(&report, "data folder", "ok", "data");
+    has_state(
+        &report,
+        "model",
+        "weaker",
+        "scripted: no key and no model server",
+    );
+    has_state(
+        &report,
+        "target for authors",
+        "ok",
+        "wasm32-wasip2 is installed",
+    );
+    let commands = check(&report, "commands");
+    if commands["state"] == "ok" {
+        has_state(&report, "network of bash", "ok", "off, loopback included");
+        has_state(&report, "system calls", "ok", "filtered");
+    } else {
+        has_state(&report, "commands", "weaker", "bash runs unconfined");
+    }
+}
+
+#[test]
+fn people_get_a_line_for_each_with_what_to_do() {
+    let rind = Rind::default();
+    let ran = rind.run(&["doctor"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    for line in [
+        "✓ compile cache      [RIND_HOME]/cache/components, private and writable; its key is [RIND_HOME]/data/cache.key\n",
+        "▲ model              scripted: no key and no model server is configured\n",
+        "                     to do: set ANTHROPIC_API_KEY",
+        "nothing required is missing\n",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_the_settings_open_is_weaker() {
+    let rind = Rind::default();
+    rind.config("[sandbox]\nbash = \"off\"\n");
+    let (report_off, code) = report(&rind);
+    assert_eq!(code, Some(0));
+    has_state(&report_off, "commands", "weaker", "`bash = \"off\"`");
+
+    rind.config("[sandbox]\nnetwork = true\n");
+    let (report, _) = report(&rind);
+    if check(&report, "commands")["state"] == "ok" {
+        has_state(&report, "network of bash", "weaker", "on: `network = true`");
+    }
+}
+
+#[test]
+fn folders_that_others_or_tools_could_change_are_weaker() {
+    let rind = Rind::default();
+    fs::set_permissions(rind.home().join("data"), PermissionsExt::from_mode(0o755)).unwrap();
+    rind.config("");
+    fs::set_permissions(rind.home().join("config"), PermissionsExt::from_mode(0o777)).unwrap();
+    let (first, _) = report(&rind);
+    has_state(&first, "config folder", "weaker", "open to other users");
+
+    let mut command = rind.command(&["doctor", "--json"]);
+    let ran = rind.finish(command.env("RIND_HOME", "within")).exits(1);
+    let within: Value = serde_json::from_str(&ran.stdout).unwrap();
+    has_state(
+        &within,
+        "data folder",
+        "missing",
+        "not apart from the workspace",
+    );
+    has_state(&within, "commands", "weaker", "overlaps");
+}
+
+#[test]
+fn what_is_required_and_missing_is_an_exit_code() {
+    let rind = Rind::default();
+    rind.config("[sandbox]\nbash = \"required\"\n");
+    std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
+    let (required, code) = report(&rind);
+    assert_eq!(code, Some(1));
+    has_state(&required, "commands", "missing", "overlaps");
+
+    rind.config("[agentt]\n");
+    let (wrong, code) = report(&rind);
+    assert_eq!(code, Some(1));
+    has_state(
+        &wrong,
+        "settings",
+        "missing",
+        "config.toml:1: there is no section `agentt`",
+    );
+    has_state(&wrong, "compiler", "ok", "in a process");
+
+    rind.config("[provider]\nname = \"gemini\"\n");
+    let (wrong, code) = report(&rind);
+    assert_eq!(code, Some(1));
+    let model = check(&wrong, "model");
+    assert_eq!(model["state"], "missing", "{model}");
+
+    rind.config("");
+    let mut command = rind.command(&["doctor", "--json"]);
+    let ran = rind.finish(command.env("PATH", "/nowhere")).exits(0);
+    let bare: Value = serde_json::from_str(&ran.stdout).unwrap();
+    has_state(&bare, "target for authors", "missing", "");
+}

@@ -1,0 +1,223 @@
+//! Compiling in a process of its own: it is stopped when it takes too long or too much, and what it did is kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use rind::grant::Trust;
+use rind::plugin::load::{PluginSet, Why};
+use rind_tests::cli::program;
+use rind_tests::guests::Host;
+
+/// A host that compiles in a process, into a cache of its own.
+fn host() -> Host {
+    let mut host = Host::default();
+    host.options.cache = host.folder().join("cache");
+    host.options.cache_key = host.folder().join("key/cache.key");
+    host.options.compiler.helper = Some(program().to_owned());
+    host
+}
+
+/// Puts a plugin with this component beside the others.
+fn component(host: &mut Host, bytes: &[u8]) {
+    let folder = host.plugin(Trust::Managed, "hello", |manifest| {
+        let manifest = manifest.replace("name = \"hello\"", "name = \"bomb\"");
+        manifest.replace("hello.wasm", "bomb.wasm")
+    });
+    fs::write(folder.join("bomb.wasm"), bytes).unwrap();
+}
+
+/// A component of 4 MB whose functions are nothing but branches and arithmetic: it takes a fast machine over ten seconds.
+fn bomb() -> Vec<u8> {
+    const FUNCTIONS: usize = 100;
+    let unit = b"\x20\x00\x41\x07\x6c\x20\x01\x6a\x22\x00\x04\x40\x20\x01\x20\x00\x6a\x21\x01\x0b";
+    let mut body = vec![0];
+    body.extend(unit.repeat(2_000));
+    body.extend(b"\x20\x00\x0b");
+    let mut functions = leb(FUNCTIONS);
+    for _ in 0..FUNCTIONS {
+        functions.extend(leb(body.len()));
+        functions.extend(&body);
+    }
+    let mut declared = leb(FUNCTIONS);
+    declared.extend([0; FUNCTIONS]);
+    let mut module = b"\0asm\x01\0\0\0".to_vec();
+    module.extend(section(1, b"\x01\x60\x02\x7f\x7f\x01\x7f"));
+    module.extend(section(3, &declared));
+    module.extend(section(10, &functions));
+    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+    component.extend(section(1, &module));
+    component
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    let mut section = vec![id];
+    section.extend(leb(content.len()));
+    section.extend(content);
+    section
+}
+
+fn leb(mut n: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (n & 0x7f) as u8;
+        n >>= 7;
+        if n == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// Why the only plugin that does not run does not.
+fn failure(plugins: &PluginSet) -> String {
+    let [left] = &plugins.left_out[..] else {
+        panic!("{:?}", plugins.left_out)
+    };
+    match &left.why {
+        Why::Failed(error) => error.to_string(),
+        why => panic!("{why:?}"),
+    }
+}
+
+/// What is in the cache.
+fn cached(host: &Host) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&host.options.cache).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Whether a process has this text in its command line.
+fn is_running(text: &Path) -> bool {
+    let text = text.to_str().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).contains(text))
+}
+
+#[tokio::test]
+async fn a_component_is_compiled_in_a_process_and_kept() {
+    let mut host = host();
+    host.guest("hello");
+    let first = host.load().await;
+    assert!(first.left_out.is_empty(), "{:?}", first.left_out);
+    assert!(!first.plugins[0].was_cached);
+    assert_eq!(cached(&host).len(), 1, "{:?}", cached(&host));
+    assert!(host.load().await.plugins[0].was_cached);
+}
+
+#[tokio::test]
+async fn a_component_that_takes_too_long_is_stopped_by_name_and_leaves_nothing_behind() {
+    let mut host = host();
+    host.guest("hello");
+    host.load().await;
+    component(&mut host, &bomb());
+    host.options.compiler.time_limit = Duration::from_secs(1);
+    let started = Instant::now();
+    let plugins = host.load().await;
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
+    let why = failure(&plugins);
+    assert!(
+        why.contains("bomb.wasm: compiling took longer than 1 s"),
+        "{why}"
+    );
+    assert_eq!(plugins.plugins.len(), 1, "the other plugin runs");
+    assert!(!is_running(host.folder()));
+    assert_eq!(cached(&host).len(), 1, "{:?}", cached(&host));
+}
+
+#[tokio::test]
+async fn a_component_that_takes_too_much_memory_is_stopped_by_name() {
+    let mut host = host();
+    component(&mut host, &bomb());
+    host.options.compiler.memory_limit = 32 << 20;
+    let why = failure(&host.load().await);
+    assert!(
+        why.contains("bomb.wasm") && why.contains("takes more than 32 MiB of memory"),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn a_component_that_is_none_is_refused_with_what_the_compiler_says() {
+    let mut host = host();
+    component(&mut host, b"(component)");
+    let why = failure(&host.load().await);
+    assert!(
+        why.contains("bomb.wasm is not a component that can be loaded") && why.contains("magic"),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn a_compiler_that_crashes_is_the_failure_of_that_plugin_alone() {
+    let mut host = host();
+    host.guest("hello");
+    host.load().await;
+    component(&mut host, b"\0asm\x0d\0\x01\0");
+    let crashing = host.folder().join("crashing");
+    fs::write(
+        &crashing,
+        "#!/bin/sh\necho something went wrong >&2\nkill -SEGV $$\n",
+    )
+    .unwrap();
+    fs::set_permissions(
+        &crashing,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    host.options.compiler.helper = Some(crashing);
+    let plugins = host.load().await;
+    let why = failure(&plugins);
+    assert!(
+        why.contains("the compiler was ended by signal 11: something went wrong"),
+        "{why}"
+    );
+    assert_eq!(plugins.plugins.len(), 1, "the other plugin runs");
+
+    host.options.compiler.helper = Some(host.folder().join("missing"));
+    let why = failure(&host.load().await);
+    assert!(why.contains("missing"), "{why}");
+}
+
+#[tokio::test]
+async fn native_code_that_was_not_used_for_a_month_is_removed_once_a_day_and_nothing_else() {
+    let mut host = host();
+    host.guest("hello");
+    host.load().await;
+    let used = cached(&host).remove(0);
+    let folder = host.options.cache.clone();
+    let name = |digit: &str| folder.join(format!("{}.cwasm", digit.repeat(64)));
+    let (old, young, foreign) = (name("a"), name("b"), folder.join("notes.cwasm"));
+    let abandoned = folder.join("compiling-x");
+    fs::create_dir(&abandoned).unwrap();
+    for path in [&old, &young, &foreign] {
+        fs::write(path, "").unwrap();
+    }
+    let day = Duration::from_secs(24 * 60 * 60);
+    for (path, days) in [
+        (&used, 20),
+        (&old, 31),
+        (&young, 29),
+        (&foreign, 400),
+        (&abandoned, 2),
+    ] {
+        let then = SystemTime::now() - days * day;
+        fs::File::open(path).unwrap().set_modified(then).unwrap();
+    }
+    host.load().await;
+    assert!(old.exists(), "it was looked for today");
+    let age = fs::metadata(&used).unwrap().modified().unwrap().elapsed();
+    assert!(age.unwrap() < day, "its use was noted");
+
+    let swept = fs::File::open(folder.with_extension("swept")).unwrap();
+    swept.set_modified(SystemTime::now() - 2 * day).unwrap();
+    assert!(host.load().await.plugins[0].was_cached);
+    assert!(!old.exists() && !abandoned.exists());
+    assert!(young.exists() && foreign.exists() && used.exists());
+}
