@@ -24,6 +24,7 @@ pub mod inspect;
 mod instance;
 mod limits;
 pub mod load;
+mod loader;
 pub mod manifest;
 mod nesting;
 pub mod open;

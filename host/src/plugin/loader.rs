@@ -1,0 +1,268 @@
+//! One plugin from its folder to what can run: checked, compiled, asked for its tools, granted, linked.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use super::authority::{self, Export};
+use super::cache::{CompileCache, ComponentBytes};
+use super::discover::Found;
+use super::exports::Indices;
+use super::instance::{Slot, Template};
+use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
+use super::load::{LoadOptions, Loaded};
+use super::manifest::Manifest;
+use super::store::{PluginStore, own_folder};
+use super::{Error, imports, tools};
+use crate::config::PluginSettings;
+use crate::folder::{FolderPlaces, GrantedFolders, Quota};
+use crate::grant::ask::Given;
+use crate::grant::decide::Decision;
+use crate::grant::{Granted, OfferedTool, Request, Trust};
+use crate::message::ToolSpec;
+use crate::point::caller::Caller;
+use crate::point::handle::NoHandle;
+
+/// How long a plugin may take to list its tools when it is loaded.
+const LIST_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What loading any plugin needs.
+pub(super) struct Loader<'a> {
+    pub(super) engine: Engine,
+    pub(super) cache: CompileCache,
+    pub(super) options: &'a LoadOptions,
+}
+
+impl Loader<'_> {
+    pub(super) async fn load(
+        &self,
+        manifest: Manifest,
+        settings: PluginSettings,
+        found: &Found,
+        given: &mut Vec<Given>,
+    ) -> Result<Loaded, Error> {
+        let started = Instant::now();
+        let requested = manifest.requested();
+        let request = Request {
+            plugin: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            description: manifest.description.clone(),
+            trust: manifest
+                .trust
+                .map_or(found.trust, |own| own.max(found.trust)),
+            source: source(found),
+            digest: String::new(),
+            side_effects: manifest.side_effects.clone(),
+            capabilities: requested.clone(),
+            tools: Vec::new(),
+        };
+        let own = own_folder(&self.options.data, &manifest.name, found);
+        let mut plugin = Loaded {
+            config: Arc::new(super::settings::config(&manifest, &settings.config)?),
+            request,
+            decision: Decision::default(),
+            // What it asks for is linked, so that it can be asked for its tools; no folder stands behind it yet.
+            granted: Arc::new(Granted::new(requested)),
+            folders: Arc::new(self.folders(&own, &manifest, &Granted::default())),
+            store: PluginStore::of(&own),
+            own_folder: own,
+            trust: found.trust,
+            folder: found.folder.clone(),
+            digest: String::new(),
+            imports: Vec::new(),
+            exports: Vec::new(),
+            tools: Vec::new(),
+            memory_limit: manifest
+                .limits
+                .memory
+                .unwrap_or(DEFAULT_MEMORY_BYTES)
+                .clamp(1 << 20, MAX_MEMORY_BYTES),
+            load_time: Duration::ZERO,
+            was_cached: false,
+            template: None,
+            manifest,
+            settings,
+        };
+        let mut component = None;
+        if let Some(path) = plugin.manifest.component_path(&found.folder) {
+            if !path.is_file() {
+                return Err(Error::NotBuilt {
+                    component: path,
+                    folder: found.folder.clone(),
+                });
+            }
+            let bytes = ComponentBytes::read(&path)?;
+            component = Some(self.compile(&mut plugin, &bytes).await?);
+        }
+        check_declared(&plugin)?;
+        // Not how long the operator takes to answer.
+        plugin.load_time = started.elapsed();
+        self.grant(&mut plugin, given, component.as_ref()).await?;
+        Ok(plugin)
+    }
+
+    /// Decides what the plugin may touch, which may ask the operator, and links it with exactly that.
+    async fn grant(
+        &self,
+        plugin: &mut Loaded,
+        given: &mut Vec<Given>,
+        component: Option<&Component>,
+    ) -> Result<(), Error> {
+        plugin.request.digest.clone_from(&plugin.digest);
+        plugin.request.tools = plugin.tools.iter().map(offered).collect();
+        let (decision, yes) = self.options.grants.settle(&plugin.request).await;
+        given.extend(yes);
+        let granted = decision.granted();
+        plugin.decision = decision;
+        if plugin.decision.is_waiting() {
+            return Ok(());
+        }
+        let folders = self.folders(&plugin.own_folder, &plugin.manifest, &granted);
+        plugin.folders = Arc::new(folders);
+        if granted != *plugin.granted {
+            for import in &plugin.imports {
+                authority::check_granted_import(&granted, import)?;
+            }
+            for export in &plugin.exports {
+                authority::check_granted_export(&granted, export)?;
+            }
+            plugin.granted = Arc::new(granted);
+            if let Some(component) = component {
+                plugin.template = Some(self.template(plugin, component)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Links a component with what the plugin was granted.
+    fn template(&self, plugin: &Loaded, component: &Component) -> Result<Arc<Template>, Error> {
+        let start = |e: wasmtime::Error| Error::Start {
+            message: format!("{e:#}"),
+        };
+        let has_sockets = plugin.manifest.compat.sockets.is_some();
+        let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
+            .instantiate_pre(component)
+            .map_err(start)?;
+        let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
+        let indices = Indices::probe(&pre, &exported).map_err(start)?;
+        Ok(Arc::new(Template {
+            pre,
+            indices,
+            memory_limit: plugin.memory_limit,
+        }))
+    }
+
+    /// The granted folders of a plugin. None is opened before it is used.
+    fn folders(&self, own: &Path, manifest: &Manifest, granted: &Granted) -> GrantedFolders {
+        let options = self.options;
+        let places = FolderPlaces {
+            workspace: options.workspace.clone(),
+            data: own.join("files"),
+            // No plugin has this name.
+            empty: options.data.join(".empty"),
+            protected: options.protected.clone(),
+            quota: Quota::of(manifest.limits.data, manifest.limits.files),
+        };
+        GrantedFolders::new(granted, places)
+    }
+
+    /// Compiles the component and checks everything that can be seen without running it; then runs it once to list its
+    /// tools, which are part of what the operator is asked about. It runs in a session that has nothing in it and reaches
+    /// nothing: what it asks for is linked, and leads nowhere yet.
+    async fn compile(
+        &self,
+        plugin: &mut Loaded,
+        bytes: &ComponentBytes,
+    ) -> Result<Component, Error> {
+        let (component, was_cached) = self
+            .cache
+            .load(&self.engine, bytes, &self.options.compiler)
+            .await?;
+        let ty = component.component_type();
+        for (import, _) in ty.imports(&self.engine) {
+            authority::check_import(&plugin.manifest, import)?;
+            plugin.imports.push(import.to_owned());
+        }
+        for (export, item) in ty.exports(&self.engine) {
+            if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
+                continue;
+            }
+            match authority::check_export(&plugin.manifest, export)? {
+                Export::Hook(row) => plugin.exports.push(row.name.to_owned()),
+                Export::Other(name) => plugin.exports.push(name.to_owned()),
+                Export::Foreign => {}
+            }
+        }
+        let template = self.template(plugin, &component)?;
+        plugin.template = Some(template.clone());
+        plugin.digest.clone_from(&bytes.digest);
+        plugin.was_cached = was_cached;
+        let slot = Slot::new(template, plugin.backing(Arc::new(NoHandle)));
+        let list = async {
+            let busy = slot
+                .acquire(&Caller::default())
+                .await
+                .map_err(|failure| Error::Start {
+                    message: failure.to_string(),
+                })?;
+            tools::list(&plugin.manifest, busy).await
+        };
+        let too_slow = |_| Error::Start {
+            message: format!(
+                "it took longer than {} s to start and list its tools",
+                LIST_DEADLINE.as_secs()
+            ),
+        };
+        plugin.tools = tokio::time::timeout(LIST_DEADLINE, list)
+            .await
+            .map_err(too_slow)??;
+        Ok(component)
+    }
+}
+
+/// The place that a plugin came from, where its name is anybody's to give.
+fn source(found: &Found) -> String {
+    if found.trust <= Trust::User {
+        String::new()
+    } else {
+        found.folder.display().to_string()
+    }
+}
+
+fn offered(tool: &ToolSpec) -> OfferedTool {
+    OfferedTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.to_string(),
+    }
+}
+
+/// What the manifest gives options to must be exported.
+fn check_declared(plugin: &Loaded) -> Result<(), Error> {
+    let declared = plugin.manifest.hooks.keys().map(|point| {
+        (
+            format!("[hooks.{}]", point.get_ref()),
+            point.get_ref().as_str(),
+        )
+    });
+    let implements = plugin
+        .manifest
+        .implements
+        .keys()
+        .map(|point| (format!("[implements] {point}"), "implement"));
+    for (declared, export) in declared.chain(implements) {
+        if !plugin.exports.iter().any(|e| e == export) {
+            let path = plugin.folder.join(super::manifest::FILE_NAME);
+            return Err(Error::MissingExport {
+                path,
+                declared,
+                export: export.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
