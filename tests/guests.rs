@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
+use rind::egress::EgressOptions;
 use rind::grant::Trust;
 use rind::plugin::discover::Source;
 use rind::plugin::load::{LoadOptions, PluginSet};
@@ -111,6 +112,7 @@ impl Default for Host {
             cache_key: cache().with_extension("key"),
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
+            egress: EgressOptions::default(),
         };
         Self { folder, options }
     }

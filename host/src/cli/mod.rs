@@ -10,6 +10,7 @@ mod exit;
 mod plugin;
 mod render;
 mod run;
+mod secrets;
 mod setup;
 
 use std::process::ExitCode;

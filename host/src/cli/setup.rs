@@ -11,8 +11,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::args::{ModelArgs, PluginArgs};
 use super::exit::Usage;
 use super::render;
+use super::secrets::OperatorSecrets;
 use crate::agent::{Agent, AgentConfig, AgentSpec, CallPoint, KeepInStore, SessionHandle};
 use crate::config::{Config, Layer, PluginsConfig, Section};
+use crate::egress::EgressOptions;
 use crate::event::{Event, Events};
 use crate::grant::Trust;
 use crate::paths::{HOME_VARIABLE, Paths};
@@ -142,6 +144,10 @@ pub(super) fn load_options(
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
         settings: config.section::<PluginsConfig>()?.0,
+        egress: EgressOptions {
+            secrets: Arc::new(OperatorSecrets::read(&paths.config)?),
+            ..EgressOptions::default()
+        },
     })
 }
 

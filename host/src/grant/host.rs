@@ -83,6 +83,22 @@ impl HostPattern {
         }
     }
 
+    /// Whether every request that is of `other` is of this pattern.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_below = |name: &str, above: &str| {
+            let rest = name.strip_suffix(above);
+            rest.is_some_and(|rest| rest.ends_with('.'))
+        };
+        (self.scheme, self.port) == (other.scheme, other.port)
+            && match (&self.name, &other.name) {
+                (Name::Any, _) => true,
+                (Name::Below(own), Name::Below(name)) => own == name || is_below(name, own),
+                (Name::Below(own), Name::Exact(name)) => is_below(name, own),
+                (own, name) => own == name,
+            }
+    }
+
     /// The scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
@@ -301,6 +317,31 @@ mod tests {
             assert_eq!(pattern(text).to_string(), text);
         }
         assert_eq!(pattern("https://A.b:443").to_string(), "a.b");
+    }
+
+    #[test]
+    fn a_pattern_covers_what_is_all_within_it() {
+        for (wide, narrow, expected) in [
+            ("*", "a.b", true),
+            ("*", "*", true),
+            ("*", "http://a.b", false),
+            ("a.b", "*", false),
+            ("a.b", "A.b:443", true),
+            ("*.b", "a.b", true),
+            ("*.b", "*.b", true),
+            ("*.b", "*.a.b", true),
+            ("*.a.b", "*.b", false),
+            ("*.b", "b", false),
+            ("*.b", "ab", false),
+            ("a.b", "a.b:8443", false),
+            ("10.0.0.1", "10.0.0.1", true),
+        ] {
+            assert_eq!(
+                pattern(wide).covers(&pattern(narrow)),
+                expected,
+                "{wide} {narrow}"
+            );
+        }
     }
 
     #[test]

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
+use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::stderr::Tail;
 use super::store::PluginStore;
+use crate::egress::{Egress, When};
 use crate::grant::Granted;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
@@ -24,6 +27,8 @@ pub(super) struct Backing {
     pub(super) config: Arc<Value>,
     /// Its values across sessions.
     pub(super) store: PluginStore,
+    /// The way out for its requests, if it has one.
+    pub(super) egress: Option<Arc<Egress>>,
     /// The session.
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Lines of log left for the rest of the session.
@@ -33,6 +38,7 @@ pub(super) struct Backing {
 /// The data of one wasmtime store.
 pub(super) struct HostState {
     wasi: WasiCtx,
+    wasi_http: WasiHttp,
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) backing: Arc<Backing>,
@@ -56,12 +62,21 @@ impl HostState {
             .build();
         Self {
             wasi,
+            wasi_http: WasiHttp::new(backing.egress.clone()),
             table,
             limiter: Limiter::new(memory_limit),
             backing,
             caller: Caller::default(),
             point_calls_left: 0,
             stderr,
+        }
+    }
+
+    /// When the call that runs now was made.
+    pub(super) fn when(&self) -> When {
+        When {
+            turn: self.caller.context.turn,
+            step: self.caller.context.step,
         }
     }
 
@@ -86,5 +101,12 @@ impl WasiView for HostState {
             ctx: &mut self.wasi,
             table: &mut self.table,
         }
+    }
+}
+
+impl WasiHttpView for HostState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let when = self.when();
+        self.wasi_http.view(&mut self.table, when)
     }
 }

@@ -149,6 +149,8 @@ fn gives(import: &str) -> &'static str {
         "rind:plugin/config" => "its own settings",
         "rind:plugin/points" => "calling its own points",
         "rind:plugin/session" => "reading the conversation",
+        "rind:plugin/http" | "wasi:http/outgoing-handler" => "requests to the hosts it lists",
+        "wasi:http/types" => "data types of requests, no access by itself",
         "wasi:filesystem/types" | "wasi:filesystem/preopens" => "no folder at all",
         "wasi:cli/environment" => "an empty environment",
         "wasi:cli/stdin" | "wasi:cli/stdout" => "a stream that leads nowhere",

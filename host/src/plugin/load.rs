@@ -24,6 +24,7 @@ use super::manifest::Manifest;
 use super::store::PluginStore;
 use super::{Error, tools};
 use crate::config::PluginSettings;
+use crate::egress::{EgressOptions, PluginEgress};
 use crate::grant::{Granted, Trust};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
@@ -45,6 +46,8 @@ pub struct LoadOptions {
     pub data: PathBuf,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
+    /// How requests of plugins leave.
+    pub egress: EgressOptions,
 }
 
 /// A plugin that is ready to run.
@@ -73,6 +76,8 @@ pub struct Loaded {
     pub(super) config: Arc<Value>,
     /// What it may touch.
     pub granted: Arc<Granted>,
+    /// Where its requests leave; none without the network, and none while its tools are listed.
+    pub(super) egress: Option<Arc<PluginEgress>>,
     pub(super) store: PluginStore,
     pub(super) template: Option<Arc<Template>>,
 }
@@ -226,6 +231,7 @@ impl Loader<'_> {
             load_time: Duration::ZERO,
             was_cached: false,
             template: None,
+            egress: None,
             manifest,
             settings,
         };
@@ -240,6 +246,14 @@ impl Loader<'_> {
                 .await?;
         }
         check_declared(&plugin)?;
+        plugin.egress = plugin.granted.has_network().then(|| {
+            PluginEgress::new(
+                self.options.egress.clone(),
+                Arc::from(plugin.manifest.name.as_str()),
+                plugin.granted.clone(),
+                plugin.manifest.limits.requests,
+            )
+        });
         plugin.load_time = started.elapsed();
         Ok(plugin)
     }
@@ -251,6 +265,7 @@ impl Loader<'_> {
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
             authority::check_import(&plugin.manifest, import)?;
+            authority::check_granted(&plugin.granted, import)?;
             plugin.imports.push(import.to_owned());
         }
         for (export, item) in ty.exports(&self.engine) {
@@ -313,6 +328,7 @@ impl Loaded {
             granted: self.granted.clone(),
             config: self.config.clone(),
             store: self.store.clone(),
+            egress: self.egress.as_ref().map(|own| own.open(handle.clone())),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
         })

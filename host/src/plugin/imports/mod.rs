@@ -3,13 +3,16 @@
 //! An interface that is not granted is not in the linker: an absent import is the strongest denial.
 
 mod config;
+mod http;
 mod log;
 mod points;
 mod session;
 mod state;
 mod store;
+mod wasi_http;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
+pub(super) use wasi_http::WasiHttp;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
 
@@ -40,6 +43,10 @@ fn link(linker: &mut Linker<HostState>, granted: &Granted) -> wasmtime::Result<(
     wit::points::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     if granted.has(&Capability::Session) {
         wit::session::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    }
+    if granted.has_network() {
+        wit::http::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     }
     Ok(())
 }
