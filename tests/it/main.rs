@@ -12,6 +12,7 @@ mod contract;
 mod dispatch;
 mod harness;
 mod load;
+mod network;
 mod points;
 mod properties;
 mod provider;
