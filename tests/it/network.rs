@@ -487,6 +487,15 @@ async fn headers_methods_and_bodies_have_rules() {
     );
     assert_eq!(fetch(&session, "wasi", &ask).await["status"], 200);
     assert_eq!(server.last().body, b"question");
+    let ask = Ask {
+        method: "HEAD",
+        ..Ask::get(&url)
+    };
+    for face in FACES {
+        let answer = fetch(&session, face, &ask).await;
+        assert_eq!(answer["headers"], json!(["content-length: 5"]));
+        assert_eq!(answer["length"], 0, "{face}: {answer}");
+    }
 
     let ask = Ask {
         method: "TRACE",
@@ -508,7 +517,7 @@ async fn headers_methods_and_bodies_have_rules() {
     };
     let text = "the body of the request has more than 10 MiB";
     check_refused(&session, &ask, "Limit", "HttpRequestBodySize", text).await;
-    assert_eq!(server.received().len(), 1);
+    assert_eq!(server.received().len(), 3);
 }
 
 #[tokio::test]
@@ -615,6 +624,24 @@ async fn a_server_that_is_not_there_is_told_without_paths_and_queries() {
     .await;
     let told = refused(&session, "rind", &Ask::get(&url)).await;
     assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_none_for_https() {
+    let server = Server::start(|_| Reply::ok("never")).await;
+    let net = Net::new(&format!("private = [\"127.0.0.1:{}\"]", server.port));
+    let session = net.session().await;
+    let url = format!("https://127.0.0.1:{}/", server.port);
+    let text = "there is no connection: received corrupt message";
+    check_refused(
+        &session,
+        &Ask::get(&url),
+        "Failed",
+        "ConnectionRefused",
+        text,
+    )
+    .await;
+    assert_eq!(server.received().len(), 0);
 }
 
 #[tokio::test]

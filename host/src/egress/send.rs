@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::header::{CONTENT_ENCODING, LOCATION};
 
@@ -34,7 +35,7 @@ struct Hop {
     target: Target,
     method: Method,
     headers: HeaderMap,
-    body: Vec<u8>,
+    body: Bytes,
     timeouts: Timeouts,
 }
 
@@ -92,7 +93,7 @@ impl Egress {
             target,
             method,
             headers,
-            body,
+            body: Bytes::from(body),
             timeouts: request.timeouts,
         };
         let mut n_redirects = 0;
@@ -115,14 +116,14 @@ impl Egress {
             }
             // Each is a request of its own, with a record of its own.
             record.close(None);
-            record.name(next.target.name(next.method.as_str()));
+            record.name(mask.text(&next.target.name(next.method.as_str())));
             self.budget.take().map_err(|spent| spent.error)?;
             if !next.target.is_same_origin(&hop.target) {
                 let is_own = |name: &str| credential::sets_somewhere(granted, name);
                 headers::leave_origin(&mut hop.headers, is_own);
             }
             if !next.keeps_body {
-                hop.body = Vec::new();
+                hop.body = Bytes::new();
                 headers::leave_body(&mut hop.headers);
             }
             hop.target = next.target;

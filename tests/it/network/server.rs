@@ -131,6 +131,12 @@ async fn receive(stream: &mut TcpStream) -> Option<Received> {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;
         }
+        // A client that speaks TLS is told off as real servers do.
+        if bytes[0] == 0x16 {
+            let refusal = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+            stream.write_all(refusal).await.ok()?;
+            return None;
+        }
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
         }
