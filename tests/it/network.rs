@@ -1,5 +1,6 @@
 //! The way out: what a plugin may reach over HTTP, through the host's own interface and through WASI's alike.
 
+mod program;
 mod server;
 
 use std::sync::Arc;
