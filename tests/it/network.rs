@@ -657,7 +657,9 @@ async fn a_request_that_is_given_up_leaves_a_record() {
         let stopped = tokio::time::timeout(short, fetch(&session, face, &asked)).await;
         assert!(stopped.is_err());
         // Through WASI the request is a task of its own, which ends soon after the instance.
+        let ended = Instant::now();
         while session.memory.accesses.lock().unwrap().is_empty() {
+            assert!(ended.elapsed() < Duration::from_secs(20), "{face}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let (outcome, target, reason) = record(&session);
@@ -720,7 +722,7 @@ async fn eight_requests_run_at_once_and_the_ninth_is_refused() {
     let net = Net::new(&format!("private = [\"http://127.0.0.1:{}\"]", server.port));
     let session = Arc::new(net.session().await);
     let url = server.at("127.0.0.1", "/");
-    let asked = json!({ "url": url, "count": 9 });
+    let asked = json!({ "url": url, "count": 9, "waits": false });
     let running = {
         let session = session.clone();
         tokio::spawn(async move { session.tool("fetch:many", asked).await })
@@ -740,6 +742,21 @@ async fn eight_requests_run_at_once_and_the_ninth_is_refused() {
     let denied = records.iter().find(|r| r.outcome == AccessOutcome::Denied);
     let reason = denied.unwrap().reason.clone().unwrap();
     assert!(reason.contains("8 requests at once already"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_counts_until_it_is() {
+    let server = Server::start(|_| Reply::ok("hello")).await;
+    let net = Net::new(&format!("private = [\"http://127.0.0.1:{}\"]", server.port));
+    let session = net.session().await;
+    let asked = json!({ "url": server.at("127.0.0.1", "/"), "count": 9, "waits": true });
+    for _ in 0..2 {
+        let output = session.tool("fetch:many", asked.clone()).await;
+        let answers: Vec<Value> = serde_json::from_str(&output.content).unwrap();
+        let mut expected = vec![json!(200); 8];
+        expected.push(json!("ErrorCode::ConnectionLimitReached"));
+        assert_eq!(answers, expected);
+    }
 }
 
 /// What a server with bad manners sends back of a request: all of it, in every spelling it knows.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::exit::Usage;
 use super::setup::env;
 use crate::egress::{Secret, Secrets};
 
@@ -26,11 +27,11 @@ impl OperatorSecrets {
     /// Reads the file in the folder `config`, if there is one. It must be its owner's alone.
     pub(super) fn read(config: &Path) -> anyhow::Result<Self> {
         let path = config.join(FILE_NAME);
-        let secrets =
-            read(&path).with_context(|| format!("read secrets from {}", path.display()))?;
-        let secrets = secrets
-            .iter()
-            .map(|(name, text)| (name.clone(), Secret::new(text)));
+        let about = || Usage(format!("read secrets from {}", path.display()));
+        let file = read(&path).with_context(about)?;
+        let secrets = file
+            .into_iter()
+            .map(|(name, text)| (name, Secret::new(&text)));
         Ok(Self {
             file: secrets.collect(),
         })

@@ -132,6 +132,9 @@ pub(super) struct Used {
     pub(super) secret: Secret,
 }
 
+/// Headers with secrets in them.
+type Headers = Vec<(HeaderName, HeaderValue)>;
+
 /// Whether a credential sets this header on requests to the target.
 pub(super) fn sets(granted: &Granted, target: &Target, header: &str) -> bool {
     matching(granted, target).any(|credential| credential.header == header)
@@ -156,8 +159,8 @@ pub(super) fn fill(
     granted: &Granted,
     target: &Target,
     secrets: &dyn Secrets,
-) -> Result<(Vec<(HeaderName, HeaderValue)>, Vec<Used>), Error> {
-    let mut headers: Vec<(HeaderName, HeaderValue)> = Vec::new();
+) -> Result<(Headers, Vec<Used>), Error> {
+    let mut headers = Headers::new();
     let mut used = Vec::new();
     let mut credentials: Vec<&Credential> = matching(granted, target).collect();
     // Patterns sort from `*` to single names.

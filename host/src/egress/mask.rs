@@ -227,7 +227,7 @@ mod tests {
     /// Base64 by the book, for comparison.
     fn base64(bytes: &[u8]) -> String {
         let mut text = base64_within(bytes, 0);
-        if bytes.len() % 3 != 0 {
+        if !bytes.len().is_multiple_of(3) {
             let mut padded = bytes.to_vec();
             padded.push(0);
             text = base64_within(&padded, 0);

@@ -78,7 +78,7 @@ async fn secrets_that_others_can_read_are_not_used() {
     let server = Server::start(echo).await;
     let rind = machine(&server);
     keep(&rind, "TEST_TOKEN = \"from-the-file-1234\"\n", 0o644);
-    let ran = rind.run(&ASK).exits(1);
+    let ran = rind.run(&ASK).exits(2);
     assert!(ran.stderr.contains("chmod 600"), "{}", ran.stderr);
     assert_eq!(server.received().len(), 0);
 }

@@ -30,6 +30,8 @@ mod fetch {
         url: String,
         /// How many requests are begun before the first answer is waited for.
         count: u32,
+        /// Whether each is waited for before the next, and its answer left unread.
+        waits: bool,
     }
 
     /// Sends a request. Answers with a JSON object: `status`, `headers` and `body`, or `error`.
@@ -56,7 +58,15 @@ mod fetch {
     #[tool(effect = "read")]
     fn many(asked: Many) -> String {
         let begun: Vec<_> = (0..asked.count)
-            .map(|_| wasi::begin("GET", &asked.url, &[], &[]))
+            .map(|_| {
+                let request = wasi::begin("GET", &asked.url, &[], &[]);
+                if asked.waits
+                    && let Ok(answer) = &request
+                {
+                    answer.subscribe().block();
+                }
+                request
+            })
             .collect();
         let ended = begun.into_iter().map(|request| {
             let answer = request.and_then(wasi::end);
