@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rind::author::build::{BuildOptions, Progress};
 use rind::config::PluginSettings;
+use rind::egress::EgressOptions;
 use rind::grant::Trust;
 use rind::grant::ask::GrantOptions;
 use rind::plugin::compile::Compiler;
@@ -117,6 +118,7 @@ impl Default for Host {
             grants: GrantOptions::default(),
             workspace: folder.path().join("workspace"),
             protected: vec![folder.path().join("data")],
+            egress: EgressOptions::default(),
         };
         std::fs::create_dir(&options.workspace).unwrap();
         Self { folder, options }

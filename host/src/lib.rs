@@ -27,6 +27,9 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
+// How plugins reach the network.
+pub mod egress;
+
 // What the model is told.
 pub mod prompt;
 

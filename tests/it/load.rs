@@ -146,7 +146,7 @@ async fn imports_that_are_not_covered_are_refused_by_name() {
     .await;
     assert_eq!(
         text,
-        "it imports `rind:plugin/http@0.1.0`, which this version of the host does not grant to any plugin"
+        "it imports `rind:plugin/http@0.1.0`, but no host was granted: list those that it talks to under `[network] hosts` in plugin.toml"
     );
     let text = refused("reach-sockets", |manifest| manifest).await;
     assert!(

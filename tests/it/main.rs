@@ -16,6 +16,7 @@ mod files;
 mod grant;
 mod harness;
 mod load;
+mod network;
 mod points;
 mod properties;
 mod provider;

@@ -14,6 +14,7 @@ mod project;
 mod render;
 mod run;
 mod sandbox;
+mod secrets;
 mod setup;
 
 use std::process::ExitCode;

@@ -12,8 +12,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::args::{ModelArgs, PluginArgs};
 use super::exit::Usage;
 use super::render;
+use super::secrets::OperatorSecrets;
 use crate::agent::{Agent, AgentConfig, AgentSpec, CallPoint, KeepInStore, SessionHandle};
 use crate::config::{Config, Layer, PluginsConfig, Section};
+use crate::egress::EgressOptions;
 use crate::event::{Event, Events};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
@@ -162,6 +164,10 @@ pub(super) fn load_options(
             .cloned()
             .chain(managed_folders())
             .collect(),
+        egress: EgressOptions {
+            secrets: Arc::new(OperatorSecrets::read(&paths.config)?),
+            ..EgressOptions::default()
+        },
     })
 }
 

@@ -83,20 +83,20 @@ impl HostPattern {
         }
     }
 
-    /// Whether every host of `other` is of this pattern.
+    /// Whether every request that is of `other` is of this pattern.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        let is_below = |name: &str, base: &str| {
-            name.strip_suffix(base)
-                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        let is_below = |name: &str, above: &str| {
+            let rest = name.strip_suffix(above);
+            rest.is_some_and(|rest| rest.ends_with('.'))
         };
-        let is_name = match (&self.name, &other.name) {
-            (Name::Any, _) => true,
-            (Name::Below(own), Name::Below(other)) => own == other || is_below(other, own),
-            (Name::Below(own), Name::Exact(other)) => is_below(other, own),
-            (own, other) => own == other,
-        };
-        is_name && self.scheme == other.scheme && self.port == other.port
+        (self.scheme, self.port) == (other.scheme, other.port)
+            && match (&self.name, &other.name) {
+                (Name::Any, _) => true,
+                (Name::Below(own), Name::Below(name)) => own == name || is_below(name, own),
+                (Name::Below(own), Name::Exact(name)) => is_below(name, own),
+                (own, name) => own == name,
+            }
     }
 
     /// The scheme.
@@ -317,6 +317,31 @@ mod tests {
             assert_eq!(pattern(text).to_string(), text);
         }
         assert_eq!(pattern("https://A.b:443").to_string(), "a.b");
+    }
+
+    #[test]
+    fn a_pattern_covers_what_is_all_within_it() {
+        for (wide, narrow, expected) in [
+            ("*", "a.b", true),
+            ("*", "*", true),
+            ("*", "http://a.b", false),
+            ("a.b", "*", false),
+            ("a.b", "A.b:443", true),
+            ("*.b", "a.b", true),
+            ("*.b", "*.b", true),
+            ("*.b", "*.a.b", true),
+            ("*.a.b", "*.b", false),
+            ("*.b", "b", false),
+            ("*.b", "ab", false),
+            ("a.b", "a.b:8443", false),
+            ("10.0.0.1", "10.0.0.1", true),
+        ] {
+            assert_eq!(
+                pattern(wide).covers(&pattern(narrow)),
+                expected,
+                "{wide} {narrow}"
+            );
+        }
     }
 
     #[test]

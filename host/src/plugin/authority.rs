@@ -96,7 +96,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "http",
         needs: Some(SideEffect::Network),
-        is_offered: false,
+        is_offered: true,
     },
 ];
 
@@ -108,6 +108,15 @@ const INERT_WASI: &[&str] = &[
     "wasi:random/",
     "wasi:filesystem/",
 ];
+
+/// WASI interfaces that are the same power as our `http`. Its types come with them; the rest of the package is for servers.
+const WASI_HTTP: &[&str] = &["wasi:http/types@", "wasi:http/outgoing-handler@"];
+
+/// Whether an interface sends requests.
+fn is_http(interface: &str) -> bool {
+    own_name(interface).is_some_and(|(name, _)| name == "http")
+        || WASI_HTTP.iter().any(|name| interface.starts_with(name))
+}
 
 /// Splits `rind:plugin/pre-tool@0.1.0` into name and version.
 fn own_name(interface: &str) -> Option<(&str, &str)> {
@@ -122,7 +131,11 @@ fn is_our_version(version: &str) -> bool {
     minor(version) == minor(CONTRACT)
 }
 
-/// Checks one import.
+fn needs(effect: SideEffect) -> String {
+    format!("which needs `side_effects = [\"{effect}\"]` in plugin.toml")
+}
+
+/// Checks one import against the manifest.
 pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     let refuse = |why: String| {
         Err(Error::Import {
@@ -140,11 +153,17 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
         if interface.starts_with("wasi:sockets/") && manifest.compat.sockets.is_some() {
             return Ok(());
         }
+        if is_http(interface) {
+            if manifest.has(SideEffect::Network) {
+                return Ok(());
+            }
+            return refuse(needs(SideEffect::Network));
+        }
         return refuse(match interface.split('/').next() {
             Some("wasi:sockets") => {
                 "which no plugin may have: use `rind:plugin/http` and declare `network`, or write `[compat] sockets = \"inert\"` if it only imports and never uses them".to_owned()
             }
-            Some("wasi:http") => "which this host does not offer".to_owned(),
+            Some("wasi:http") => "which this host does not offer; there is `wasi:http/outgoing-handler`".to_owned(),
             _ => "which this host does not know".to_owned(),
         });
     };
@@ -159,9 +178,7 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     if let Some(effect) = row.needs
         && !manifest.has(effect)
     {
-        return refuse(format!(
-            "which needs `side_effects = [\"{effect}\"]` in plugin.toml"
-        ));
+        return refuse(needs(effect));
     }
     if let Some(line) = missing_key(manifest, name) {
         return refuse(format!(
@@ -174,16 +191,22 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks one import against what was granted; it was covered by what the manifest declares.
-pub fn check_granted_import(granted: &Granted, interface: &str) -> Result<(), Error> {
-    let (needs, is_granted) = match own_name(interface).map(|(name, _)| name) {
-        Some("session") => ("session", granted.has(&Capability::Session)),
-        Some("model") => ("model", granted.has(&Capability::Model)),
-        Some("agents") => ("agents", granted.has(&Capability::Agents)),
-        Some("tools-host") => ("tool", granted.tools().next().is_some()),
-        Some("files") => ("read or write", !granted.folders().is_empty()),
-        Some("http") => ("network", granted.has_network()),
-        None if interface.starts_with("wasi:http/") => ("network", granted.has_network()),
+/// Checks one import against what was granted, or asked for; it is covered by the side effects. What nothing of its kind was
+/// granted for is not linked, and is refused by name here rather than by the linker.
+pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
+    let (is_granted, why) = match own_name(interface).map(|(name, _)| name) {
+        Some("session") => (
+            granted.has(&Capability::Session),
+            "`session` was not granted",
+        ),
+        Some("model") => (granted.has(&Capability::Model), "`model` was not granted"),
+        Some("agents") => (granted.has(&Capability::Agents), "`agents` was not granted"),
+        Some("tools-host") => (granted.tools().next().is_some(), "no tool was granted"),
+        _ if is_http(interface) => (
+            granted.has_network(),
+            "no host was granted: list those that it talks to under `[network] hosts` in plugin.toml",
+        ),
+        // `files` says no at every call where no folder was granted, as a standard library does.
         _ => return Ok(()),
     };
     if is_granted {
@@ -191,7 +214,7 @@ pub fn check_granted_import(granted: &Granted, interface: &str) -> Result<(), Er
     }
     Err(Error::Import {
         import: interface.to_owned(),
-        why: format!("which needs the capability `{needs}`, and none of that kind was granted"),
+        why: format!("but {why}"),
     })
 }
 

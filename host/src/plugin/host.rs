@@ -5,12 +5,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::imports::Handles;
+use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::reach::{RecordsLeft, Reporter};
 use super::stderr::Tail;
 use super::store::PluginStore;
+use crate::egress::{Egress, When};
 use crate::folder::GrantedFolders;
 use crate::grant::Granted;
 use crate::point::caller::Caller;
@@ -29,6 +32,8 @@ pub(super) struct Backing {
     pub(super) store: PluginStore,
     /// The folders among it.
     pub(super) folders: Arc<GrantedFolders>,
+    /// The way out for its requests, if it has one.
+    pub(super) egress: Option<Arc<Egress>>,
     /// The session.
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Lines of log left for the rest of the session.
@@ -40,6 +45,7 @@ pub(super) struct Backing {
 /// The data of one wasmtime store.
 pub(super) struct HostState {
     wasi: WasiCtx,
+    wasi_http: WasiHttp,
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) backing: Arc<Backing>,
@@ -65,6 +71,7 @@ impl HostState {
             .build();
         Self {
             wasi,
+            wasi_http: WasiHttp::new(backing.egress.clone()),
             table,
             limiter: Limiter::new(memory_limit),
             backing,
@@ -79,6 +86,14 @@ impl HostState {
     pub(super) fn reporter(&self) -> Reporter {
         Reporter {
             backing: self.backing.clone(),
+            turn: self.caller.context.turn,
+            step: self.caller.context.step,
+        }
+    }
+
+    /// When the call that runs now was made.
+    pub(super) fn when(&self) -> When {
+        When {
             turn: self.caller.context.turn,
             step: self.caller.context.step,
         }
@@ -105,5 +120,12 @@ impl WasiView for HostState {
             ctx: &mut self.wasi,
             table: &mut self.table,
         }
+    }
+}
+
+impl WasiHttpView for HostState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let when = self.when();
+        self.wasi_http.view(&mut self.table, when)
     }
 }

@@ -181,6 +181,8 @@ fn gives(import: &str, has_folders: bool) -> &'static str {
         "rind:plugin/config" => "its own settings",
         "rind:plugin/points" => "calling its own points",
         "rind:plugin/session" => "reading the conversation",
+        "rind:plugin/http" | "wasi:http/outgoing-handler" => "requests to the hosts it lists",
+        "wasi:http/types" => "data types of requests, no access by itself",
         "rind:plugin/files" | "wasi:filesystem/types" | "wasi:filesystem/preopens" => {
             if has_folders {
                 "files in the folders that were granted"

@@ -21,6 +21,7 @@ use super::reach::RecordsLeft;
 use super::store::PluginStore;
 use super::{Error, imports};
 use crate::config::PluginSettings;
+use crate::egress::{EgressOptions, PluginEgress};
 use crate::folder::GrantedFolders;
 use crate::grant::ask::{Given, GrantOptions};
 use crate::grant::decide::Decision;
@@ -48,6 +49,8 @@ pub struct LoadOptions {
     pub workspace: PathBuf,
     /// Rind's own folders, which no grant reaches.
     pub protected: Vec<PathBuf>,
+    /// How requests of plugins leave.
+    pub egress: EgressOptions,
 }
 
 /// A plugin that is ready to run.
@@ -80,6 +83,8 @@ pub struct Loaded {
     pub decision: Decision,
     /// What it may touch.
     pub granted: Arc<Granted>,
+    /// Where its requests leave; none without the network, and none while its tools are listed.
+    pub(super) egress: Option<Arc<PluginEgress>>,
     pub(super) store: PluginStore,
     pub(super) folders: Arc<GrantedFolders>,
     /// Its own folder among the host's, which holds its store and its `data`.
@@ -224,6 +229,7 @@ impl Loaded {
             config: self.config.clone(),
             store: self.store.clone(),
             folders: self.folders.clone(),
+            egress: self.egress.as_ref().map(|own| own.open(handle.clone())),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
             file_records_left: RecordsLeft::default(),

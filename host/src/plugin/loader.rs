@@ -19,6 +19,7 @@ use super::manifest::Manifest;
 use super::store::{PluginStore, own_folder};
 use super::{Error, imports, tools};
 use crate::config::PluginSettings;
+use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
 use crate::grant::ask::Given;
 use crate::grant::decide::Decision;
@@ -84,6 +85,7 @@ impl Loader<'_> {
             load_time: Duration::ZERO,
             was_cached: false,
             template: None,
+            egress: None,
             manifest,
             settings,
         };
@@ -123,9 +125,17 @@ impl Loader<'_> {
         }
         let folders = self.folders(&plugin.own_folder, &plugin.manifest, &granted);
         plugin.folders = Arc::new(folders);
+        plugin.egress = granted.has_network().then(|| {
+            PluginEgress::new(
+                self.options.egress.clone(),
+                Arc::from(plugin.manifest.name.as_str()),
+                Arc::new(granted.clone()),
+                plugin.manifest.limits.requests,
+            )
+        });
         if granted != *plugin.granted {
             for import in &plugin.imports {
-                authority::check_granted_import(&granted, import)?;
+                authority::check_granted(&granted, import)?;
             }
             for export in &plugin.exports {
                 authority::check_granted_export(&granted, export)?;
@@ -185,6 +195,7 @@ impl Loader<'_> {
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
             authority::check_import(&plugin.manifest, import)?;
+            authority::check_granted(&plugin.granted, import)?;
             plugin.imports.push(import.to_owned());
         }
         for (export, item) in ty.exports(&self.engine) {

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use error::Error;
 pub use http::HttpConfig;
+pub(crate) use http::install_tls;
 pub use select::{ProviderConfig, Selected, select};
 
 use crate::message::{Message, ToolSpec, Usage};

@@ -5,6 +5,7 @@
 mod agents;
 mod config;
 mod files;
+mod http;
 mod log;
 mod model;
 mod points;
@@ -14,11 +15,13 @@ mod store;
 mod tools_host;
 mod wasi;
 mod wasi_files;
+mod wasi_http;
 mod wasi_open;
 mod wasi_place;
 mod wasi_streams;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
+pub(super) use wasi_http::WasiHttp;
 pub(super) use wasi_place::Handles;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
@@ -68,6 +71,10 @@ fn link(
     }
     if granted.tools().next().is_some() {
         wit::tools_host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    }
+    if granted.has_network() {
+        wit::http::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     }
     Ok(())
 }

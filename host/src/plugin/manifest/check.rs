@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::Manifest;
+use super::{Manifest, network};
 use crate::grant::SideEffect;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
@@ -64,7 +64,7 @@ impl Manifest {
                 return Err(format!("[{section}] needs `side_effects = [\"{effect}\"]`"));
             }
         }
-        Ok(())
+        self.network.as_ref().map_or(Ok(()), network::check)
     }
 
     /// Hooks must name points of the catalog; an alias is put in the catalog's words.

@@ -5,6 +5,7 @@
 //! Start from [`Manifest::read`].
 
 mod check;
+mod network;
 mod sections;
 #[cfg(test)]
 mod tests;

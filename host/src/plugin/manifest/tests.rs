@@ -65,6 +65,64 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
         ("[limits]\ntimeout = \"5\"", "is not a time like \"5s\""),
         ("colour = 1", "unknown field `colour`"),
     ];
+    let network = [
+        (
+            "hosts = [\"http://127.0.0.1:80\"]",
+            "`http://127.0.0.1` is a loopback address; list it under `private`",
+        ),
+        (
+            "hosts = [\"10.0.0.1\"]",
+            "is a private address; list it under `private`",
+        ),
+        (
+            "hosts = [\"[::ffff:10.0.0.1]\"]",
+            "is a private address; list it under `private`",
+        ),
+        (
+            "hosts = [\"*.localhost\"]",
+            "is this machine; list it under `private`",
+        ),
+        (
+            "hosts = [\"169.254.169.254\"]",
+            "is an address of cloud metadata, which no plugin may reach",
+        ),
+        (
+            "private = [\"http://169.254.169.254\"]",
+            "is an address of cloud metadata, which no plugin may reach",
+        ),
+        ("private = [\"*\"]", "name those that are meant"),
+        (
+            "private = [\"1.1.1.1\"]",
+            "is a public address; list it under `hosts`",
+        ),
+        (
+            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"Authorization\", value = \"{T}\" }]",
+            "the header `Authorization` is not made of",
+        ),
+        (
+            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"host\", value = \"{T}\" }]",
+            "the header `host` is for the host to set",
+        ),
+        (
+            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"plain\" }]",
+            "[[network.credentials]] for `a.b`: the value has no placeholder",
+        ),
+        (
+            "hosts = [\"a.b\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{t}\" }]",
+            "has the placeholder `{t}`",
+        ),
+        (
+            "hosts = [\"a.b\"]\ncredentials = [{ host = \"*.b\", header = \"x\", value = \"{T}\" }]",
+            "lets the plugin talk to all of `*.b`",
+        ),
+    ];
+    for (rest, expected) in network {
+        let rest = format!("side_effects = [\"network\"]\n[network]\n{rest}");
+        let refusal = parse(&rest).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{rest}: {refusal}");
+    }
+    let fine = "side_effects = [\"network\"]\n[network]\nhosts = [\"*.b\"]\nprivate = [\"http://localhost:80\", \"10.0.0.1\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{T}\" }]";
+    parse(fine).unwrap();
     for (rest, expected) in table {
         let refusal = parse(rest).unwrap_err().to_string();
         assert!(refusal.contains(expected), "{rest}: {refusal}");

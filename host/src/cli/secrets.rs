@@ -1,0 +1,122 @@
+//! The operator's secrets: the environment first, then `secrets.toml` in the config folder.
+//!
+//! Values are handed to requests of plugins on their way out and nowhere else.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::exit::Usage;
+use super::setup::env;
+use crate::egress::{Secret, Secrets};
+
+/// The file, with lines like `NAME = "value"`.
+const FILE_NAME: &str = "secrets.toml";
+
+/// Largest file of secrets, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Secrets by name.
+pub(super) struct OperatorSecrets {
+    file: BTreeMap<String, Secret>,
+}
+
+impl OperatorSecrets {
+    /// Reads the file in the folder `config`, if there is one. It must be its owner's alone.
+    pub(super) fn read(config: &Path) -> anyhow::Result<Self> {
+        let path = config.join(FILE_NAME);
+        let about = || Usage(format!("read secrets from {}", path.display()));
+        let file = read(&path).with_context(about)?;
+        let secrets = file
+            .into_iter()
+            .map(|(name, text)| (name, Secret::new(&text)));
+        Ok(Self {
+            file: secrets.collect(),
+        })
+    }
+}
+
+impl Secrets for OperatorSecrets {
+    fn get(&self, name: &str) -> Option<Secret> {
+        let set = env(name).map(|text| Secret::new(&text));
+        set.or_else(|| self.file.get(name).cloned())
+    }
+}
+
+fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
+    let about = match std::fs::metadata(path) {
+        Ok(about) => about,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(e) => return Err(e.into()),
+    };
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions());
+        if mode & 0o077 != 0 {
+            bail!(
+                "others may read or change it; make it yours alone with `chmod 600 {}`",
+                path.display()
+            );
+        }
+    }
+    if about.len() > MAX_BYTES {
+        bail!("it has {} bytes, at most {MAX_BYTES} are read", about.len());
+    }
+    let text = std::fs::read_to_string(path)?;
+    // What the parser says would show the line, and with it a secret.
+    toml::from_str(&text).map_err(|e: toml::de::Error| {
+        let before = text.get(..e.span().map_or(0, |span| span.start));
+        let line = before.unwrap_or_default().matches('\n').count() + 1;
+        anyhow::anyhow!("line {line} is not like `NAME = \"value\"`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn write(text: &str, mode: u32) -> (tempfile::TempDir, anyhow::Result<OperatorSecrets>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let secrets = OperatorSecrets::read(folder.path());
+        (folder, secrets)
+    }
+
+    #[test]
+    fn secrets_come_from_a_file_that_is_its_owners_alone() {
+        let (_folder, secrets) = write("RIND_TEST_TOKEN = \" value-1234 \"\n", 0o600);
+        let secrets = secrets.unwrap();
+        assert_eq!(
+            secrets.get("RIND_TEST_TOKEN"),
+            Some(Secret::new("value-1234"))
+        );
+        assert_eq!(secrets.get("RIND_TEST_OTHER"), None);
+        let empty = tempfile::tempdir().unwrap();
+        assert!(OperatorSecrets::read(empty.path()).unwrap().file.is_empty());
+        for mode in [0o640, 0o604, 0o660] {
+            let (_folder, secrets) = write("A = \"b\"", mode);
+            let error = format!("{:#}", secrets.err().unwrap());
+            assert!(error.contains("chmod 600"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_broken_file_is_refused_without_showing_what_is_in_it() {
+        for text in [
+            "A = \"b\"\nTOKEN = hunter2\n",
+            "A = \"b\"\nTOKEN = [\"hunter2\"]\n",
+        ] {
+            let (_folder, secrets) = write(text, 0o600);
+            let error = format!("{:#}", secrets.err().unwrap());
+            assert!(error.contains("line 2"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! How many requests: in a session, and at once. What is over is refused; nothing queues.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use super::error::{Error, ErrorKind};
+
+/// Requests of one plugin in one session when its manifest asks for nothing.
+pub const DEFAULT_REQUESTS: u32 = 100;
+
+/// The most a manifest may ask for.
+pub const MAX_REQUESTS: u32 = 1000;
+
+/// Requests of one plugin at once. Answers that are not read to their end count.
+pub(super) const AT_ONCE: usize = 8;
+
+/// Requests of all plugins at once. With answers of 10 MiB that is 640 MiB at worst.
+const ALL_AT_ONCE: usize = 64;
+
+static ALL: Semaphore = Semaphore::const_new(ALL_AT_ONCE);
+
+/// The requests that a plugin has left in a session.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: AtomicU32,
+    limit: u32,
+    is_told: AtomicBool,
+}
+
+/// No request is left.
+#[derive(Debug)]
+pub(super) struct Spent {
+    pub(super) error: Error,
+    /// Whether this is the first time. Later ones leave no record, or a loop would fill the session with them.
+    pub(super) is_first: bool,
+}
+
+impl Budget {
+    pub(super) fn new(limit: u32) -> Self {
+        Self {
+            left: AtomicU32::new(limit),
+            limit,
+            is_told: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes one request. Refused ones count: they leave a record each.
+    pub(super) fn take(&self) -> Result<(), Spent> {
+        let less = |left: u32| left.checked_sub(1);
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        if taken.is_ok() {
+            return Ok(());
+        }
+        let text = format!(
+            "the plugin had its {} requests of this session; `[limits] requests` asks for more, up to {MAX_REQUESTS}",
+            self.limit
+        );
+        Err(Spent {
+            error: Error::new(ErrorKind::Requests, text),
+            is_first: !self.is_told.swap(true, Ordering::Relaxed),
+        })
+    }
+}
+
+/// The place of one request among those that run. It lasts as long as the answer is held.
+#[derive(Debug)]
+pub struct Place {
+    _own: OwnedSemaphorePermit,
+    _all: SemaphorePermit<'static>,
+}
+
+impl Place {
+    /// Takes a place, or says that there is none.
+    pub(super) fn take(own: &Arc<Semaphore>) -> Result<Self, Error> {
+        let refuse = |text: String| Error::new(ErrorKind::Requests, text);
+        let own = own.clone().try_acquire_owned().map_err(|_| {
+            refuse(format!(
+                "the plugin has {AT_ONCE} requests at once already; answers that are not read to their end count"
+            ))
+        })?;
+        let all = ALL.try_acquire().map_err(|_| {
+            refuse(format!(
+                "all plugins together have {ALL_AT_ONCE} requests at once already"
+            ))
+        })?;
+        Ok(Self {
+            _own: own,
+            _all: all,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_budget_is_told_once() {
+        let budget = Budget::new(2);
+        assert!(budget.take().is_ok() && budget.take().is_ok());
+        let first = budget.take().unwrap_err();
+        assert!(first.is_first && first.error.text.contains("its 2 requests"));
+        assert!(!budget.take().unwrap_err().is_first);
+        assert!(Budget::new(0).take().is_err());
+    }
+
+    #[test]
+    fn a_place_is_free_again_once_it_is_dropped() {
+        let own = Arc::new(Semaphore::new(1));
+        let place = Place::take(&own).unwrap();
+        assert_eq!(Place::take(&own).unwrap_err().kind, ErrorKind::Requests);
+        drop(place);
+        assert!(Place::take(&own).is_ok());
+    }
+}

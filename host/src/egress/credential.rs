@@ -1,0 +1,329 @@
+//! Headers with secrets in them, filled in on the way out.
+//!
+//! Owns how a template is written and filled. Secrets come from the operator through [`Secrets`]; they are held in
+//! [`Secret`], which shows itself to nobody.
+
+use std::fmt;
+
+use reqwest::header::{HeaderName, HeaderValue};
+
+use super::error::{Error, ErrorKind};
+use super::target::Target;
+use crate::grant::{Credential, Granted};
+
+/// Shortest secret, in bytes. What is shorter stands in answers by chance, and masking it would tear them up.
+const MIN_SECRET_BYTES: usize = 8;
+
+/// Longest secret, in bytes.
+const MAX_SECRET_BYTES: usize = 8 << 10;
+
+/// Most placeholders in one template.
+const MAX_PLACEHOLDERS: usize = 8;
+
+/// Longest name of a secret, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// A secret. It can be sent, never shown: `Debug` hides it and there is no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a secret, without the white space that copying leaves around it.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Where the operator keeps secrets.
+pub trait Secrets: Send + Sync {
+    /// The secret of a name made of `A-Z`, `0-9` and `_`. Asked at every request that needs it.
+    fn get(&self, name: &str) -> Option<Secret>;
+}
+
+/// Nobody keeps any.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn get(&self, _name: &str) -> Option<Secret> {
+        None
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Secret(String),
+}
+
+/// A header's value with `{NAME}` where secrets go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+impl Template {
+    /// Reads `Bearer {TOKEN}`. The error is half a sentence.
+    ///
+    /// # Errors
+    /// When there is no placeholder, too many, one with another name than `[A-Z][A-Z0-9_]*`, a brace that opens or closes
+    /// none, or text that no header carries.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut n_secrets = 0;
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').ok_or("has a `{` without `}`")?;
+            if !is_name(name) {
+                return Err(format!(
+                    "has the placeholder `{{{}}}`; the name of a secret is made of A-Z, 0-9 and `_` and begins with a letter",
+                    name.escape_debug()
+                ));
+            }
+            n_secrets += 1;
+            parts.push(Part::Text(before.to_owned()));
+            parts.push(Part::Secret(name.to_owned()));
+            rest = after;
+        }
+        parts.push(Part::Text(rest.to_owned()));
+        if n_secrets == 0 {
+            return Err("has no placeholder like `{TOKEN}` for a secret".to_owned());
+        }
+        if n_secrets > MAX_PLACEHOLDERS {
+            return Err(format!(
+                "has {n_secrets} placeholders, at most {MAX_PLACEHOLDERS} are filled"
+            ));
+        }
+        let is_plain = |part: &Part| match part {
+            Part::Text(text) => {
+                !text.contains('}') && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
+            }
+            Part::Secret(_) => true,
+        };
+        if !parts.iter().all(is_plain) {
+            return Err("has a `}` without `{`, or a character that no header carries".to_owned());
+        }
+        Ok(Self(parts))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_fine = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    name.len() <= MAX_NAME_BYTES
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(is_fine)
+}
+
+/// What was put into a request, for finding it in the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    /// Name of the secret; of a whole value, the names of all in it.
+    pub(super) name: String,
+    /// The secret, or the whole value.
+    pub(super) secret: Secret,
+}
+
+/// Headers with secrets in them.
+type Headers = Vec<(HeaderName, HeaderValue)>;
+
+/// Whether a credential sets this header on requests to the target.
+pub(super) fn sets(granted: &Granted, target: &Target, header: &str) -> bool {
+    matching(granted, target).any(|credential| credential.header == header)
+}
+
+/// Whether any credential sets this header somewhere.
+pub(super) fn sets_somewhere(granted: &Granted, header: &str) -> bool {
+    granted.credentials().any(|own| own.header == header)
+}
+
+fn matching<'a>(granted: &'a Granted, target: &'a Target) -> impl Iterator<Item = &'a Credential> {
+    let is_for = |credential: &&Credential| {
+        let host = &credential.host;
+        host.matches(target.scheme, &target.host, target.port)
+    };
+    granted.credentials().filter(is_for)
+}
+
+/// The headers that credentials set on a request to the target, and the secrets in them. Of two that set one header, the one
+/// with the narrower host counts.
+pub(super) fn fill(
+    granted: &Granted,
+    target: &Target,
+    secrets: &dyn Secrets,
+) -> Result<(Headers, Vec<Used>), Error> {
+    let mut headers = Headers::new();
+    let mut used = Vec::new();
+    let mut credentials: Vec<&Credential> = matching(granted, target).collect();
+    // Patterns sort from `*` to single names.
+    credentials.reverse();
+    for credential in credentials {
+        let at = format!("the credential for `{}`", credential.host);
+        let refuse = |text: String| Error::new(ErrorKind::Credential, text);
+        let name = HeaderName::from_bytes(credential.header.as_bytes())
+            .map_err(|_| refuse(format!("{at} names no header")))?;
+        if headers.iter().any(|(set, _)| *set == name) {
+            continue;
+        }
+        let template =
+            Template::parse(&credential.value).map_err(|why| refuse(format!("{at} {why}")))?;
+        let (value, new) = template.fill(secrets, &at)?;
+        let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| {
+            let names: Vec<&str> = new.iter().map(|used| used.name.as_str()).collect();
+            refuse(format!(
+                "{at}: the value of the secret `{}` holds characters that no header carries",
+                names.join("` or `")
+            ))
+        })?;
+        value.set_sensitive(true);
+        headers.push((name, value));
+        used.extend(new);
+    }
+    Ok((headers, used))
+}
+
+impl Template {
+    /// The whole value, and what is secret in it: each secret, and the value as it stands.
+    fn fill(&self, secrets: &dyn Secrets, at: &str) -> Result<(Secret, Vec<Used>), Error> {
+        let refuse = |text: String| Error::new(ErrorKind::Credential, text);
+        let mut whole = String::new();
+        let mut used: Vec<Used> = Vec::new();
+        for part in &self.0 {
+            let name = match part {
+                Part::Text(text) => {
+                    whole.push_str(text);
+                    continue;
+                }
+                Part::Secret(name) => name,
+            };
+            let Some(secret) = secrets.get(name) else {
+                return Err(refuse(format!(
+                    "{at} needs the secret `{name}`, which the operator has not set: set the environment variable `{name}`, or write `{name} = \"…\"` into secrets.toml in the config folder"
+                )));
+            };
+            if !(MIN_SECRET_BYTES..=MAX_SECRET_BYTES).contains(&secret.0.len()) {
+                return Err(refuse(format!(
+                    "{at}: the secret `{name}` has less than {MIN_SECRET_BYTES} or more than {MAX_SECRET_BYTES} bytes and cannot be kept from the plugin, so it is not sent"
+                )));
+            }
+            whole.push_str(secret.reveal());
+            if !used.iter().any(|other| other.name == *name) {
+                used.push(Used {
+                    name: name.clone(),
+                    secret,
+                });
+            }
+        }
+        let names: Vec<&str> = used.iter().map(|used| used.name.as_str()).collect();
+        let all = Used {
+            name: names.join(", "),
+            secret: Secret(whole.clone()),
+        };
+        used.push(all);
+        Ok((Secret(whole), used))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::Capability;
+
+    struct One;
+
+    impl Secrets for One {
+        fn get(&self, name: &str) -> Option<Secret> {
+            match name {
+                "TOKEN" => Some(Secret::new(" tok-123456789\n")),
+                "SHORT" => Some(Secret::new("1234567")),
+                "LINES" => Some(Secret::new("12345678\nx-other: y")),
+                _ => None,
+            }
+        }
+    }
+
+    fn granted(credentials: &[(&str, &str, &str)]) -> Granted {
+        let one = |(host, header, value): &(&str, &str, &str)| {
+            Capability::Credential(Credential {
+                host: host.parse().unwrap(),
+                header: (*header).to_owned(),
+                value: (*value).to_owned(),
+            })
+        };
+        Granted::new(credentials.iter().map(one).collect())
+    }
+
+    fn filled(credentials: &[(&str, &str, &str)]) -> Result<Vec<(String, String)>, Error> {
+        let target = Target::parse("https://a.example/").unwrap();
+        let (headers, _) = fill(&granted(credentials), &target, &One)?;
+        let plain = |(name, value): &(HeaderName, HeaderValue)| {
+            assert!(value.is_sensitive());
+            (name.to_string(), value.to_str().unwrap().to_owned())
+        };
+        Ok(headers.iter().map(plain).collect())
+    }
+
+    #[test]
+    fn a_template_names_secrets_in_braces() {
+        for text in ["{A}", "Bearer {TOKEN_2}", "{A}:{B}", "a{B}c"] {
+            assert!(Template::parse(text).is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "Bearer x",
+            "{a}",
+            "{}",
+            "{1A}",
+            "{A",
+            "A}",
+            "{A}}",
+            "{{A}}",
+            "{A B}",
+            "{A}\r\nx: y",
+            "é{A}",
+            "{A}{A}{A}{A}{A}{A}{A}{A}{A}",
+        ] {
+            assert!(Template::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_credential_goes_to_its_host_only_and_the_narrower_one_counts() {
+        let wide = ("*", "authorization", "wide {TOKEN}");
+        let narrow = ("a.example", "authorization", "Bearer {TOKEN}");
+        let other = ("b.example", "x-key", "{MISSING}");
+        let bearer = (
+            "authorization".to_owned(),
+            "Bearer tok-123456789".to_owned(),
+        );
+        assert_eq!(filled(&[wide, narrow, other]).unwrap(), [bearer]);
+        let plain = ("http://a.example", "authorization", "{TOKEN}");
+        assert_eq!(filled(&[plain]).unwrap(), []);
+    }
+
+    #[test]
+    fn a_secret_that_is_missing_or_unfit_refuses_the_request_by_name_without_its_value() {
+        for (value, expected) in [
+            (
+                "{MISSING}",
+                "needs the secret `MISSING`, which the operator has not set",
+            ),
+            ("{SHORT}", "the secret `SHORT` has less than 8"),
+            ("{LINES}", "the value of the secret `LINES`"),
+        ] {
+            let error = filled(&[("a.example", "authorization", value)]).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Credential);
+            assert!(error.text.contains(expected), "{error}");
+            assert!(!error.text.contains("1234567"), "{error}");
+        }
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "Secret(…)");
+    }
+}

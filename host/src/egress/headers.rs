@@ -1,0 +1,254 @@
+//! Which methods and headers a plugin may send, how many and how long; which headers of an answer it is given.
+
+use reqwest::Method;
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+
+use super::error::{Error, ErrorKind};
+use crate::text::clean;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// Longest header of a request, name and value, in bytes.
+pub const MAX_HEADER_BYTES: usize = 16 << 10;
+
+/// All headers of a request, or of an answer, in bytes.
+pub(super) const MAX_HEADERS_BYTES: usize = 64 << 10;
+
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// Headers of the message's framing, of the connection, and of what the host negotiates itself.
+const REFUSED: [&str; 12] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "trailers",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Of these every name is refused: proxies are none of a plugin's business, and `sec-` is what browsers vouch for.
+const REFUSED_PREFIXES: [&str; 2] = ["proxy-", "sec-"];
+
+/// Headers that say who is asking. They do not go along when a redirect leads elsewhere.
+const OF_IDENTITY: [&str; 2] = ["authorization", "cookie"];
+
+/// Headers of a body. They go with it.
+const OF_BODY: [&str; 5] = [
+    "content-encoding",
+    "content-language",
+    "content-location",
+    "content-type",
+    "content-md5",
+];
+
+/// Whether no plugin may send the header, in lower case.
+#[must_use]
+pub fn is_refused(name: &str) -> bool {
+    REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|p| name.starts_with(p))
+}
+
+/// A method that may be sent.
+pub(super) fn method(name: &str) -> Result<Method, Error> {
+    let known = METHODS.contains(&name).then(|| name.parse().ok()).flatten();
+    known.ok_or_else(|| {
+        let text = format!(
+            "`{}` is not a method that can be sent; there are {}",
+            clean(name, 32),
+            METHODS.join(", ")
+        );
+        Error::new(ErrorKind::Method, text)
+    })
+}
+
+/// Checks the headers of a plugin. `is_own` tells names that a credential sets.
+pub(super) fn check(
+    headers: Vec<(String, Vec<u8>)>,
+    is_own: impl Fn(&str) -> bool,
+) -> Result<HeaderMap, Error> {
+    let too_many = |what: String| Err(Error::new(ErrorKind::HeaderSize, what));
+    let refuse = |what: String| Err(Error::new(ErrorKind::Header, what));
+    if headers.len() > MAX_HEADERS {
+        return too_many(format!(
+            "{} headers, at most {MAX_HEADERS} can be sent",
+            headers.len()
+        ));
+    }
+    let mut checked = HeaderMap::new();
+    let mut total = 0;
+    for (name, value) in headers {
+        let shown = clean(&name, 64);
+        let bytes = name.len() + value.len();
+        total += bytes;
+        if bytes > MAX_HEADER_BYTES {
+            return too_many(format!(
+                "the header `{shown}` has {bytes} bytes, at most {MAX_HEADER_BYTES} can be sent"
+            ));
+        }
+        if total > MAX_HEADERS_BYTES {
+            return too_many(format!(
+                "the headers have more than {MAX_HEADERS_BYTES} bytes together"
+            ));
+        }
+        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
+            return refuse(format!("`{shown}` is not the name of a header"));
+        };
+        if is_refused(name.as_str()) {
+            return refuse(format!("the header `{shown}` is for the host to set"));
+        }
+        if is_own(name.as_str()) {
+            return refuse(format!(
+                "the header `{shown}` is set by a credential of the plugin's manifest"
+            ));
+        }
+        let Ok(value) = HeaderValue::from_bytes(&value) else {
+            return refuse(format!("the value of the header `{shown}` is none"));
+        };
+        if checked.try_append(name, value).is_err() {
+            return too_many(format!("more than {MAX_HEADERS} headers"));
+        }
+    }
+    Ok(checked)
+}
+
+/// Takes away what may not go to another host.
+pub(super) fn leave_origin(headers: &mut HeaderMap, is_own: impl Fn(&str) -> bool) {
+    let names: Vec<HeaderName> = headers.keys().cloned().collect();
+    for name in names {
+        if OF_IDENTITY.contains(&name.as_str()) || is_own(name.as_str()) {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Takes away what speaks of a body.
+pub(super) fn leave_body(headers: &mut HeaderMap) {
+    for name in OF_BODY {
+        headers.remove(name);
+    }
+}
+
+/// Whether the headers of an answer are longer than is taken.
+pub(super) fn is_too_long(headers: &HeaderMap) -> bool {
+    let bytes = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+    headers.iter().map(bytes).sum::<usize>() > MAX_HEADERS_BYTES
+}
+
+/// The headers of an answer that speak of what the plugin gets: none of the connection, and a length only where it is that of
+/// the body, or of the body that an answer to HEAD does not have.
+pub(super) fn of_answer(headers: &HeaderMap, method: &Method, length: usize) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for (name, value) in headers {
+        let is_length = name == CONTENT_LENGTH;
+        let is_true = value.to_str().is_ok_and(|text| text == length.to_string());
+        let is_kept = if is_length {
+            is_true || method == Method::HEAD
+        } else {
+            !is_refused(name.as_str())
+        };
+        if is_kept {
+            // As many as were in a map fit in another.
+            let _ = kept.try_append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, value: &[u8]) -> Result<HeaderMap, Error> {
+        check(vec![(name.to_owned(), value.to_vec())], |name| {
+            name == "x-key"
+        })
+    }
+
+    #[test]
+    fn headers_of_the_host_and_of_credentials_are_refused_by_name() {
+        for name in [
+            "Host",
+            "content-length",
+            "Transfer-Encoding",
+            "connection",
+            "keep-alive",
+            "TE",
+            "trailer",
+            "upgrade",
+            "Expect",
+            "proxy-authorization",
+            "Proxy-Anything",
+            "accept-encoding",
+            "sec-fetch-site",
+            "X-Key",
+            "a b",
+            "a\r\nb",
+            ":authority",
+            "",
+        ] {
+            let error = one(name, b"x").unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Header, "{name}: {error}");
+        }
+        for value in ["a\r\nx-other: b", "a\nb", "a\0b"] {
+            assert!(one("x-a", value.as_bytes()).is_err(), "{value:?}");
+        }
+        for name in ["authorization", "cookie", "accept", "User-Agent", "x-keys"] {
+            assert_eq!(one(name, b"x").unwrap().len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_have_limits_each_and_together() {
+        let many = |n: usize, bytes: usize| {
+            let all = (0..n).map(|i| (format!("x-{i:03}"), vec![b'a'; bytes - 5]));
+            check(all.collect(), |_| false).map(|map| map.len())
+        };
+        assert_eq!(many(100, 600).unwrap(), 100);
+        assert_eq!(many(4, 16 << 10).unwrap(), 4);
+        for (n, bytes) in [(101, 10), (1, (16 << 10) + 1), (5, 16 << 10)] {
+            let error = many(n, bytes).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::HeaderSize, "{error}");
+        }
+    }
+
+    #[test]
+    fn only_known_methods_are_sent_as_they_are_written() {
+        for name in METHODS {
+            assert_eq!(method(name).unwrap().as_str(), name);
+        }
+        for name in [
+            "get",
+            "CONNECT",
+            "TRACE",
+            "PROPFIND",
+            "GET / HTTP/1.1\r\n",
+            "",
+        ] {
+            assert_eq!(method(name).unwrap_err().kind, ErrorKind::Method, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_answer_speaks_of_the_body_that_is_handed_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("content-length", "7"), ("connection", "close"), ("x", "y")] {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        let names = |method: Method, length| {
+            let kept = of_answer(&headers, &method, length);
+            kept.keys().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Method::GET, 7), ["content-length", "x"]);
+        assert_eq!(names(Method::GET, 8), ["x"]);
+        assert_eq!(names(Method::HEAD, 0), ["content-length", "x"]);
+    }
+}

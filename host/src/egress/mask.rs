@@ -1,0 +1,264 @@
+//! Finding secrets that were sent in what comes back, and putting their names in their place.
+//!
+//! A server that answers with what it was asked would otherwise show a plugin its own credentials. Found are a secret and the
+//! whole value it was sent in: as they are, percent-encoded, escaped as JSON, in hexadecimal and in Base64 wherever they
+//! begin in it. A server that works together with the plugin knows the secret anyway, and could hide it in any other way.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::credential::Used;
+use super::error::{Error, ErrorKind};
+
+/// Shortest pattern, in bytes. A secret has at least eight, and its Base64 loses some at either end.
+const MIN_PATTERN_BYTES: usize = 8;
+
+/// Knows the secrets of one request and of the redirects before it.
+#[derive(Debug, Default)]
+pub(super) struct Mask {
+    used: Vec<Used>,
+    finder: Option<Finder>,
+}
+
+#[derive(Debug)]
+struct Finder {
+    patterns: AhoCorasick,
+    /// Of each pattern, its place in `used`.
+    of: Vec<usize>,
+}
+
+impl Mask {
+    /// Looks for these from now on, too.
+    pub(super) fn add(&mut self, used: Vec<Used>) -> Result<(), Error> {
+        let is_new = used.iter().any(|new| !self.used.contains(new));
+        if !is_new {
+            return Ok(());
+        }
+        self.used.extend(used);
+        let mut patterns = Vec::new();
+        let mut of = Vec::new();
+        for (at, used) in self.used.iter().enumerate() {
+            for spelling in spellings(used.secret.reveal()) {
+                if spelling.len() >= MIN_PATTERN_BYTES {
+                    patterns.push(spelling);
+                    of.push(at);
+                }
+            }
+        }
+        let patterns = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            // Percent and hexadecimal digits come in both cases.
+            .ascii_case_insensitive(true)
+            .build(&patterns)
+            .map_err(|_| {
+                let text =
+                    "the secrets of the request cannot be kept from the plugin, so it is not sent";
+                Error::new(ErrorKind::Credential, text)
+            })?;
+        self.finder = Some(Finder { patterns, of });
+        Ok(())
+    }
+
+    /// Whether there is nothing to look for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.finder.is_none()
+    }
+
+    /// Where secrets are, with their names.
+    fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (Range<usize>, &'a str)> {
+        let finder = self.finder.iter();
+        finder.flat_map(move |finder| {
+            finder.patterns.find_iter(bytes).filter_map(|found| {
+                let at = finder.of.get(found.pattern().as_usize())?;
+                Some((found.range(), self.used.get(*at)?.name.as_str()))
+            })
+        })
+    }
+
+    /// The name of a secret in `bytes`.
+    pub(super) fn first<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
+        self.find(bytes).next().map(|(_, name)| name)
+    }
+
+    /// `bytes` with names for secrets; `None` when there are none in it.
+    pub(super) fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut masked = Vec::new();
+        let mut done = 0;
+        for (range, name) in self.find(bytes) {
+            masked.extend_from_slice(bytes.get(done..range.start)?);
+            masked.extend_from_slice(format!("[masked: {name}]").as_bytes());
+            done = range.end;
+        }
+        if done == 0 {
+            return None;
+        }
+        masked.extend_from_slice(bytes.get(done..)?);
+        Some(masked)
+    }
+
+    /// The same for a text.
+    pub(super) fn text(&self, text: &str) -> String {
+        match self.bytes(text.as_bytes()) {
+            Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
+            None => text.to_owned(),
+        }
+    }
+
+    /// The same for an error.
+    pub(super) fn error(&self, error: Error) -> Error {
+        Error {
+            text: self.text(&error.text),
+            ..error
+        }
+    }
+}
+
+/// Every way in which a secret is looked for.
+fn spellings(secret: &str) -> Vec<String> {
+    let percent = |is_kept: fn(u8) -> bool| {
+        let mut text = String::new();
+        for byte in secret.bytes() {
+            if is_kept(byte) {
+                text.push(char::from(byte));
+            } else {
+                let _ = write!(text, "%{byte:02x}");
+            }
+        }
+        text
+    };
+    let mut hex = String::new();
+    for byte in secret.bytes() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    let json = serde_json::to_string(secret).unwrap_or_default();
+    let json = json.trim_start_matches('"');
+    let json = json.strip_suffix('"').unwrap_or(json).to_owned();
+    let mut all = vec![
+        secret.to_owned(),
+        json.replace('/', "\\/"),
+        json,
+        // What `encodeURIComponent`, form encoding, `encodeURI` and careful servers leave as it is.
+        percent(|b| b.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&b)),
+        percent(|b| b.is_ascii_alphanumeric() || b"-_.*".contains(&b)),
+        percent(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b)),
+        percent(|b| b.is_ascii_alphanumeric() || b"-_.!~*'();/?:@&=+$,#".contains(&b)),
+        percent(|b| b.is_ascii_alphanumeric()),
+        percent(|b| b.is_ascii_alphanumeric() || b"-_.~ ".contains(&b)).replace(' ', "+"),
+        percent(|_| false),
+        hex,
+    ];
+    for before in 0..3 {
+        let plain = base64_within(secret.as_bytes(), before);
+        all.push(plain.replace('+', "-").replace('/', "_"));
+        all.push(plain);
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The characters of Base64 that stand for `bytes` alone, when `before` bytes (0 to 2) of something else come before them in
+/// their group of three.
+fn base64_within(bytes: &[u8], before: usize) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut padded = vec![0; before];
+    padded.extend_from_slice(bytes);
+    let n_whole = padded.len() * 8 / 6;
+    let first = (before * 8).div_ceil(6);
+    let digit = |n: usize| {
+        let bit = n * 6;
+        let pair = [bit / 8, bit / 8 + 1].map(|at| padded.get(at).copied().unwrap_or(0));
+        let value = u16::from_be_bytes(pair) >> (10 - bit % 8) & 63;
+        char::from(DIGITS[usize::from(value)])
+    };
+    (first..n_whole).map(digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::credential::Secret;
+    use super::*;
+
+    const SECRET: &str = "s3cr3t/\"p+q\"=42";
+
+    fn mask() -> Mask {
+        let mut mask = Mask::default();
+        let used = |name: &str, secret: &str| Used {
+            name: name.to_owned(),
+            secret: Secret::new(secret),
+        };
+        mask.add(vec![
+            used("TOKEN", SECRET),
+            used("TOKEN", &format!("Bearer {SECRET}")),
+        ])
+        .unwrap();
+        mask
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_spelling() {
+        let table = [
+            ("a s3cr3t/\"p+q\"=42 b", "a [masked: TOKEN] b"),
+            ("Bearer s3cr3t/\"p+q\"=42", "[masked: TOKEN]"),
+            ("S3CR3T/\"P+Q\"=42", "[masked: TOKEN]"),
+            (r#"{"t":"s3cr3t/\"p+q\"=42"}"#, r#"{"t":"[masked: TOKEN]"}"#),
+            (
+                r#"{"t":"s3cr3t\/\"p+q\"=42"}"#,
+                r#"{"t":"[masked: TOKEN]"}"#,
+            ),
+            ("s3cr3t%2F%22p%2Bq%22%3D42", "[masked: TOKEN]"),
+            ("s3cr3t%2f%22p%2bq%22%3d42", "[masked: TOKEN]"),
+            ("x=s3cr3t/%22p+q%22=42&y", "x=[masked: TOKEN]&y"),
+            ("7333637233742f22702b71223d3432", "[masked: TOKEN]"),
+            ("s3cr3t", "s3cr3t"),
+            ("", ""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mask().text(text), expected, "{text}");
+        }
+        let both = format!("{SECRET}{SECRET}");
+        assert_eq!(mask().text(&both), "[masked: TOKEN][masked: TOKEN]");
+        assert_eq!(mask().bytes(b"\xff\x00plain"), None);
+        assert_eq!(mask().first(both.as_bytes()), Some("TOKEN"));
+    }
+
+    /// Base64 by the book, for comparison.
+    fn base64(bytes: &[u8]) -> String {
+        let mut text = base64_within(bytes, 0);
+        if !bytes.len().is_multiple_of(3) {
+            let mut padded = bytes.to_vec();
+            padded.push(0);
+            text = base64_within(&padded, 0);
+            text.truncate(bytes.len() * 8 / 6 + 1);
+        }
+        text
+    }
+
+    #[test]
+    fn base64_is_found_wherever_the_secret_begins_in_it() {
+        assert_eq!(base64(b"any carnal pleas"), "YW55IGNhcm5hbCBwbGVhcw");
+        for before in ["", "a", "ab", "abc", "user:", "{\"header\":\""] {
+            for after in ["", "x", "xy", "xyz"] {
+                let text = base64(format!("{before}{SECRET}{after}").as_bytes());
+                let masked = mask().text(&text);
+                assert!(
+                    masked.contains("[masked: TOKEN]"),
+                    "{before} {after}: {masked}"
+                );
+                // Of the ends at most the bits that are shared with the neighbours are left.
+                let left = masked.replace("[masked: TOKEN]", "").len();
+                assert!(left <= (before.len() + after.len()) * 8 / 6 + 4, "{masked}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_secrets_nothing_is_touched() {
+        let mut mask = Mask::default();
+        mask.add(Vec::new()).unwrap();
+        assert!(mask.is_empty());
+        assert_eq!(mask.bytes(b"anything"), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the one who starts the host decides about requests of plugins.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use super::credential::{NoSecrets, Secrets};
+use super::resolve::{Resolve, SystemResolver};
+
+/// A request as it is about to leave, before credentials are put in.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Name of the plugin.
+    pub plugin: &'a str,
+    /// `GET`, `POST`, …
+    pub method: &'a str,
+    /// The whole URL.
+    pub url: &'a str,
+    /// Headers that the plugin set.
+    pub headers: &'a HeaderMap,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// Looks at every request, and at every redirect of one. An error refuses it and says why, to the plugin and in the record.
+pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
+
+/// How requests of plugins leave.
+#[derive(Clone)]
+pub struct EgressOptions {
+    /// Where secrets of credentials come from; nowhere by default.
+    pub secrets: Arc<dyn Secrets>,
+    /// Who looks names up; the operating system by default.
+    pub resolver: Arc<dyn Resolve>,
+    /// How long a request may take with all its redirects, to the last byte; 30 s.
+    pub deadline: Duration,
+    /// Looks at what leaves; nobody by default.
+    pub inspect: Option<Inspect>,
+}
+
+impl Default for EgressOptions {
+    fn default() -> Self {
+        Self {
+            secrets: Arc::new(NoSecrets),
+            resolver: Arc::new(SystemResolver),
+            deadline: Duration::from_secs(30),
+            inspect: None,
+        }
+    }
+}
+
+impl fmt::Debug for EgressOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EgressOptions")
+            .field("deadline", &self.deadline)
+            .field("is_inspected", &self.inspect.is_some())
+            .finish_non_exhaustive()
+    }
+}

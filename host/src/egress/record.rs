@@ -1,0 +1,78 @@
+//! One record for each request, whatever becomes of it.
+
+use std::sync::Arc;
+
+use super::error::Error;
+use super::{Egress, When};
+use crate::point::handle::AgentHandle;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::text::clean;
+
+/// Longest reason in a record, in bytes.
+const MAX_REASON_BYTES: usize = 500;
+
+/// A record that is being made. One that is dropped open tells that the request was given up: the plugin was stopped, or gave
+/// it up itself.
+pub(super) struct Record {
+    handle: Arc<dyn AgentHandle>,
+    plugin: Arc<str>,
+    when: When,
+    /// What the request reaches for; `None` once the record is made.
+    target: Option<String>,
+}
+
+impl Record {
+    /// Starts a record of a request whose target is not known yet.
+    pub(super) fn open(egress: &Egress, when: When, method: &str) -> Self {
+        Self {
+            handle: egress.handle.clone(),
+            plugin: egress.shared.plugin.clone(),
+            when,
+            // A URL that cannot be read may hold anything.
+            target: Some(format!("{} (not a URL)", clean(method, 16))),
+        }
+    }
+
+    /// Says what the request reaches for.
+    pub(super) fn name(&mut self, target: String) {
+        self.target = Some(target);
+    }
+
+    /// Ends the record; another can follow with [`Record::name`].
+    pub(super) fn close(&mut self, error: Option<&Error>) {
+        match error {
+            None => self.tell(AccessOutcome::Done, None),
+            Some(error) => {
+                let reason = clean(&error.text, MAX_REASON_BYTES);
+                self.tell(error.outcome(), Some(reason));
+            }
+        }
+    }
+
+    /// Leaves no record.
+    pub(super) fn forget(&mut self) {
+        self.target = None;
+    }
+
+    fn tell(&mut self, outcome: AccessOutcome, reason: Option<String>) {
+        let Some(target) = self.target.take() else {
+            return;
+        };
+        self.handle.access(AccessRecord {
+            plugin: self.plugin.clone(),
+            reached: Reached::Network,
+            target,
+            outcome,
+            reason,
+            turn: self.when.turn,
+            step: self.when.step,
+        });
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let reason = "the call of the plugin ended before the request did";
+        self.tell(AccessOutcome::Failed, Some(reason.to_owned()));
+    }
+}

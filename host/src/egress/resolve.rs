@@ -1,0 +1,48 @@
+//! From names to addresses, once for each request.
+//!
+//! What a [`Resolve`] answers is checked by `target`; what was checked is all that [`Pinned`] gives to the HTTP library, so
+//! that a second look-up, which could answer something else, never happens.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolving};
+
+/// Looks names up.
+pub trait Resolve: Send + Sync {
+    /// Every address of `host`, which is a name and no address. Called once for each request and each redirect.
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// As the operating system does it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// The addresses that were checked for one host; every other name has none.
+pub(super) struct Pinned {
+    pub(super) host: String,
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+impl reqwest::dns::Resolve for Pinned {
+    fn resolve(&self, name: Name) -> Resolving {
+        let is_it = name.as_str().eq_ignore_ascii_case(&self.host);
+        let addresses = is_it.then(|| self.addresses.clone());
+        Box::pin(async move {
+            match addresses {
+                Some(all) => Ok(Box::new(all.into_iter()) as Addrs),
+                None => Err("it was not looked up before".into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,324 @@
+//! One request and the redirects after it, from the first check to the masked answer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use reqwest::header::{CONTENT_ENCODING, LOCATION};
+
+use super::budget::Place;
+use super::credential;
+use super::error::{Error, ErrorKind};
+use super::headers;
+use super::mask::Mask;
+use super::options::Outgoing;
+use super::record::Record;
+use super::redirect::{self, MAX_REDIRECTS};
+use super::resolve::Pinned;
+use super::target::Target;
+use super::{
+    Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, Response, Timeouts, When,
+};
+use crate::grant::Scheme;
+use crate::provider::install_tls;
+use crate::text::clean;
+
+/// Longest wait for a connection, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest text about a broken connection, in bytes.
+const MAX_CAUSE_BYTES: usize = 300;
+
+/// A request on its way, checked but for its addresses.
+struct Hop {
+    target: Target,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+    timeouts: Timeouts,
+}
+
+impl Egress {
+    /// Sends a request, follows where it leads, and waits for the whole answer. Leaves a record of every request that was
+    /// made or refused. Dropping the future closes the connection.
+    ///
+    /// # Errors
+    /// Whatever rule refuses it, and whatever goes wrong on the way; the text holds no secret.
+    pub async fn send(&self, request: Request, when: When) -> Result<Response, Error> {
+        let mut record = Record::open(self, when, &request.method);
+        if let Err(spent) = self.budget.take() {
+            if spent.is_first {
+                record.close(Some(&spent.error));
+            }
+            record.forget();
+            return Err(spent.error);
+        }
+        let mut mask = Mask::default();
+        let deadline = self.shared.options.deadline;
+        let following = self.follow(request, &mut record, &mut mask);
+        let answer = match tokio::time::timeout(deadline, following).await {
+            Ok(answer) => answer.map_err(|error| mask.error(error)),
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!("the request took longer than {deadline:?}"),
+            )),
+        };
+        record.close(answer.as_ref().err());
+        answer
+    }
+
+    async fn follow(
+        &self,
+        request: Request,
+        record: &mut Record,
+        mask: &mut Mask,
+    ) -> Result<Response, Error> {
+        let granted = &*self.shared.granted;
+        let target = Target::parse(&request.url)?;
+        record.name(target.name(&clean(&request.method, 16)));
+        let place = Place::take(&self.shared.at_once)?;
+        let method = headers::method(&request.method)?;
+        target.reach(granted)?;
+        let is_own = |name: &str| credential::sets(granted, &target, name);
+        let headers = headers::check(request.headers, is_own)?;
+        let body = match request.body {
+            Body::Whole(body) => body,
+            Body::Later(body) => body.await?,
+        };
+        if body.len() > MAX_REQUEST_BYTES {
+            return Err(Error::too_long_to_send());
+        }
+        let mut hop = Hop {
+            target,
+            method,
+            headers,
+            body: Bytes::from(body),
+            timeouts: request.timeouts,
+        };
+        let mut n_redirects = 0;
+        loop {
+            let answer = self.hop(&hop, mask).await?;
+            let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
+            let status = answer.status().as_u16();
+            let Some(next) = redirect::next(status, location, &hop.target, &hop.method)? else {
+                return read(answer, &hop, mask, place).await;
+            };
+            let refuse = |text: String| Err(Error::new(ErrorKind::Redirect, text));
+            if let Some(name) = mask.first(location.unwrap_or_default()) {
+                return refuse(format!(
+                    "the answer redirects to a URL with the secret `{name}`"
+                ));
+            }
+            n_redirects += 1;
+            if n_redirects > MAX_REDIRECTS {
+                return refuse(format!("more than {MAX_REDIRECTS} redirects"));
+            }
+            // Each is a request of its own, with a record of its own.
+            record.close(None);
+            record.name(mask.text(&next.target.name(next.method.as_str())));
+            self.budget.take().map_err(|spent| spent.error)?;
+            if !next.target.is_same_origin(&hop.target) {
+                let is_own = |name: &str| credential::sets_somewhere(granted, name);
+                headers::leave_origin(&mut hop.headers, is_own);
+            }
+            if !next.keeps_body {
+                hop.body = Bytes::new();
+                headers::leave_body(&mut hop.headers);
+            }
+            hop.target = next.target;
+            hop.method = next.method;
+        }
+    }
+
+    /// Checks one request to the end, puts credentials in and sends it.
+    async fn hop(&self, hop: &Hop, mask: &mut Mask) -> Result<reqwest::Response, Error> {
+        let shared = &*self.shared;
+        let reach = hop.target.reach(&shared.granted)?;
+        if let Some(inspect) = &shared.options.inspect {
+            let outgoing = Outgoing {
+                plugin: &shared.plugin,
+                method: hop.method.as_str(),
+                url: hop.target.url.as_str(),
+                headers: &hop.headers,
+                body: &hop.body,
+            };
+            inspect(&outgoing).map_err(|why| Error::new(ErrorKind::Content, why))?;
+        }
+        let resolver = &*shared.options.resolver;
+        let addresses = hop.target.addresses(reach, resolver).await?;
+        let secrets = &*shared.options.secrets;
+        let (credentials, used) = credential::fill(&shared.granted, &hop.target, secrets)?;
+        mask.add(used)?;
+        let mut headers = hop.headers.clone();
+        for (name, value) in credentials {
+            headers.insert(name, value);
+        }
+        let client = client(&hop.target, &addresses, &hop.timeouts)?;
+        let sending = client
+            .request(hop.method.clone(), hop.target.url.clone())
+            .headers(headers)
+            .body(hop.body.clone())
+            .send();
+        let answer = within(hop.timeouts.first_byte, sending).await?;
+        // The client has nowhere else to go. Should it find a way, the answer is not handed on.
+        let peer = answer.remote_addr().map(|peer| peer.ip().to_canonical());
+        if peer.is_some_and(|peer| !addresses.iter().any(|own| own.to_canonical() == peer)) {
+            let text = "the answer came from an address that was not checked";
+            return Err(Error::new(ErrorKind::Address, text));
+        }
+        Ok(answer)
+    }
+}
+
+/// A client that can connect to these addresses only. It is made for one request: no connection outlives its check.
+fn client(
+    target: &Target,
+    addresses: &[IpAddr],
+    timeouts: &Timeouts,
+) -> Result<reqwest::Client, Error> {
+    install_tls();
+    let all = addresses.iter().map(|ip| SocketAddr::new(*ip, target.port));
+    let pinned = Pinned {
+        host: target.host.clone(),
+        addresses: all.collect(),
+    };
+    let connect = timeouts.connect.unwrap_or(CONNECT_TIMEOUT);
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect.min(CONNECT_TIMEOUT))
+        .dns_resolver(pinned)
+        // A proxy would look the name up by itself, and connect where it likes.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .pool_max_idle_per_host(0);
+    if target.scheme == Scheme::Http {
+        // Without TLS there is no need for the system's certificates, which take a while to read.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|e| failed(&e))
+}
+
+/// Waits no longer than the plugin wants to. The host's own deadline stands around all of it.
+async fn within<T>(
+    limit: Option<Duration>,
+    doing: impl Future<Output = reqwest::Result<T>>,
+) -> Result<T, Error> {
+    let done = match limit {
+        None => doing.await,
+        Some(limit) => tokio::time::timeout(limit, doing).await.map_err(|_| {
+            let text = format!("nothing came for {limit:?}, which is what the plugin waits for");
+            Error::new(ErrorKind::Timeout, text)
+        })?,
+    };
+    done.map_err(|e| failed(&e))
+}
+
+/// Reads the answer as far as may be, and takes the secrets out.
+async fn read(
+    mut answer: reqwest::Response,
+    hop: &Hop,
+    mask: &Mask,
+    place: Place,
+) -> Result<Response, Error> {
+    let too_long = || {
+        let text = format!(
+            "the answer has more than {} MiB, after decoding",
+            MAX_RESPONSE_BYTES >> 20
+        );
+        Error::new(ErrorKind::ResponseSize, text)
+    };
+    if headers::is_too_long(answer.headers()) {
+        let text = format!(
+            "the headers of the answer have more than {} KiB",
+            headers::MAX_HEADERS_BYTES >> 10
+        );
+        return Err(Error::new(ErrorKind::ResponseSize, text));
+    }
+    let is_encoded = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !mask.is_empty()
+        && answer
+            .headers()
+            .get(CONTENT_ENCODING)
+            .is_some_and(is_encoded)
+    {
+        let text = "the answer is encoded in a way that was not asked for, so that secrets in it would not be found";
+        return Err(Error::new(ErrorKind::Response, text));
+    }
+    let status = answer.status();
+    let has_body = hop.method != Method::HEAD
+        && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let mut body = Vec::new();
+    if has_body {
+        let announced = answer.content_length().unwrap_or_default();
+        if announced > MAX_RESPONSE_BYTES as u64 {
+            return Err(too_long());
+        }
+        while let Some(piece) = within(hop.timeouts.between_bytes, answer.chunk()).await? {
+            if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+                return Err(too_long());
+            }
+            body.extend_from_slice(&piece);
+        }
+    }
+    if let Some(masked) = mask.bytes(&body) {
+        body = masked;
+    }
+    let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len());
+    for value in headers.values_mut() {
+        if let Some(masked) = mask.bytes(value.as_bytes()) {
+            // A name in brackets is as fit for a header as what it stands for.
+            *value = HeaderValue::from_bytes(&masked)
+                .unwrap_or_else(|_| HeaderValue::from_static("[masked]"));
+        }
+    }
+    Ok(Response {
+        status: status.as_u16(),
+        headers,
+        body,
+        place,
+    })
+}
+
+/// What the HTTP library says went wrong, without the URL.
+fn failed(error: &reqwest::Error) -> Error {
+    let kind = if error.is_timeout() {
+        ErrorKind::Timeout
+    } else if error.is_builder() {
+        ErrorKind::Url
+    } else if error.is_connect() {
+        ErrorKind::Connect
+    } else {
+        ErrorKind::Response
+    };
+    let what = match kind {
+        ErrorKind::Timeout => "the connection took too long",
+        ErrorKind::Url => "the request cannot be sent",
+        ErrorKind::Connect => "there is no connection",
+        _ => "the answer broke off or is not HTTP",
+    };
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let text = if kind == ErrorKind::Timeout || std::ptr::addr_eq(cause, error) {
+        what.to_owned()
+    } else {
+        format!("{what}: {cause}")
+    };
+    Error::new(kind, clean(&text, MAX_CAUSE_BYTES))
+}
+
+impl Error {
+    /// A body that is longer than may be sent.
+    #[must_use]
+    pub fn too_long_to_send() -> Self {
+        let text = format!(
+            "the body of the request has more than {} MiB",
+            MAX_REQUEST_BYTES >> 20
+        );
+        Self::new(ErrorKind::RequestBody, text)
+    }
+}

@@ -1,0 +1,399 @@
+//! Where a request goes: a URL that was read once, and whether its host and addresses were granted.
+//!
+//! One parser reads URLs, and everything after it (patterns, look-up, connection, request line, `host` header) works on what
+//! it made of them: spellings that two parsers would read differently have no effect.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use super::address::{self, Class};
+use super::error::{Error, ErrorKind};
+use super::resolve::Resolve;
+use crate::grant::{Granted, Scheme};
+use crate::text::clean;
+
+/// Longest URL, in bytes; what servers commonly take.
+const MAX_URL_BYTES: usize = 8 << 10;
+
+/// Most addresses of one name that are looked at.
+const MAX_ADDRESSES: usize = 64;
+
+/// Longest name of a target in a record, in bytes.
+const MAX_NAME_BYTES: usize = 300;
+
+/// The destination of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Without user, password, fragment, and dot at the end of its host.
+    pub(super) url: Url,
+    pub(super) scheme: Scheme,
+    /// A name in lower case, or an address without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// Which kinds of addresses the lists of hosts allow for a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach {
+    public: bool,
+    private: bool,
+}
+
+fn bad(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Url, text)
+}
+
+impl Target {
+    /// Reads a URL. Errors do not repeat it: it may hold a password.
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+        if text.len() > MAX_URL_BYTES {
+            return Err(bad(format!(
+                "the URL has {} bytes, at most {MAX_URL_BYTES} are allowed",
+                text.len()
+            )));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(bad("the URL holds control characters"));
+        }
+        let url = Url::parse(text).map_err(|e| bad(format!("this is not a URL: {e}")))?;
+        Self::new(url)
+    }
+
+    /// Checks a URL that was read.
+    pub(super) fn new(mut url: Url) -> Result<Self, Error> {
+        let scheme = match url.scheme() {
+            "https" => Scheme::Https,
+            "http" => Scheme::Http,
+            other => {
+                return Err(bad(format!(
+                    "`{}` is not a scheme that can be requested; there are https and http",
+                    clean(other, 32)
+                )));
+            }
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad(
+                "a URL may hold no user and no password; list a credential under [[network.credentials]]",
+            ));
+        }
+        url.set_fragment(None);
+        let name = url.host_str().unwrap_or_default();
+        if let Some(name) = name.strip_suffix('.').map(str::to_owned) {
+            url.set_host(Some(&name))
+                .map_err(|e| bad(format!("the host of the URL is none: {e}")))?;
+        }
+        let name = url.host_str().unwrap_or_default();
+        let host = name.trim_start_matches('[').trim_end_matches(']');
+        if host.parse::<IpAddr>().is_err() && host.split('.').any(str::is_empty) {
+            return Err(bad("the host of the URL has an empty label"));
+        }
+        let port = url.port_or_known_default().unwrap_or_default();
+        if port == 0 {
+            return Err(bad("port 0 cannot be requested"));
+        }
+        Ok(Self {
+            scheme,
+            host: host.to_owned(),
+            port,
+            url,
+        })
+    }
+
+    /// Whether scheme, host and port are the same.
+    pub(super) fn is_same_origin(&self, other: &Self) -> bool {
+        (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
+    }
+
+    /// As it is shown in records: scheme, host, port and path, nothing that may hold more. Printable, and cut when long.
+    pub(super) fn name(&self, method: &str) -> String {
+        let text = format!("{method} {}{}", self.origin(), self.url.path());
+        clean(&text, MAX_NAME_BYTES)
+    }
+
+    /// Scheme, host and port.
+    fn origin(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        format!("{}://{host}:{}", self.scheme.as_str(), self.port)
+    }
+
+    /// Finds the target in the lists of hosts.
+    pub(super) fn reach(&self, granted: &Granted) -> Result<Reach, Error> {
+        let is_it = |pattern: &&crate::grant::HostPattern| {
+            pattern.matches(self.scheme, &self.host, self.port)
+        };
+        let reach = Reach {
+            public: granted.hosts().any(|pattern| is_it(&pattern)),
+            // `*` is not a list of one's own machines.
+            private: granted
+                .private_hosts()
+                .any(|pattern| !pattern.is_any() && is_it(&pattern)),
+        };
+        if reach.public || reach.private {
+            return Ok(reach);
+        }
+        let listed = granted.hosts().chain(granted.private_hosts());
+        let listed: Vec<String> = listed.map(|pattern| format!("`{pattern}`")).collect();
+        let text = format!(
+            "`{}` is not among the hosts that the plugin was granted: {}",
+            clean(&self.origin(), MAX_NAME_BYTES),
+            clean(&listed.join(", "), MAX_NAME_BYTES)
+        );
+        Err(Error::new(ErrorKind::Host, text))
+    }
+
+    /// The addresses to connect to: the host is looked up once, and every one that it has must be granted.
+    pub(super) async fn addresses(
+        &self,
+        reach: Reach,
+        resolver: &dyn Resolve,
+    ) -> Result<Vec<IpAddr>, Error> {
+        let found = match self.host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => resolver.resolve(&self.host).await.map_err(|e| {
+                let text = format!("`{}` has no address: {e}", self.host);
+                Error::new(ErrorKind::Resolve, clean(&text, MAX_NAME_BYTES))
+            })?,
+        };
+        if found.is_empty() || found.len() > MAX_ADDRESSES {
+            let text = format!(
+                "`{}` has {} addresses, 1 to {MAX_ADDRESSES} are fine",
+                self.host,
+                found.len()
+            );
+            return Err(Error::new(ErrorKind::Resolve, text));
+        }
+        for address in &found {
+            self.check(*address, reach)?;
+        }
+        Ok(found)
+    }
+
+    fn check(&self, address: IpAddr, reach: Reach) -> Result<(), Error> {
+        let kind = address::kind(address);
+        let rule = match kind.class {
+            Class::Public if reach.public => return Ok(()),
+            Class::Private if reach.private => return Ok(()),
+            Class::Public => "list it under [network] hosts",
+            Class::Private => "list it under [network] private",
+            Class::Never => "no plugin may reach that",
+        };
+        let text = if self.host.parse::<IpAddr>().is_ok() {
+            format!("`{address}` is {}; {rule}", kind.name)
+        } else {
+            format!(
+                "`{}` resolves to {address}, {}; {rule}",
+                self.host, kind.name
+            )
+        };
+        Err(Error::new(ErrorKind::Address, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+    use crate::grant::{Capability, HostPattern};
+
+    fn granted(hosts: &[&str], private: &[&str]) -> Granted {
+        let parse = |text: &&str| text.parse::<HostPattern>().unwrap();
+        let public = hosts.iter().map(parse).map(Capability::Network);
+        let private = private.iter().map(parse).map(Capability::PrivateNetwork);
+        Granted::new(public.chain(private).collect())
+    }
+
+    struct Fixed(&'static [&'static str]);
+
+    impl Resolve for Fixed {
+        fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let all = self.0.iter().map(|text| text.parse().unwrap()).collect();
+            Box::pin(async move { Ok(all) })
+        }
+    }
+
+    fn go(url: &str, granted: &Granted, found: &'static [&'static str]) -> Result<(), Error> {
+        let target = Target::parse(url)?;
+        let reach = target.reach(granted)?;
+        let addresses = target.addresses(reach, &Fixed(found)).now_or_never();
+        addresses.unwrap().map(drop)
+    }
+
+    #[test]
+    fn a_url_is_read_once_and_in_one_way() {
+        let table = [
+            (
+                "HTTPS://A.Example/x#y",
+                "https://a.example/x",
+                "a.example",
+                443,
+            ),
+            (
+                "http://a.example.:80/",
+                "http://a.example/",
+                "a.example",
+                80,
+            ),
+            ("http://0x7f.1/", "http://127.0.0.1/", "127.0.0.1", 80),
+            (
+                "http://2130706433:81/",
+                "http://127.0.0.1:81/",
+                "127.0.0.1",
+                81,
+            ),
+            ("http://0177.0.0.1/", "http://127.0.0.1/", "127.0.0.1", 80),
+            ("http://127.0.0.1./", "http://127.0.0.1/", "127.0.0.1", 80),
+            (
+                "http://[::FFFF:127.0.0.1]/",
+                "http://[::ffff:7f00:1]/",
+                "::ffff:7f00:1",
+                80,
+            ),
+            (
+                "http://%31%32%37.0.0.1/",
+                "http://127.0.0.1/",
+                "127.0.0.1",
+                80,
+            ),
+            (
+                "https://a.example\\@b.example/",
+                "https://a.example/@b.example/",
+                "a.example",
+                443,
+            ),
+            (
+                "https://@a.example/",
+                "https://a.example/",
+                "a.example",
+                443,
+            ),
+        ];
+        for (text, url, host, port) in table {
+            let target = Target::parse(text).unwrap();
+            assert_eq!(
+                (target.url.as_str(), target.host.as_str(), target.port),
+                (url, host, port),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_to_request_is_refused_without_being_repeated() {
+        for text in [
+            "",
+            "a.example/x",
+            "/x",
+            "ftp://a.example/",
+            "file:///etc/passwd",
+            "data:text/plain,hunter2",
+            "https://user:hunter2@a.example/",
+            "https://hunter2@a.example/",
+            "https://a.example:0/",
+            "https://a.example:99999/",
+            "https://a..example/",
+            "https://a.example../",
+            "https://./",
+            "https://a.exam\nple/",
+            "https://a.example/\u{0}hunter2",
+        ] {
+            let error = Target::parse(text).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Url, "{text}");
+            assert!(!error.text.contains("hunter2"), "{text}: {error}");
+        }
+        assert!(Target::parse(&format!("https://a/{}", "x".repeat(9000))).is_err());
+    }
+
+    #[test]
+    fn a_host_is_reached_where_it_is_listed_and_its_addresses_are_of_the_kind_listed() {
+        let public = granted(&["a.example", "*"], &[]);
+        let private = granted(&["*"], &["http://nas.example:8080", "http://127.0.0.1:81"]);
+        let table: [(&str, &Granted, &'static [&'static str], Option<&str>); 12] = [
+            (
+                "https://a.example/",
+                &public,
+                &["1.1.1.1", "2606:4700::1"],
+                None,
+            ),
+            (
+                "https://a.example/",
+                &public,
+                &["1.1.1.1", "10.0.0.1"],
+                Some(
+                    "`a.example` resolves to 10.0.0.1, a private address; list it under [network] private",
+                ),
+            ),
+            (
+                "http://a.example/",
+                &public,
+                &[],
+                Some(
+                    "`http://a.example:80` is not among the hosts that the plugin was granted: `*`, `a.example`",
+                ),
+            ),
+            (
+                "https://a.example/",
+                &public,
+                &[],
+                Some("`a.example` has 0 addresses"),
+            ),
+            ("https://1.1.1.1/", &public, &[], None),
+            (
+                "https://127.1/",
+                &public,
+                &[],
+                Some("`127.0.0.1` is a loopback address; list it under [network] private"),
+            ),
+            (
+                "https://[::ffff:a9fe:a9fe]/",
+                &private,
+                &[],
+                Some("is an address of cloud metadata; no plugin may reach that"),
+            ),
+            ("http://nas.example:8080/", &private, &["192.168.1.2"], None),
+            (
+                "http://nas.example:8080/",
+                &private,
+                &["8.8.8.8"],
+                Some(
+                    "`nas.example` resolves to 8.8.8.8, a public address; list it under [network] hosts",
+                ),
+            ),
+            (
+                "http://nas.example:8080/",
+                &private,
+                &["192.168.1.2", "169.254.169.254"],
+                Some("resolves to 169.254.169.254, an address of cloud metadata"),
+            ),
+            ("http://127.0.0.1:81/", &private, &[], None),
+            (
+                "http://127.0.0.1:82/",
+                &private,
+                &[],
+                Some("not among the hosts"),
+            ),
+        ];
+        for (url, granted, found, expected) in table {
+            let done = go(url, granted, found);
+            match expected {
+                None => assert_eq!(done, Ok(()), "{url}"),
+                Some(text) => {
+                    let error = done.unwrap_err();
+                    assert!(error.text.contains(text), "{url}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn records_name_a_target_without_its_query() {
+        let target = Target::parse("https://a.example/p%20q?token=hunter2#f").unwrap();
+        assert_eq!(target.name("GET"), "GET https://a.example:443/p%20q");
+        let long = Target::parse(&format!("https://a.example/{}", "x".repeat(400))).unwrap();
+        assert!(long.name("GET").len() <= MAX_NAME_BYTES);
+    }
+}

@@ -1,0 +1,44 @@
+//! `rind:plugin/http`: requests to the hosts that were granted. All rules are those of [`crate::egress`].
+
+use super::super::bindings::rind::plugin::{http, types};
+use super::super::host::HostState;
+use crate::egress::{Body, Request, Response, Timeouts};
+use crate::point::handle::HandleError;
+
+impl http::Host for HostState {
+    async fn send(
+        &mut self,
+        request: http::Request,
+    ) -> wasmtime::Result<Result<http::Response, types::Error>> {
+        let Some(egress) = self.backing.egress.clone() else {
+            let text = "no request leaves while the plugin is loaded and lists its tools";
+            return Ok(Err(HandleError::Denied(text.to_owned()).into()));
+        };
+        let headers = request.headers.into_iter();
+        let request = Request {
+            method: request.method,
+            url: request.url,
+            headers: headers
+                .map(|header| (header.name, header.value.into_bytes()))
+                .collect(),
+            body: Body::Whole(request.body),
+            timeouts: Timeouts::default(),
+        };
+        let answer = egress.send(request, self.when()).await;
+        Ok(answer
+            .map(response)
+            .map_err(|error| HandleError::from(error).into()))
+    }
+}
+
+fn response(response: Response) -> http::Response {
+    let header = |(name, value): (&::http::HeaderName, &::http::HeaderValue)| http::Header {
+        name: name.to_string(),
+        value: String::from_utf8_lossy(value.as_bytes()).into_owned(),
+    };
+    http::Response {
+        status: response.status,
+        headers: response.headers.iter().map(header).collect(),
+        body: response.body,
+    }
+}

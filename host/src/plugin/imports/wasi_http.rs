@@ -1,0 +1,174 @@
+//! `wasi:http/outgoing-handler`: the same requests as `rind:plugin/http`, for guests whose language or library speaks WASI.
+//!
+//! Owns the way between the types of WASI and those of [`crate::egress`], where all rules are. Differences that a guest can
+//! see: redirects are followed by the host, an answer begins when its body is whole, trailers are not sent and do not come,
+//! `content-length` of a request may be set (it must be true) and is written anew, and of an error only the code gets through;
+//! its text is in the access record.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi_http::{
+    DEFAULT_FORBIDDEN_HEADERS, Error as WasiError, ForbiddenHeaderFilter, RequestOptions, WasiBody,
+    WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+};
+
+use crate::egress::{
+    Body, Egress, Error, ErrorKind, MAX_HEADER_BYTES, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES,
+    Request, Response, Timeouts, When, is_refused,
+};
+
+/// Largest piece of a body that a guest may hand over at once. Every body that is begun holds two of them.
+const CHUNK_BYTES: usize = 64 << 10;
+
+type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
+type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), WasiError>> + Send>;
+
+/// What one instance needs for it.
+pub(in super::super) struct WasiHttp {
+    ctx: WasiHttpCtx,
+    hooks: Hooks,
+}
+
+struct Hooks {
+    egress: Option<Arc<Egress>>,
+    when: When,
+}
+
+impl WasiHttp {
+    pub(in super::super) fn new(egress: Option<Arc<Egress>>) -> Self {
+        let mut ctx = WasiHttpCtx::new();
+        ctx.set_field_size_limit(MAX_HEADER_BYTES);
+        let when = When::default();
+        Self {
+            ctx,
+            hooks: Hooks { egress, when },
+        }
+    }
+
+    pub(in super::super) fn view<'a>(
+        &'a mut self,
+        table: &'a mut ResourceTable,
+        when: When,
+    ) -> WasiHttpCtxView<'a> {
+        self.hooks.when = when;
+        WasiHttpCtxView {
+            hooks: &mut self.hooks,
+            table,
+            ctx: &mut self.ctx,
+        }
+    }
+}
+
+impl WasiHttpHooks for Hooks {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(|name| {
+            let is_length = *name == http::header::CONTENT_LENGTH;
+            DEFAULT_FORBIDDEN_HEADERS.contains(name) || (is_refused(name.as_str()) && !is_length)
+        })
+    }
+
+    /// Written from the URL, in the place where the URL is checked.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK_BYTES
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _done: Io,
+    ) -> Sending {
+        let (egress, when) = (self.egress.clone(), self.when);
+        Box::new(async move {
+            // None while the plugin is loaded and lists its tools.
+            let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
+            let answer = egress.send(outgoing(request, options), when).await;
+            let io: Io = Box::new(async { Ok(()) });
+            Ok((incoming(answer.map_err(code)?), io))
+        })
+    }
+}
+
+fn outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -> Request {
+    let (head, body) = request.into_parts();
+    let headers = head.headers.iter();
+    Request {
+        method: head.method.to_string(),
+        url: head.uri.to_string(),
+        headers: headers
+            .filter(|(name, _)| *name != http::header::CONTENT_LENGTH)
+            .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
+            .collect(),
+        body: Body::Later(Box::pin(collect(body))),
+        timeouts: options.map_or_else(Timeouts::default, |options| Timeouts {
+            connect: options.connect_timeout,
+            first_byte: options.first_byte_timeout,
+            between_bytes: options.between_bytes_timeout,
+        }),
+    }
+}
+
+/// Waits for a body that the guest still writes.
+async fn collect(mut body: WasiBody) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let refuse = |text| Err(Error::new(ErrorKind::RequestBody, text));
+        let Ok(frame) = frame else {
+            return refuse("the body of the request was not finished");
+        };
+        let Ok(piece) = frame.into_data() else {
+            return refuse("trailers are not sent");
+        };
+        if bytes.len() + piece.len() > MAX_REQUEST_BYTES {
+            return Err(Error::too_long_to_send());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// The answer as a body that holds its place among the plugin's requests until the guest drops it or has read it.
+fn incoming(response: Response) -> http::Response<WasiBody> {
+    let Response {
+        status,
+        headers,
+        body,
+        place,
+    } = response;
+    let body = Full::new(Bytes::from(body)).map_frame(move |frame| {
+        let _held = &place;
+        frame
+    });
+    let mut incoming = http::Response::new(body.map_err(WasiError::from).boxed_unsync());
+    *incoming.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
+    *incoming.headers_mut() = headers;
+    incoming
+}
+
+/// The code that comes nearest.
+fn code(error: Error) -> WasiError {
+    match error.kind {
+        ErrorKind::Url => WasiError::HttpRequestUriInvalid,
+        ErrorKind::Method => WasiError::HttpRequestMethodInvalid,
+        ErrorKind::HeaderSize => WasiError::HttpRequestHeaderSectionSize(None),
+        ErrorKind::Address => WasiError::DestinationIpProhibited,
+        ErrorKind::Requests => WasiError::ConnectionLimitReached,
+        ErrorKind::RequestBody => WasiError::HttpRequestBodySize(Some(MAX_REQUEST_BYTES as u64)),
+        ErrorKind::Resolve => WasiError::DnsError {
+            rcode: None,
+            info_code: None,
+        },
+        ErrorKind::Connect => WasiError::ConnectionRefused,
+        ErrorKind::Timeout => WasiError::ConnectionTimeout,
+        ErrorKind::ResponseSize => WasiError::HttpResponseBodySize(Some(MAX_RESPONSE_BYTES as u64)),
+        ErrorKind::Response => WasiError::HttpResponseIncomplete,
+        _ => WasiError::HttpRequestDenied,
+    }
+}
