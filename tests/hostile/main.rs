@@ -11,6 +11,7 @@
 mod attack;
 mod engine;
 mod grants;
+mod network;
 mod programs;
 mod reach;
 mod shape;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         words::attacks(),
         grants::attacks(),
         reach::attacks(),
+        network::attacks(),
     ]
     .into_iter()
     .flatten()

@@ -1,7 +1,6 @@
 //! The way out: what a plugin may reach over HTTP, through the host's own interface and through WASI's alike.
 
 mod program;
-mod server;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use serde_json::{Value, json};
 
-use server::{Names, Reply, Server, bomb, closed_port, gzip};
+use rind_tests::server::{Names, Reply, Server, bomb, closed_port, gzip};
 
 /// Both ways to send a request.
 const FACES: [&str; 2] = ["rind", "wasi"];
@@ -762,7 +761,7 @@ async fn an_answer_that_is_not_read_counts_until_it_is() {
 }
 
 /// What a server with bad manners sends back of a request: all of it, in every spelling it knows.
-fn echo(request: &server::Received) -> Reply {
+fn echo(request: &rind_tests::server::Received) -> Reply {
     let token = request
         .headers
         .iter()

@@ -8,7 +8,7 @@ use rind_tests::guests;
 use serde_json::json;
 
 use super::echo;
-use super::server::Server;
+use rind_tests::server::Server;
 
 /// One turn; without a terminal a tool of a plugin's is only called when all are.
 const ASK: [&str; 5] = ["run", "ask", "--yes", "--grant", "fetch"];

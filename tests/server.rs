@@ -16,30 +16,30 @@ use tokio::task::JoinHandle;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Received {
+pub struct Received {
     /// First line without the HTTP version.
-    pub(super) line: String,
+    pub line: String,
     /// Header lines, names in lower case.
-    pub(super) headers: Vec<String>,
+    pub headers: Vec<String>,
     /// The body.
-    pub(super) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Received {
     /// Whether this header line was sent.
-    pub(super) fn has(&self, header: &str) -> bool {
+    pub fn has(&self, header: &str) -> bool {
         self.headers.iter().any(|line| line == header)
     }
 
     /// Whether a header of this name was sent.
-    pub(super) fn names(&self, header: &str) -> bool {
+    pub fn names(&self, header: &str) -> bool {
         let start = format!("{header}: ");
         self.headers.iter().any(|line| line.starts_with(&start))
     }
 }
 
 /// One answer.
-pub(super) enum Reply {
+pub enum Reply {
     /// Status, header lines, body.
     Plain(u16, Vec<String>, Vec<u8>),
     /// One byte of an endless body every so often.
@@ -51,11 +51,15 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn ok(body: &str) -> Self {
+    /// Status 200 with this body.
+    #[must_use]
+    pub fn ok(body: &str) -> Self {
         Self::Plain(200, Vec::new(), body.as_bytes().to_vec())
     }
 
-    pub(super) fn to(status: u16, location: &str) -> Self {
+    /// A redirect.
+    #[must_use]
+    pub fn to(status: u16, location: &str) -> Self {
         Self::Plain(status, vec![format!("location: {location}")], Vec::new())
     }
 }
@@ -63,8 +67,9 @@ impl Reply {
 type Answer = dyn Fn(&Received) -> Reply + Send + Sync;
 
 /// A running server. It stops when dropped.
-pub(super) struct Server {
-    pub(super) port: u16,
+pub struct Server {
+    /// Its port on loopback.
+    pub port: u16,
     received: Arc<Mutex<Vec<Received>>>,
     held: Arc<Semaphore>,
     task: JoinHandle<()>,
@@ -77,7 +82,8 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub(super) async fn start(answer: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+    /// Starts one that answers each request so.
+    pub async fn start(answer: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -107,20 +113,24 @@ impl Server {
     }
 
     /// `http://HOST:PORT/path` of this server.
-    pub(super) fn at(&self, host: &str, path: &str) -> String {
+    pub fn at(&self, host: &str, path: &str) -> String {
         format!("http://{host}:{}{path}", self.port)
     }
 
-    pub(super) fn received(&self) -> Vec<Received> {
+    /// Every request so far.
+    #[must_use]
+    pub fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 
-    pub(super) fn last(&self) -> Received {
+    /// The last request.
+    #[must_use]
+    pub fn last(&self) -> Received {
         self.received().pop().expect("nothing was sent")
     }
 
     /// Lets held answers go.
-    pub(super) fn release(&self) {
+    pub fn release(&self) {
         self.held.add_permits(1000);
     }
 }
@@ -198,13 +208,14 @@ async fn send(stream: &mut TcpStream, reply: Reply, held: &Semaphore) -> io::Res
 
 /// Names and what each look-up answers: the first with the first list, the last list for all that come after.
 #[derive(Default)]
-pub(super) struct Names {
+pub struct Names {
     answers: Mutex<BTreeMap<String, Vec<Vec<IpAddr>>>>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Names {
-    pub(super) fn set(&self, name: &str, answers: &[&[&str]]) {
+    /// From now on the name has these addresses at its first look-up, these at its second, and so on.
+    pub fn set(&self, name: &str, answers: &[&[&str]]) {
         let parse = |list: &&[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect();
         let answers = answers.iter().map(parse).collect();
         self.answers
@@ -214,7 +225,7 @@ impl Names {
     }
 
     /// Names in the order in which they were looked up.
-    pub(super) fn asked(&self) -> Vec<String> {
+    pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -236,13 +247,13 @@ impl Resolve for Names {
 }
 
 /// A port of the loopback address where nobody listens.
-pub(super) async fn closed_port() -> u16 {
+pub async fn closed_port() -> u16 {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await;
     listener.unwrap().local_addr().unwrap().port()
 }
 
 /// A byte and then so many runs of 258 more in the gzip format, which has 13 bits for each: it grows 158 times.
-pub(super) fn gzip(first: u8, n_runs: usize) -> Vec<u8> {
+pub fn gzip(first: u8, n_runs: usize) -> Vec<u8> {
     let mut bytes = bomb(first, n_runs);
     let length = 1 + n_runs * 258;
     bytes.extend(crc32(first, length).to_le_bytes());
@@ -251,7 +262,7 @@ pub(super) fn gzip(first: u8, n_runs: usize) -> Vec<u8> {
 }
 
 /// The same without the checksum at its end, which takes longer to make than all the rest.
-pub(super) fn bomb(first: u8, n_runs: usize) -> Vec<u8> {
+pub fn bomb(first: u8, n_runs: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     // The last block, with the codes of the format itself.
     bits.push(1, 1);
