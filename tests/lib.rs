@@ -8,4 +8,5 @@
 
 pub mod cli;
 pub mod guests;
+pub mod secrets;
 pub mod session;

@@ -16,6 +16,7 @@ mod points;
 mod properties;
 mod provider;
 mod sandbox;
+mod secret;
 mod session;
 mod tidy;
 mod tool;
