@@ -11,6 +11,7 @@ mod cli;
 mod contract;
 mod dispatch;
 mod harness;
+mod leak;
 mod load;
 mod points;
 mod properties;

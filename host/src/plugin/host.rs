@@ -1,18 +1,18 @@
 //! What stands behind one instance: its empty WASI context, its limits, and the way back into the session.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
+use super::exit::{Exit, Reported};
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::stderr::Tail;
 use super::store::PluginStore;
 use crate::grant::Granted;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
-use crate::text::clean;
 
 /// What every instance of a plugin in a session shares.
 pub(super) struct Backing {
@@ -28,6 +28,8 @@ pub(super) struct Backing {
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Lines of log left for the rest of the session.
     pub(super) log_lines_left: std::sync::atomic::AtomicU32,
+    /// What was found and masked in what the plugin says.
+    pub(super) reported: Mutex<Reported>,
 }
 
 /// The data of one wasmtime store.
@@ -76,7 +78,8 @@ impl HostState {
         let text = self.stderr.text();
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
-        clean(said.join("\n").trim_end(), STDERR_BYTES)
+        let said = said.join("\n");
+        Exit::of(self, "panic").line("message", said.trim_end(), STDERR_BYTES)
     }
 }
 

@@ -315,6 +315,7 @@ impl Loaded {
             store: self.store.clone(),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
+            reported: std::sync::Mutex::default(),
         })
     }
 }

@@ -15,6 +15,7 @@ mod depend;
 pub mod discover;
 pub mod engine;
 pub mod error;
+mod exit;
 mod exports;
 mod hooks;
 mod host;
