@@ -7,6 +7,7 @@
 )]
 
 pub mod cli;
+pub mod fuzz;
 pub mod guests;
 pub mod secrets;
 pub mod session;

@@ -10,6 +10,7 @@ mod author;
 mod cli;
 mod contract;
 mod dispatch;
+mod fuzz;
 mod harness;
 mod leak;
 mod load;
