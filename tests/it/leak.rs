@@ -315,3 +315,26 @@ async fn a_text_without_a_secret_is_as_the_plugin_said_it() {
     assert_eq!(done.value.text, "text sk_live_example, task-force \u{202e}");
     assert_eq!(records(&session), BTreeSet::new());
 }
+
+#[tokio::test]
+async fn a_tool_whose_description_holds_a_secret_keeps_its_plugin_from_loading() {
+    let mut host = Host::default();
+    let component = host.guest("leaky").join("guest_leaky.wasm");
+    // The description stands in the component as it is; another of the same length changes nothing else.
+    let written = "Says it through every import, and then as the result.";
+    let leak = format!("{:<53}", secret("github-token"));
+    let mut bytes = std::fs::read(&component).unwrap();
+    let mut places = bytes.windows(written.len());
+    let at = places
+        .position(|place| place == written.as_bytes())
+        .unwrap();
+    bytes[at..at + written.len()].copy_from_slice(leak.as_bytes());
+    std::fs::write(&component, bytes).unwrap();
+    let plugins = host.load().await;
+    let why = format!("{:?}", plugins.left_out);
+    assert!(why.contains("looks like a secret (github-token)"), "{why}");
+    assert!(
+        plugins.plugins.is_empty() && !why.contains(leak.trim()),
+        "{why}"
+    );
+}
