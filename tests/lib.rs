@@ -6,7 +6,10 @@
     reason = "a test that cannot go on fails"
 )]
 
+pub mod bytes;
 pub mod cli;
+pub mod fuzz;
 pub mod guests;
+pub mod secrets;
 pub mod server;
 pub mod session;

@@ -14,8 +14,9 @@ pub mod text;
 // Where plugins act.
 pub mod point;
 
-// What they may touch.
+// What they may touch, and what must not get out.
 pub mod grant;
+pub mod secret;
 
 // What is said of it, and how it is set.
 pub mod config;

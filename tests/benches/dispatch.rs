@@ -6,6 +6,7 @@
     reason = "a bench that cannot go on fails"
 )]
 
+use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use rind::point::outcome::TextOutcome;
 use rind::point::registry::{HookSpec, Registry};
 use rind::point::trace::NoSink;
 use rind::point::{Hook, Point};
+use rind::secret::Scanner;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use tokio::runtime::Runtime;
@@ -283,5 +285,27 @@ fn load(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, hook, load);
+/// What the scan for secrets is of a hook call: the scan alone, over a text in which nothing looks like a keyword and over
+/// code, in which much does.
+fn scan(c: &mut Criterion) {
+    let code = include_str!("dispatch.rs");
+    let scanner = Scanner::shared();
+    for (name, size) in SIZES {
+        let texts = [
+            ("x", "x".repeat(size)),
+            (
+                "code",
+                code.repeat(size / code.len() + 1)[..size].to_owned(),
+            ),
+        ];
+        let mut group = c.benchmark_group(format!("scan for secrets, {name}"));
+        for (what, text) in &texts {
+            assert_eq!(scanner.mask(text), None);
+            group.bench_function(*what, |b| b.iter(|| scanner.mask(black_box(text))));
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, hook, load, scan);
 criterion_main!(benches);

@@ -31,8 +31,6 @@ pub(crate) enum Stage {
 
 /// One attack.
 pub(crate) struct Attack {
-    /// Number in the list of known attacks.
-    pub(crate) number: &'static str,
     /// What it tries.
     pub(crate) what: &'static str,
     /// The program.
@@ -51,14 +49,12 @@ pub(crate) struct Attack {
 
 /// An attack by a managed plugin, the most trusted there is, that may take ten seconds.
 pub(crate) fn attack(
-    number: &'static str,
     what: &'static str,
     program: Program,
     stage: Stage,
     meets: &'static str,
 ) -> Attack {
     Attack {
-        number,
         what,
         program,
         manifest: "side_effects = [\"none\"]\n[limits]\ntimeout = \"300ms\"\n".to_owned(),

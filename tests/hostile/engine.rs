@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
+use rind_tests::fuzz::{self, OUTCOME_BASE};
 use rind_tests::session::Session;
 
 use crate::attack::{Attack, Stage, attack, load, tool};
@@ -16,35 +17,30 @@ pub(crate) fn attacks() -> Vec<Attack> {
     let slow = "side_effects = [\"none\"]\n[limits]\ntimeout = \"5s\"\n";
     vec![
         attack(
-            "1",
             "loops for ever in a tool",
             guest("loops"),
             tool(),
             "deadline of 300 ms",
         ),
         attack(
-            "3",
             "loops for ever in a start function",
             started("(func $f (loop $l (br $l))) (start $f)"),
             load(),
             "longer than 5 s to start",
         ),
         attack(
-            "4",
             "calls itself until no stack is left",
             guest("recurses"),
             tool(),
             "failed:",
         ),
         attack(
-            "4",
             "the same in a start function, without memory",
             started("(func $f (call $f)) (start $f)"),
             load(),
             "call stack exhausted",
         ),
         attack(
-            "5",
             "takes memory without end",
             guest("grows_memory"),
             tool(),
@@ -52,21 +48,18 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(slow),
         attack(
-            "6",
             "starts with more memory than it may have",
             started("(memory 2000)"),
             load(),
             "memory of 64 MiB",
         ),
         attack(
-            "7",
             "many memories, each below the limit",
             memories(),
             load(),
             "memory of 64 MiB",
         ),
         attack(
-            "8",
             "a table of a hundred million entries",
             started(
                 "(table $t 1 funcref) (func $f (drop (table.grow $t (ref.null func) (i32.const 100000000)))) (start $f)",
@@ -75,43 +68,60 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "100000 table elements",
         ),
         attack(
-            "9",
             "two hundred instances within one",
             instances(),
             load(),
             "instance count too high",
         ),
+        attack("resources without end", resources(), load(), "resources"),
         attack(
-            "10",
-            "resources without end",
-            resources(),
-            load(),
-            "resources",
-        ),
-        attack(
-            "12",
             "answers with 40 MiB",
             guest("answers_40_mib"),
             tool(),
             "32 MiB of data",
         )
         .with("side_effects = [\"none\"]\n[limits]\nmemory = \"200MiB\"\n"),
+        lifting(
+            "returns a pointer to nowhere",
+            || lift(&[0xff; 4]).boxed(),
+            "refused",
+        ),
+        lifting(
+            "returns a case that there is not",
+            || lift(&outcome(&[9])).boxed(),
+            "refused",
+        ),
+        lifting(
+            "returns a text outside of its memory",
+            || lift(&outcome(&[0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 100])).boxed(),
+            "refused",
+        ),
+        lifting(
+            "returns a text that is not UTF-8",
+            || {
+                let mut memory = outcome(&[0, 0, 0, 0, 3, 0, 0, 0]);
+                memory.splice(
+                    12..20,
+                    [(OUTCOME_BASE + 36).to_le_bytes(), 2_u32.to_le_bytes()].concat(),
+                );
+                memory.splice(40..42, [0xff, 0xfe]);
+                lift(&memory).boxed()
+            },
+            "refused",
+        ),
         attack(
-            "14",
             "is called again after a trap",
             guest("counts"),
             Stage::Own(|| again().boxed()),
             "call 1 of this instance",
         ),
         attack(
-            "15",
             "waits in the host for an hour",
             guest("sleeps"),
             tool(),
             "deadline of 300 ms",
         ),
         attack(
-            "38",
             "a million log lines that forge others",
             guest("floods_log"),
             tool(),
@@ -119,7 +129,6 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(slow),
         attack(
-            "38",
             "50 MB of output",
             guest("floods_output"),
             tool(),
@@ -127,7 +136,6 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(slow),
         attack(
-            "44",
             "uses up its deadline at every call",
             guest("blocks_slowly"),
             Stage::Gate,
@@ -135,7 +143,6 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(WITH_SESSION),
         attack(
-            "46",
             "arguments a hundred thousand levels deep",
             guest("deep_arguments"),
             Stage::Gate,
@@ -143,28 +150,30 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(WITH_SESSION),
         attack(
-            "47",
             "panics with words that forge lines",
             guest("panics"),
             tool(),
             "on purpose",
         ),
         attack(
-            "47",
             "ends the process that it takes itself to be in",
             guest("exits"),
             tool(),
             "failed:",
         ),
         attack(
-            "49",
+            "is called off in the middle of a call",
+            Program::Guest("counts"),
+            Stage::Own(|| cancelled().boxed()),
+            "call 1 of this instance",
+        ),
+        attack(
             "carries values from one session into another",
             guest("counts"),
             Stage::Own(|| sessions().boxed()),
             "1 then 1",
         ),
         attack(
-            "29",
             "keeps values in the session without end",
             guest("fills_state"),
             tool(),
@@ -172,7 +181,6 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(slow),
         attack(
-            "29",
             "keeps values across sessions without end",
             guest("fills_store"),
             tool(),
@@ -180,6 +188,34 @@ pub(crate) fn attacks() -> Vec<Attack> {
         )
         .with(slow),
     ]
+}
+
+fn lifting(
+    what: &'static str,
+    run: fn() -> futures_util::future::BoxFuture<'static, String>,
+    meets: &'static str,
+) -> Attack {
+    attack(what, Program::Guest("counts"), Stage::Own(run), meets)
+}
+
+/// A pointer to where outcomes stand, and an outcome that begins with these bytes; the rest of it is zeros.
+fn outcome(start: &[u8]) -> Vec<u8> {
+    let mut memory = OUTCOME_BASE.to_le_bytes().to_vec();
+    memory.extend(start);
+    memory.resize(48, 0);
+    memory
+}
+
+/// Lets a hook return this memory.
+fn lift(memory: &[u8]) -> impl Future<Output = String> + use<> {
+    let memory = memory.to_vec();
+    async move {
+        let said = tokio::task::spawn_blocking(move || fuzz::lift(&[&memory])).await;
+        match said.unwrap().pop() {
+            Some(said) if !said.is_empty() => format!("refused: {said}"),
+            _ => "PWNED: it was taken for an outcome".to_owned(),
+        }
+    }
 }
 
 /// Eight instances with a memory of 12 MiB each.
@@ -233,4 +269,15 @@ async fn sessions() -> String {
         said.push(text.replace("call ", "").replace(" of this instance", ""));
     }
     said.join(" then ")
+}
+
+/// The call's future is dropped while the guest waits in the host.
+async fn cancelled() -> String {
+    let plugins = load(&Program::Guest("counts"), "", Trust::Managed).await;
+    let session = Session::open(&plugins);
+    assert_eq!(tool(&session, "attack").await, "call 1 of this instance");
+    let waiting = tool(&session, "wait");
+    let limit = tokio::time::timeout(std::time::Duration::from_millis(100), waiting);
+    assert!(limit.await.is_err(), "it waits");
+    tool(&session, "attack").await
 }

@@ -18,42 +18,29 @@ use crate::programs::Program;
 const SESSION: &str = "side_effects = [\"session\"]\n";
 
 pub(crate) fn attacks() -> Vec<Attack> {
-    let own = |number, what, run, meets| {
-        attack(
-            number,
-            what,
-            Program::Guest("counts"),
-            Stage::Own(run),
-            meets,
-        )
-    };
+    let own = |what, run, meets| attack(what, Program::Guest("counts"), Stage::Own(run), meets);
     vec![
         own(
-            "24",
             "native code of its own in the compile cache",
             || planted().boxed(),
             "compiled again",
         ),
         own(
-            "50",
             "other bytes under the name and version that was granted",
             || other_bytes().boxed(),
             "held: [\"session\"]",
         ),
         own(
-            "53",
             "asks for more in an update",
             || wider().boxed(),
             "held: [\"session\", \"network:a.example\"]",
         ),
         own(
-            "40",
             "says something else of a tool after it was granted",
             || other_words().boxed(),
             "held: [\"session\"]",
         ),
         own(
-            "52",
             "takes over what another plugin of its name kept",
             || inherits().boxed(),
             "stored nothing",

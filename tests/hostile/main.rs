@@ -81,7 +81,7 @@ async fn run(attacks: &[Attack]) -> usize {
         first.carry_out().await;
     }
     let before = memory();
-    println!("\n{:<5} {:<66} {:>8}  met", "#", "attack", "ms");
+    println!("\n{:<67} {:>7}  met", "attack", "ms");
     let mut failed = 0;
     for attack in attacks {
         let started = Instant::now();
@@ -98,8 +98,7 @@ async fn run(attacks: &[Attack]) -> usize {
             "FAILED "
         };
         println!(
-            "{:<5} {:<66} {:>8}  {mark}{}",
-            attack.number,
+            "{:<67} {:>7}  {mark}{}",
             attack.what,
             took.as_millis(),
             one_line(&met, attack.meets)
@@ -140,14 +139,9 @@ fn memory() -> u64 {
     kib.unwrap_or_default() << 10
 }
 
-/// The part of a message around what was expected, on one line.
-fn one_line(text: &str, around: &str) -> String {
+/// A message from where the expected words stand in it, on one line.
+fn one_line(text: &str, from: &str) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let at = flat.find(around).unwrap_or_default();
-    let start = flat[..at]
-        .char_indices()
-        .rev()
-        .nth(40)
-        .map_or(0, |(i, _)| i);
-    flat[start..].chars().take(110).collect()
+    let at = flat.find(from).unwrap_or_default();
+    flat[at..].chars().take(90).collect()
 }

@@ -14,68 +14,63 @@ use crate::attack::{Attack, Stage, attack, put, tool};
 use crate::programs::Program;
 
 pub(crate) fn attacks() -> Vec<Attack> {
-    let own = |number, what, guest, run, meets| {
-        attack(number, what, Program::Guest(guest), Stage::Own(run), meets)
-    };
+    let own = |what, guest, run, meets| attack(what, Program::Guest(guest), Stage::Own(run), meets);
     vec![
         own(
-            "30",
             "asks for loopback, private and metadata addresses in 24 spellings",
             "reaches_private",
             || private().boxed(),
             "all refused",
         ),
         own(
-            "30",
             "asks for cloud metadata, which it lists",
             "fetches",
             || metadata().boxed(),
             "which no plugin may reach",
         ),
         own(
-            "31",
             "a name that is public when checked and private when used",
             "fetches",
             || rebinding().boxed(),
             "127.0.0.1",
         ),
         own(
-            "32",
             "follows a redirect to another port",
             "fetches",
             || redirect().boxed(),
             "0 answered, refused:",
         ),
         own(
-            "33",
             "a user and another host in the URL",
             "fetches",
             || userinfo().boxed(),
             "0 answered, refused:",
         ),
         own(
-            "34",
             "an answer of 11 MB",
             "fetches",
             || large().boxed(),
             "10 MiB",
         ),
         own(
-            "34",
             "an answer that unpacks to more than it may",
             "fetches",
             || unpacks().boxed(),
             "10 MiB",
         ),
         own(
-            "35",
             "request 101 of 100",
             "fetches",
             || many().boxed(),
             "100 answered, refused:",
         ),
+        own(
+            "a secret in the query of a request",
+            "fetches",
+            || secret().boxed(),
+            "0 answered, refused: a secret would leave in the URL",
+        ),
         attack(
-            "36",
             "sockets and name look-ups of its standard library",
             Program::Guest("opens_sockets"),
             Stage::Tool,
@@ -185,4 +180,11 @@ async fn many() -> String {
     let server = Server::start(|_| Reply::ok("outside")).await;
     let urls = format!("{} ", server.at("127.0.0.1", "/")).repeat(101);
     fetch_from(&[&server], &urls).await
+}
+
+/// The secret is made up here: a token that stands in a file would be taken for a real one by those who look for them.
+async fn secret() -> String {
+    let server = Server::start(|_| Reply::ok("inside")).await;
+    let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fI3kL6");
+    fetch_from(&[&server], &server.at("127.0.0.1", &format!("/?t={token}"))).await
 }

@@ -16,26 +16,21 @@ const FILES: &str =
     "side_effects = [\"filesystem\"]\n[filesystem]\nwrite = [\"workspace\", \"data\"]\n";
 
 pub(crate) fn attacks() -> Vec<Attack> {
-    let own = |number, what, guest, run, meets| {
-        attack(number, what, Program::Guest(guest), Stage::Own(run), meets)
-    };
+    let own = |what, guest, run, meets| attack(what, Program::Guest(guest), Stage::Own(run), meets);
     vec![
         own(
-            "26",
             "reads and writes around its folder, by paths and links",
             "escapes_folder",
             || escapes().boxed(),
             "only inside, outside as it was",
         ),
         own(
-            "29",
             "fills the disk",
             "fills_disk",
             || disk("fills_disk").boxed(),
             "stopped after 64 MiB",
         ),
         own(
-            "29",
             "makes a million files",
             "makes_files",
             || disk("makes_files").boxed(),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rind::grant::Trust;
 use rind::plugin::load::{PluginSet, Why};
+use rind_tests::bytes::compile_bomb;
 use rind_tests::cli::program;
 use rind_tests::guests::Host;
 
@@ -25,49 +26,6 @@ fn component(host: &mut Host, bytes: &[u8]) {
         manifest.replace("hello.wasm", "bomb.wasm")
     });
     fs::write(folder.join("bomb.wasm"), bytes).unwrap();
-}
-
-/// A component of 4 MB whose functions are nothing but branches and arithmetic: it takes a fast machine over ten seconds.
-fn bomb() -> Vec<u8> {
-    const FUNCTIONS: usize = 100;
-    let unit = b"\x20\x00\x41\x07\x6c\x20\x01\x6a\x22\x00\x04\x40\x20\x01\x20\x00\x6a\x21\x01\x0b";
-    let mut body = vec![0];
-    body.extend(unit.repeat(2_000));
-    body.extend(b"\x20\x00\x0b");
-    let mut functions = leb(FUNCTIONS);
-    for _ in 0..FUNCTIONS {
-        functions.extend(leb(body.len()));
-        functions.extend(&body);
-    }
-    let mut declared = leb(FUNCTIONS);
-    declared.extend([0; FUNCTIONS]);
-    let mut module = b"\0asm\x01\0\0\0".to_vec();
-    module.extend(section(1, b"\x01\x60\x02\x7f\x7f\x01\x7f"));
-    module.extend(section(3, &declared));
-    module.extend(section(10, &functions));
-    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-    component.extend(section(1, &module));
-    component
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    let mut section = vec![id];
-    section.extend(leb(content.len()));
-    section.extend(content);
-    section
-}
-
-fn leb(mut n: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = (n & 0x7f) as u8;
-        n >>= 7;
-        if n == 0 {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
-    }
 }
 
 /// Why the only plugin that does not run does not.
@@ -112,7 +70,7 @@ async fn a_component_that_takes_too_long_is_stopped_by_name_and_leaves_nothing_b
     let mut host = host();
     host.guest("hello");
     host.load().await;
-    component(&mut host, &bomb());
+    component(&mut host, &compile_bomb());
     host.options.compiler.time_limit = Duration::from_secs(1);
     let started = Instant::now();
     let plugins = host.load().await;
@@ -134,7 +92,7 @@ async fn a_component_that_takes_too_long_is_stopped_by_name_and_leaves_nothing_b
 #[tokio::test]
 async fn a_component_that_takes_too_much_memory_is_stopped_by_name() {
     let mut host = host();
-    component(&mut host, &bomb());
+    component(&mut host, &compile_bomb());
     host.options.compiler.memory_limit = 32 << 20;
     let why = failure(&host.load().await);
     assert!(

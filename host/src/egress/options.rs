@@ -8,6 +8,7 @@ use http::HeaderMap;
 
 use super::credential::{NoSecrets, Secrets};
 use super::resolve::{Resolve, SystemResolver};
+use crate::secret::check_outgoing;
 
 /// A request as it is about to leave, before credentials are put in.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,25 @@ pub struct EgressOptions {
     pub resolver: Arc<dyn Resolve>,
     /// How long a request may take with all its redirects, to the last byte; 30 s.
     pub deadline: Duration,
-    /// Looks at what leaves; nobody by default.
+    /// Looks at what leaves; by default for secrets, which refuse the request.
     pub inspect: Option<Inspect>,
+}
+
+/// Refuses a request that holds what looks like a secret: the host puts credentials in itself.
+fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
+    let names: Vec<String> = outgoing
+        .headers
+        .keys()
+        .map(|name| format!("header {name}"))
+        .collect();
+    let mut parts: Vec<(&str, &[u8])> =
+        vec![("URL", outgoing.url.as_bytes()), ("body", outgoing.body)];
+    // A header of one name may stand more than once.
+    for (name, key) in names.iter().zip(outgoing.headers.keys()) {
+        let values = outgoing.headers.get_all(key).iter();
+        parts.extend(values.map(|value| (name.as_str(), value.as_bytes())));
+    }
+    check_outgoing(&parts)
 }
 
 impl Default for EgressOptions {
@@ -46,7 +64,7 @@ impl Default for EgressOptions {
             secrets: Arc::new(NoSecrets),
             resolver: Arc::new(SystemResolver),
             deadline: Duration::from_secs(30),
-            inspect: None,
+            inspect: Some(Arc::new(no_secrets)),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::convert::{self, ToWit};
+use super::convert::{self, FromGuest, ToWit};
+use super::exit::Exit;
 use super::instance::Slot;
 use super::load::Loaded;
 use crate::json;
@@ -35,7 +36,12 @@ macro_rules! hooks {
                     let instance = &mut busy.instance;
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
                     let result = guest.call_run(&mut instance.store, &instance.context, &payload).await;
-                    busy.settle(result)?.map(Into::into).map_err(|error| Failure::Error(convert::guest_error(error)))
+                    let answer = busy.settle(result)?;
+                    let exit = Exit::new(self.slot.backing(), &caller.context, $name);
+                    match answer {
+                        Ok(outcome) => Ok(FromGuest::from_guest(outcome, exit)),
+                        Err(error) => Err(Failure::Error(convert::guest_error(error, exit))),
+                    }
                 })
             }
         })*
@@ -86,10 +92,11 @@ impl Hook<PluginPoint> for WasmImplement {
                     &payload,
                 )
                 .await;
-            let answer = busy
-                .settle(result)?
-                .map_err(|error| Failure::Error(convert::guest_error(error)))?;
-            json::parse(&answer, json::MAX_BYTES)
+            let answer = busy.settle(result)?;
+            let exit = Exit::new(self.slot.backing(), &caller.context, &self.point);
+            let answer =
+                answer.map_err(|error| Failure::Error(convert::guest_error(error, exit)))?;
+            json::parse(&exit.json("answer", answer), json::MAX_BYTES)
                 .map_err(|e| Failure::Malformed(format!("the answer {e}")))
         })
     }

@@ -1,12 +1,13 @@
 //! What stands behind one instance: its empty WASI context, its limits, and the way back into the session.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
+use super::exit::{Exit, Reported};
 use super::imports::Handles;
 use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
@@ -18,7 +19,6 @@ use crate::folder::GrantedFolders;
 use crate::grant::Granted;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
-use crate::text::clean;
 
 /// What every instance of a plugin in a session shares.
 pub(super) struct Backing {
@@ -40,6 +40,8 @@ pub(super) struct Backing {
     pub(super) log_lines_left: std::sync::atomic::AtomicU32,
     /// Records about files left for the rest of the session.
     pub(super) file_records_left: RecordsLeft,
+    /// What was found and masked in what the plugin says.
+    pub(super) reported: Mutex<Reported>,
 }
 
 /// The data of one wasmtime store.
@@ -110,7 +112,8 @@ impl HostState {
         let text = self.stderr.text();
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
-        clean(said.join("\n").trim_end(), STDERR_BYTES)
+        let said = said.join("\n");
+        Exit::of(self, "panic").line("message", said.trim_end(), STDERR_BYTES)
     }
 }
 

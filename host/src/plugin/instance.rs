@@ -12,12 +12,12 @@ use wasmtime::{Store, Trap};
 
 use super::bindings::rind::plugin::types as wt;
 use super::convert;
+use super::exit::Exit;
 use super::exports::{Guests, Indices};
 use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES, MAX_POINT_CALLS};
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
-use crate::text::clean;
 
 /// Most instances beside the warm one at once. Each may take as much memory as the manifest asks for, and plugins that call
 /// each other are nested a few levels only.
@@ -56,6 +56,11 @@ impl Slot {
             warm: Mutex::new(None),
             extra: Semaphore::new(MAX_EXTRA),
         }
+    }
+
+    /// What its instances share.
+    pub(super) fn backing(&self) -> &Backing {
+        &self.backing
     }
 
     /// A place for another instance of the same plugin in the same session.
@@ -153,7 +158,8 @@ fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());
     }
-    let root = clean(&error.root_cause().to_string(), convert::MAX_REASON_BYTES);
+    let root = error.root_cause().to_string();
+    let root = Exit::of(state, "failure").line("message", &root, convert::MAX_REASON_BYTES);
     if root.contains("fuel allocated for hostcalls") {
         return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
     }

@@ -233,6 +233,7 @@ impl Loaded {
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
             file_records_left: RecordsLeft::default(),
+            reported: std::sync::Mutex::default(),
         })
     }
 }

@@ -16,6 +16,7 @@ mod depend;
 pub mod discover;
 pub mod engine;
 pub mod error;
+mod exit;
 mod exports;
 mod hooks;
 mod host;

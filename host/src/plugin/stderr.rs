@@ -34,9 +34,14 @@ impl Tail {
         }
     }
 
-    /// What is kept, as text.
+    /// What is kept, as text. When there was more, it begins after the first blank: half a word may be half a secret, which
+    /// nobody recognises.
     pub(super) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.lock().iter().copied().collect();
+        let mut bytes: Vec<u8> = self.lock().iter().copied().collect();
+        if bytes.len() == self.capacity {
+            let blank = bytes.iter().position(u8::is_ascii_whitespace);
+            bytes.drain(..blank.map_or(0, |at| at + 1));
+        }
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -125,7 +130,7 @@ mod tests {
         let tail = Tail::new(8);
         tail.push(b"one ");
         tail.push(b"two three");
-        assert_eq!(tail.text(), "wo three");
+        assert_eq!(tail.text(), "three", "`wo` is half a word");
         tail.push(&[b'x'; 100]);
         assert_eq!(tail.text(), "xxxxxxxx");
         tail.clear();

@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use super::Error;
 use super::convert;
+use super::exit::Exit;
 use super::instance::{Busy, Slot};
 use super::manifest::Manifest;
 use crate::grant::{self, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::failure::Failure;
+use crate::secret::Scanner;
 use crate::tool::registry::{DESCRIPTION_CAP_BYTES, TOOLS_PER_PLUGIN_CAP, is_tool_name};
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
@@ -89,9 +91,11 @@ impl WasmTool {
                 &arguments.to_string(),
             )
             .await;
-        Ok(match busy.settle(result)? {
-            Ok(content) => ToolOutput::ok(content),
-            Err(error) => ToolOutput::error(convert::guest_error(error)),
+        let answer = busy.settle(result)?;
+        let exit = Exit::new(self.slot.backing(), &ctx.caller.context, "tool");
+        Ok(match answer {
+            Ok(content) => ToolOutput::ok(exit.text("result", content)),
+            Err(error) => ToolOutput::error(convert::guest_error(error, exit)),
         })
     }
 }
@@ -129,6 +133,15 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
             return Err(refuse(
                 "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
             ));
+        }
+        // What is said of a tool at every request is the author's words, not a leak: it is for the author to take out.
+        for text in [&tool.description, &tool.parameters] {
+            if let Some(finding) = Scanner::shared().scan(text).first() {
+                return Err(refuse(format!(
+                    "its description or schema holds what looks like a secret ({})",
+                    finding.rule
+                )));
+            }
         }
         let parameters = json::parse(&tool.parameters, schema::SCHEMA_CAP_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;

@@ -3,7 +3,6 @@
 //! The one place of the provider layer that makes an HTTP client, waits, retries and honors cancellation. It must not
 //! know any wire format: a [`Decoder`] reads the events. Start from [`Http::exchange`].
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
@@ -20,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::assemble::{Decoder, Fault};
 use super::endpoint::Endpoint;
 use super::error::Error;
+use super::replay::Feed;
 use super::retry::{Attempt, Failure, status_failure, stream_failure};
-use super::sse::{ANSWER_LIMIT_BYTES, RawCopy, SseParser};
+use super::sse::{ANSWER_LIMIT_BYTES, RawCopy};
 use super::wait::Wait;
 use super::{Response, StreamEvent};
 
@@ -217,27 +217,15 @@ async fn read_stream<D: Decoder>(
     listener: &Listener<'_>,
     fault: impl Fn(Fault) -> Failure,
 ) -> Result<String, Failure> {
-    let mut parser = SseParser::default();
-    let mut events = VecDeque::new();
+    let mut feed = Feed::default();
     while !decoder.is_done() {
         let Some(piece) = wait.until(response.chunk()).await? else {
             break;
         };
-        let pushed = parser.push(&piece, &mut events);
-        while let Some(event) = events.pop_front()
-            && !decoder.is_done()
-        {
-            let emit = &mut |event| listener.event(event);
-            decoder.event(&event, emit).map_err(&fault)?;
-        }
-        // What comes after the end of the answer is nobody's business.
-        if let Err(bad) = pushed
-            && !decoder.is_done()
-        {
-            return Err(fault(Fault::bad(bad.what, &bad.excerpt)));
-        }
+        let emit = &mut |event| listener.event(event);
+        feed.push(decoder, &piece, emit).map_err(&fault)?;
     }
-    Ok(parser.into_raw())
+    Ok(feed.into_raw())
 }
 
 /// Reads an answer that is one JSON document: a server that does not stream, or an error that came with status 200.

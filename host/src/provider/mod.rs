@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod error;
 mod http;
 pub mod openai;
+pub mod replay;
 mod retry;
 pub mod scripted;
 pub mod select;

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::super::bindings::rind::plugin::{log, types};
 use super::super::convert;
+use super::super::exit::Exit;
 use super::super::host::HostState;
 use crate::point::outcome::Level;
-use crate::text::clean;
 
 /// Longest line, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
@@ -32,7 +32,7 @@ impl log::Host for HostState {
             Ok(_) => backing.handle.log(
                 &backing.plugin,
                 convert::level(level),
-                &clean(&text, MAX_LINE_BYTES),
+                &Exit::of(self, "log").line("line", &text, MAX_LINE_BYTES),
             ),
             Err(_) => {}
         }

@@ -2,6 +2,7 @@
 
 use super::super::bindings::rind::plugin::{model, types};
 use super::super::convert;
+use super::super::exit::Exit;
 use super::super::host::HostState;
 use crate::point::handle::ModelQuestion;
 
@@ -12,9 +13,10 @@ impl model::Host for HostState {
     ) -> wasmtime::Result<Result<model::Reply, types::Error>> {
         let backing = self.backing.clone();
         let caller = self.caller.caused_by(&backing.plugin);
+        let exit = Exit::of(self, "model");
         let question = ModelQuestion {
-            system: question.system,
-            prompt: question.prompt,
+            system: exit.text("system prompt", question.system),
+            prompt: exit.text("prompt", question.prompt),
             model: question.model,
             max_tokens: question.max_tokens,
         };

@@ -2,6 +2,7 @@
 
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
+use super::super::exit::Exit;
 use super::super::host::HostState;
 use crate::json;
 use crate::point::handle::HandleError;
@@ -26,8 +27,11 @@ impl session::Host for HostState {
         name: String,
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        let parsed = json::parse(&value, json::MAX_BYTES)
-            .map_err(|e| HandleError::InvalidInput(format!("the value {e}")));
+        let exit = Exit::of(self, "session");
+        let parsed = exit.name("name of an entry", &name).and_then(|()| {
+            json::parse(&exit.json("entry", value), json::MAX_BYTES)
+                .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))
+        });
         let kept = parsed.and_then(|value| {
             self.backing
                 .handle

@@ -1,6 +1,7 @@
 //! `rind:plugin/state`: values of the session.
 
 use super::super::bindings::rind::plugin::{state, types};
+use super::super::exit::Exit;
 use super::super::host::HostState;
 
 impl state::Host for HostState {
@@ -13,11 +14,15 @@ impl state::Host for HostState {
         key: String,
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        Ok(self
-            .backing
-            .handle
-            .state_set(&self.backing.plugin, &key, Some(&value))
-            .map_err(Into::into))
+        let exit = Exit::of(self, "state");
+        let kept = exit.name("key", &key).and_then(|()| {
+            let value = exit.text("value", value);
+            let backing = &self.backing;
+            backing
+                .handle
+                .state_set(&backing.plugin, &key, Some(&value))
+        });
+        Ok(kept.map_err(Into::into))
     }
 
     async fn remove(&mut self, key: String) -> wasmtime::Result<Result<(), types::Error>> {

@@ -1,6 +1,7 @@
 //! `rind:plugin/store`: values across sessions.
 
 use super::super::bindings::rind::plugin::{store, types};
+use super::super::exit::Exit;
 use super::super::host::HostState;
 
 impl store::Host for HostState {
@@ -13,7 +14,11 @@ impl store::Host for HostState {
         key: String,
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        Ok(self.backing.store.set(&key, &value).map_err(Into::into))
+        let exit = Exit::of(self, "store");
+        let kept = exit
+            .name("key", &key)
+            .and_then(|()| self.backing.store.set(&key, &exit.text("value", value)));
+        Ok(kept.map_err(Into::into))
     }
 
     async fn remove(&mut self, key: String) -> wasmtime::Result<Result<(), types::Error>> {

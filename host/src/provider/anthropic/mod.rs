@@ -12,6 +12,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::{Error, Provider, Request, Response, StreamEvent};
@@ -45,6 +46,11 @@ impl Anthropic {
             http: Http::new(endpoint, headers, config)?,
         })
     }
+}
+
+/// Reads one answer.
+pub(super) fn decoder() -> impl Decoder {
+    stream::Reader::default()
 }
 
 impl Provider for Anthropic {

@@ -12,6 +12,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::{Error, Provider, Request, Response, StreamEvent};
@@ -48,6 +49,11 @@ impl OpenAi {
             token_limit,
         })
     }
+}
+
+/// Reads one answer.
+pub(super) fn decoder() -> impl Decoder {
+    stream::Reader::default()
 }
 
 impl Provider for OpenAi {

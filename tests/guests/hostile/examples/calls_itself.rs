@@ -1,14 +1,21 @@
-//! Calls its own tool through the host.
+//! Implements its own point by calling it, without end.
 
 #[rind_sdk::plugin]
 mod calls_itself {
+    use rind_sdk::points;
     use rind_sdk::prelude::*;
-    use rind_sdk::tools;
+    use rind_sdk::serde_json::Value;
 
-    /// Calls its own tool through the host.
+    /// Sets it off; says how deep it went.
     #[tool(effect = "read")]
     fn attack() -> Result<String, Error> {
-        let answer = tools::call("attack", "{}")?;
-        Ok(format!("PWNED: {answer}"))
+        let answer = points::call("again", "{\"depth\":0}")?;
+        Ok(format!("answered {}", answer.value))
+    }
+
+    #[implements("attacker.again")]
+    fn again(payload: Value) -> Result<Value, Error> {
+        points::call("again", &payload.to_string())?;
+        Ok(rind_sdk::serde_json::json!({ "depth": "PWNED" }))
     }
 }

@@ -14,6 +14,13 @@ mod counts {
         Ok(format!("call {n} of this instance"))
     }
 
+    /// Waits for longer than anybody does.
+    #[tool(effect = "read")]
+    fn wait() -> Result<String, Error> {
+        std::thread::sleep(std::time::Duration::from_secs(3600));
+        Ok("PWNED: waited".to_owned())
+    }
+
     /// Traps.
     #[tool(effect = "read")]
     fn trap() -> Result<String, Error> {

@@ -1,0 +1,202 @@
+//! The way out of the sandbox for text: what a guest says passes here, whoever reads it next.
+//!
+//! Owns that secrets are masked, that lines are clean and short, and that a masking is on record. It must not know what a
+//! text means. Anything else that a guest gives out (files, requests) is not text in this sense: requests with a secret are
+//! refused where they leave, files stay where the plugin may write.
+//!
+//! Start from [`Exit`].
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::host::{Backing, HostState};
+use crate::point::caller::CallContext;
+use crate::point::handle::HandleError;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::secret::{Masked, Scanner};
+use crate::text::clean;
+
+/// How much of a text is read to make a short line of it, in bytes: far more than a line, so that a secret at its end is seen
+/// whole and no half of it stays.
+const MAX_LINE_SOURCE_BYTES: usize = 1 << 20;
+
+/// Most maskings on record for one plugin in one step. What is masked is masked; this bounds what is said of it.
+const MAX_REPORTS: usize = 32;
+
+/// What was reported of a plugin in the step that runs now: what was masked, and the rule. A guest that says one thing a
+/// thousand times leaves one record of it.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    turn: u32,
+    step: u32,
+    seen: BTreeSet<(String, Arc<str>)>,
+}
+
+impl Reported {
+    /// Those of the rules that were not reported of this target yet.
+    fn add(&mut self, at: (u32, u32), target: &str, rules: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
+        if (self.turn, self.step) != at {
+            (self.turn, self.step) = at;
+            self.seen.clear();
+        }
+        let mut fresh = Vec::new();
+        for rule in rules {
+            let report = (target.to_owned(), rule.clone());
+            if self.seen.len() < MAX_REPORTS && self.seen.insert(report) {
+                fresh.push(rule.clone());
+            }
+        }
+        fresh
+    }
+}
+
+/// The way out for one call of one plugin.
+#[derive(Clone, Copy)]
+pub(super) struct Exit<'a> {
+    backing: &'a Backing,
+    context: &'a CallContext,
+    /// Where the call was made: the name of a point, `tool`, the name of an import.
+    place: &'a str,
+}
+
+impl<'a> Exit<'a> {
+    pub(super) fn new(backing: &'a Backing, context: &'a CallContext, place: &'a str) -> Self {
+        Self {
+            backing,
+            context,
+            place,
+        }
+    }
+
+    /// The way out for the call that an instance runs now.
+    pub(super) fn of(state: &'a HostState, place: &'a str) -> Self {
+        Self::new(&state.backing, &state.caller.context, place)
+    }
+
+    /// A text of any length and any number of lines.
+    pub(super) fn text(&self, what: &str, text: String) -> String {
+        match Scanner::shared().mask(&text) {
+            None => text,
+            Some(masked) => self.masked(what, masked),
+        }
+    }
+
+    /// A text that is shown on terminals and to models: one line, at most `limit` bytes.
+    pub(super) fn line(&self, what: &str, text: &str, limit: usize) -> String {
+        let text = text.trim_start();
+        let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
+        let text = text.get(..end).unwrap_or(text);
+        match Scanner::shared().mask(text) {
+            None => clean(text, limit),
+            Some(masked) => clean(&self.masked(what, masked), limit),
+        }
+    }
+
+    /// JSON text, which it still is when secrets are masked. What is no JSON passes as text; whoever parses it says so.
+    pub(super) fn json(&self, what: &str, text: String) -> String {
+        let scanner = Scanner::shared();
+        // As it stands, because the name of a key may say what its value is.
+        let mut text = match scanner.mask(&text) {
+            None => text,
+            Some(masked) if is_json(&masked.text) || !is_json(&text) => self.masked(what, masked),
+            Some(_) => self.leaves(what, text),
+        };
+        // Escaped letters hide nothing from whoever parses it.
+        if text.contains("\\u") || text.contains("\\/") {
+            text = self.leaves(what, text);
+        }
+        text
+    }
+
+    /// A name under which something is kept. It cannot be masked, two names could become one; it is refused.
+    pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
+        let found = Scanner::shared().scan(name);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let rules: BTreeSet<_> = found.into_iter().map(|finding| finding.rule).collect();
+        let listed = list(&rules);
+        self.report(what, &rules, AccessOutcome::Denied);
+        Err(HandleError::Denied(format!(
+            "the {what} holds what looks like a secret ({listed}); use one without it"
+        )))
+    }
+
+    /// JSON text with its strings masked one by one.
+    fn leaves(&self, what: &str, text: String) -> String {
+        let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
+            return text;
+        };
+        let mut rules = BTreeSet::new();
+        mask_leaves(&mut value, &mut rules);
+        if rules.is_empty() {
+            return text;
+        }
+        self.report(what, &rules, AccessOutcome::Masked);
+        value.to_string()
+    }
+
+    fn masked(&self, what: &str, masked: Masked) -> String {
+        self.report(what, &masked.rules, AccessOutcome::Masked);
+        masked.text
+    }
+
+    /// Leaves a record, which names rules and never what they found.
+    fn report(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
+        let target = format!("{} {what}", self.place);
+        let at = (self.context.turn, self.context.step);
+        let fresh = {
+            let reported = self.backing.reported.lock();
+            let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
+            reported.add(at, &target, rules)
+        };
+        if fresh.is_empty() {
+            return;
+        }
+        self.backing.handle.access(AccessRecord {
+            plugin: self.backing.plugin.clone(),
+            reached: Reached::Secret,
+            target,
+            outcome,
+            reason: Some(list(&fresh)),
+            turn: at.0,
+            step: at.1,
+        });
+    }
+}
+
+fn list<'a>(rules: impl IntoIterator<Item = &'a Arc<str>>) -> String {
+    let rules: Vec<&str> = rules.into_iter().map(|rule| &**rule).collect();
+    rules.join(", ")
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// Masks every string in a value, keys too. The parser bounds how deep it is.
+fn mask_leaves(value: &mut Value, rules: &mut BTreeSet<Arc<str>>) {
+    match value {
+        Value::String(text) => mask_string(text, rules),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_leaves(item, rules)),
+        Value::Object(map) => {
+            let entries = std::mem::take(map).into_iter().map(|(mut key, mut value)| {
+                mask_string(&mut key, rules);
+                mask_leaves(&mut value, rules);
+                (key, value)
+            });
+            *map = entries.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn mask_string(text: &mut String, rules: &mut BTreeSet<Arc<str>>) {
+    if let Some(masked) = Scanner::shared().mask(text) {
+        *text = masked.text;
+        rules.extend(masked.rules);
+    }
+}

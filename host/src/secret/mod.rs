@@ -1,0 +1,160 @@
+//! Secrets in text: where they are, and the text without them.
+//!
+//! Owns the rules (`rules.toml`: what the tokens of well-known services look like) and the scan. It is pure, and must not
+//! know whose text it is or what becomes of it. What is searched for are leaks by accident: a token that a tool printed, a
+//! key in a file that was read. Somebody who wants to hide a token can always spell it otherwise.
+//!
+//! Most texts hold no keyword of any rule, and the search for those is all that they cost: some ten nanoseconds for a line,
+//! some hundred microseconds for a megabyte. Where a keyword stands, the regexes of its rules look at a window from there
+//! on, so the time is linear in the text whatever stands in it.
+//!
+//! Start from [`Scanner::shared`].
+
+mod block;
+mod outgoing;
+mod prefilter;
+mod rule;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use prefilter::Prefilter;
+use rule::{Rule, RuleSet};
+
+pub use outgoing::check_outgoing;
+
+/// How often a masked text is scanned again. A second secret may show only when the first is gone; a third hardly ever.
+const MAX_ROUNDS: usize = 4;
+
+/// The length of the shortest text that could hold a secret, in bytes: a password in a URL, `://:abc@d`.
+const MIN_BYTES: usize = 9;
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Id of the rule that found it.
+    pub rule: Arc<str>,
+    /// Where it stands, in bytes.
+    pub range: Range<usize>,
+}
+
+/// A text whose secrets are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Masked {
+    /// The text, with `[secret masked: RULE-ID]` for each.
+    pub text: String,
+    /// Ids of the rules that found something.
+    pub rules: BTreeSet<Arc<str>>,
+}
+
+/// Finds secrets.
+#[derive(Debug)]
+pub struct Scanner {
+    rules: Vec<Rule>,
+    prefilter: Prefilter,
+}
+
+impl Scanner {
+    /// The scanner of the process; the first caller builds it.
+    #[must_use]
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Scanner> = OnceLock::new();
+        SHARED.get_or_init(|| Self::new(RuleSet::built_in()))
+    }
+
+    fn new(set: RuleSet) -> Self {
+        let rules = set.into_rules();
+        let prefilter = Prefilter::new(&rules);
+        Self { rules, prefilter }
+    }
+
+    /// What a rule finds, in words.
+    #[must_use]
+    pub fn description(&self, rule: &str) -> Option<&str> {
+        let found = self.rules.iter().find(|known| &*known.id == rule);
+        found.map(|rule| rule.description.as_str())
+    }
+
+    /// The secrets in a text, in order and apart from each other.
+    #[must_use]
+    pub fn scan(&self, text: &str) -> Vec<Finding> {
+        if text.len() < MIN_BYTES {
+            return Vec::new();
+        }
+        let bytes = text.as_bytes();
+        let mut hits = self.prefilter.hits(bytes);
+        let mut found: Vec<Finding> = Vec::new();
+        let mut last = 0..0;
+        while let Some((at, candidates)) = hits.next() {
+            let rules = candidates.iter().filter_map(|rule| self.rules.get(*rule));
+            let of_rule = |rule: &Rule| {
+                let range = rule.find(bytes, at, last.end)?;
+                Some(Finding {
+                    rule: rule.id.clone(),
+                    range,
+                })
+            };
+            if let Some(finding) = rules.filter_map(of_rule).max_by_key(|f| f.range.end) {
+                last = finding.range.clone();
+                if last.start <= at {
+                    hits.skip_to(last.end);
+                }
+                found.push(finding);
+            }
+        }
+        apart(found)
+    }
+
+    /// The text without its secrets; `None` when there are none, and then nothing was allocated. Masking the masked text
+    /// again changes nothing.
+    #[must_use]
+    pub fn mask(&self, text: &str) -> Option<Masked> {
+        let mut masked = Cow::Borrowed(text);
+        let mut rules = BTreeSet::new();
+        for _ in 0..MAX_ROUNDS {
+            let found = self.scan(&masked);
+            if found.is_empty() {
+                break;
+            }
+            masked = Cow::Owned(replace(&masked, &found));
+            rules.extend(found.into_iter().map(|finding| finding.rule));
+        }
+        match masked {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(Masked { text, rules }),
+        }
+    }
+}
+
+/// Findings in order; of two that overlap the first grows over the second. Of two that begin at one place the one found
+/// later is more to the point: a token by its own keyword, and not as a password.
+fn apart(mut found: Vec<Finding>) -> Vec<Finding> {
+    found.sort_by_key(|finding| finding.range.start);
+    found.dedup_by(|next, kept| {
+        let overlaps = next.range.start < kept.range.end;
+        if overlaps && kept.range.start == next.range.start {
+            std::mem::swap(&mut kept.rule, &mut next.rule);
+        }
+        if overlaps {
+            kept.range.end = kept.range.end.max(next.range.end);
+        }
+        overlaps
+    });
+    found
+}
+
+fn replace(text: &str, found: &[Finding]) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut at = 0;
+    for Finding { rule, range } in found {
+        masked.push_str(text.get(at..range.start).unwrap_or_default());
+        masked.push_str("[secret masked: ");
+        masked.push_str(rule);
+        masked.push(']');
+        at = range.end;
+    }
+    masked.push_str(text.get(at..).unwrap_or_default());
+    masked
+}

@@ -1,0 +1,151 @@
+//! Where keywords stand: the part of a scan that every text pays for.
+
+use aho_corasick::packed::{self, Searcher};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use super::rule::Rule;
+
+/// The vectorised search sorts what it looks for into at most so many buckets and confuses what shares one.
+const N_BUCKETS: usize = 16;
+
+/// Where to look for keywords. Two searches, because the vectorised one tells texts apart by as many bytes as its shortest
+/// word has: the few keywords of three bytes would make it stop at half of all words if they were among the others.
+#[derive(Debug)]
+pub(super) struct Prefilter {
+    short: Group,
+    long: Group,
+}
+
+#[derive(Debug)]
+struct Group {
+    search: Search,
+    /// For each word: the rules that may begin there.
+    candidates: Vec<Vec<usize>>,
+}
+
+#[derive(Debug)]
+enum Search {
+    /// Vectorised; some words would not do, nor would some processors.
+    Packed(Searcher),
+    /// Byte by byte, everywhere.
+    Automaton(AhoCorasick),
+    /// There is nothing to look for.
+    Nothing,
+}
+
+impl Prefilter {
+    pub(super) fn new(rules: &[Rule]) -> Self {
+        let mut words: Vec<&str> = rules
+            .iter()
+            .flat_map(|rule| rule.keywords.iter().map(String::as_str))
+            .collect();
+        words.sort_unstable();
+        // A word that begins with another one is found by that one.
+        words.dedup_by(|next, kept| next.starts_with(&**kept));
+        let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
+        Self {
+            short: Group::new(short, rules),
+            long: Group::new(long, rules),
+        }
+    }
+
+    /// The places in `text` where keywords stand, in order.
+    pub(super) fn hits<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
+        Hits {
+            groups: [&self.short, &self.long],
+            next: [self.short.find(text, 0), self.long.find(text, 0)],
+            text,
+        }
+    }
+}
+
+impl Group {
+    fn new(words: Vec<&str>, rules: &[Rule]) -> Self {
+        let words = in_buckets(&words);
+        let may_begin = |rule: &Rule, word: &str| {
+            let mut keywords = rule.keywords.iter();
+            keywords.any(|keyword| keyword.starts_with(word))
+        };
+        let candidates = words.iter().map(|word| {
+            let rules = rules.iter().enumerate();
+            let those = rules.filter(|(_, rule)| may_begin(rule, word));
+            those.map(|(at, _)| at).collect()
+        });
+        Self {
+            search: Search::new(&words),
+            candidates: candidates.collect(),
+        }
+    }
+
+    /// The first word from `from` on: where it stands and which it is.
+    fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
+        let rest = from.min(text.len())..text.len();
+        match &self.search {
+            Search::Packed(searcher) => searcher
+                .find_in(text, rest.into())
+                .map(|found| (found.start(), found.pattern().as_usize())),
+            Search::Automaton(automaton) => automaton
+                .find(Input::new(text).range(rest))
+                .map(|found| (found.start(), found.pattern().as_usize())),
+            Search::Nothing => None,
+        }
+    }
+}
+
+impl Search {
+    fn new(words: &[&str]) -> Self {
+        if let Some(searcher) = packed::Config::new().builder().extend(words).build() {
+            return Self::Packed(searcher);
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            .build(words);
+        match automaton {
+            Ok(automaton) if !words.is_empty() => Self::Automaton(automaton),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Sorted words in an order that puts neighbours into one bucket: `ghp_` and `gho_` share one and cost nothing, where
+/// strangers would make the search stop at every mixture of the two. The search deals words out to buckets in turn.
+fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
+    let (least, n_larger) = (sorted.len() / N_BUCKETS, sorted.len() % N_BUCKETS);
+    let (larger, smaller) = sorted.split_at(n_larger * (least + 1));
+    let buckets = larger.chunks(least + 1).chain(smaller.chunks(least.max(1)));
+    let buckets: Vec<&[&str]> = buckets.collect();
+    let row = |at: usize| buckets.iter().filter_map(move |bucket| bucket.get(at));
+    (0..=least).flat_map(row).copied().collect()
+}
+
+/// Places where keywords stand.
+pub(super) struct Hits<'a> {
+    groups: [&'a Group; 2],
+    /// The next of each group: where, and which word.
+    next: [Option<(usize, usize)>; 2],
+    text: &'a [u8],
+}
+
+impl<'a> Hits<'a> {
+    /// The next place, and the rules that may begin there.
+    pub(super) fn next(&mut self) -> Option<(usize, &'a [usize])> {
+        let is_short_first = match self.next {
+            [Some((short, _)), Some((long, _))] => short <= long,
+            [short, _] => short.is_some(),
+        };
+        let which = usize::from(!is_short_first);
+        let (at, word) = self.next[which]?;
+        let group = self.groups[which];
+        self.next[which] = group.find(self.text, at + 1);
+        Some((at, group.candidates.get(word)?))
+    }
+
+    /// Leaves out the places before `to`.
+    pub(super) fn skip_to(&mut self, to: usize) {
+        for (next, group) in self.next.iter_mut().zip(self.groups) {
+            if next.is_some_and(|(at, _)| at < to) {
+                *next = group.find(self.text, to);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! One rule of `rules.toml`, and whether it finds something at a place.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use super::block;
+
+/// The rules that the program comes with.
+const BUILT_IN: &str = include_str!("rules.toml");
+
+/// How many bytes from a keyword on are looked at when a rule says nothing else.
+const WINDOW_BYTES: usize = 256;
+
+/// `rules.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleSet {
+    placeholders: String,
+    pub(super) rules: Vec<RuleSpec>,
+}
+
+/// One table of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleSpec {
+    pub(super) id: String,
+    pub(super) description: String,
+    pub(super) keywords: Vec<String>,
+    regex: String,
+    #[serde(default)]
+    before: Before,
+    #[serde(default)]
+    entropy: f64,
+    window: Option<usize>,
+    allow: Option<String>,
+    placeholders: Option<bool>,
+    #[serde(default)]
+    block: bool,
+}
+
+/// What must stand before a keyword.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Before {
+    /// No letter, digit, `_` or `-`.
+    #[default]
+    Boundary,
+    Digit,
+    Any,
+}
+
+/// A regex that is compiled when it is first needed: most processes never meet most kinds of secrets.
+#[derive(Debug)]
+pub(super) struct Lazy {
+    pattern: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Lazy {
+    fn new(pattern: String) -> Arc<Self> {
+        Arc::new(Self {
+            pattern,
+            compiled: OnceLock::new(),
+        })
+    }
+
+    /// The regex; a test holds that each one compiles.
+    pub(super) fn get(&self) -> Option<&Regex> {
+        let compile = || RegexBuilder::new(&self.pattern).unicode(false).build().ok();
+        self.compiled.get_or_init(compile).as_ref()
+    }
+
+    fn is_match(&self, bytes: &[u8]) -> bool {
+        self.get().is_some_and(|regex| regex.is_match(bytes))
+    }
+}
+
+impl RuleSet {
+    /// The rules that the program comes with; a test holds that they can be read.
+    pub(super) fn built_in() -> Self {
+        toml::from_str(BUILT_IN).unwrap_or_default()
+    }
+
+    pub(super) fn into_rules(self) -> Vec<Rule> {
+        let placeholders = Lazy::new(self.placeholders);
+        let rule = |spec: RuleSpec| {
+            let has_placeholders = spec.placeholders.unwrap_or(true);
+            let allow = spec.allow.map(Lazy::new);
+            let placeholders = has_placeholders.then(|| placeholders.clone());
+            Rule {
+                id: Arc::from(spec.id),
+                description: spec.description,
+                keywords: spec.keywords,
+                regex: Lazy::new(format!("^(?:{})", spec.regex)),
+                before: spec.before,
+                entropy: spec.entropy,
+                window: spec.window.unwrap_or(WINDOW_BYTES),
+                allow: allow.into_iter().chain(placeholders).collect(),
+                is_block: spec.block,
+            }
+        };
+        self.rules.into_iter().map(rule).collect()
+    }
+}
+
+/// A rule, ready to be tried.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) id: Arc<str>,
+    pub(super) description: String,
+    pub(super) keywords: Vec<String>,
+    /// Anchored to where the keyword stands.
+    pub(super) regex: Arc<Lazy>,
+    before: Before,
+    entropy: f64,
+    window: usize,
+    pub(super) allow: Vec<Arc<Lazy>>,
+    is_block: bool,
+}
+
+impl Rule {
+    /// The secret whose keyword stands at `at`. `border` is where the last secret ended: what follows one stands on its own.
+    pub(super) fn find(&self, text: &[u8], at: usize, border: usize) -> Option<Range<usize>> {
+        let is_placed = match self.before {
+            Before::Any => true,
+            Before::Digit => at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit),
+            Before::Boundary => at == border || is_boundary(text.get(..at)?),
+        };
+        if !is_placed {
+            return None;
+        }
+        let end = text.len().min(at + self.window);
+        let mut range = self.matched(text.get(at..end)?)?;
+        range = at + range.start..at + range.end;
+        if self.is_block {
+            range.end = block::end(text, range.end)?;
+        }
+        let secret = text.get(range.clone())?;
+        if self.entropy > 0.0 && entropy(secret) < self.entropy
+            || self.allow.iter().any(|allow| allow.is_match(secret))
+        {
+            return None;
+        }
+        if range.end == end {
+            // The window is full and the token goes on. Only now, so that no byte is gone over twice.
+            let rest = text.get(end..)?.iter();
+            range.end += rest.take_while(|byte| is_token(**byte)).count();
+        }
+        Some(range)
+    }
+
+    /// Where the secret stands in a window that begins with the keyword.
+    fn matched(&self, window: &[u8]) -> Option<Range<usize>> {
+        let regex = self.regex.get()?;
+        // Groups cost several times as much.
+        if regex.captures_len() == 1 {
+            return regex.find(window).map(|found| found.range());
+        }
+        let captures = regex.captures(window)?;
+        captures.get(1).map(|found| found.range())
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// Whether a word can begin after `before`: no character of a token ends it, or one that ends something else: the `n` of an
+/// escaped line break, the last digit of a percent-encoded character, the `m` of a terminal's colour.
+fn is_boundary(before: &[u8]) -> bool {
+    match before {
+        [.., last] if !is_token(*last) => true,
+        [] | [.., b'\\', b'n' | b't' | b'r'] => true,
+        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
+        [colour @ .., b'm'] => {
+            let is_parameter = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+            let n_parameters = colour.iter().rev().take(16).take_while(is_parameter);
+            let n = n_parameters.count();
+            colour.len().checked_sub(n).is_some_and(|end| {
+                colour
+                    .get(..end)
+                    .is_some_and(|start| start.ends_with(b"\x1b["))
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Shannon entropy in bits per byte, of the frequencies in `bytes` itself.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in bytes {
+        counts[usize::from(*byte)] += 1;
+    }
+    let n = bytes.len() as f64;
+    let mut bits = 0.0;
+    for byte in bytes {
+        // Each distinct byte once: in what is no secret there are few.
+        let count = std::mem::take(&mut counts[usize::from(*byte)]);
+        if count > 0 {
+            let share = f64::from(count) / n;
+            bits -= share * share.log2();
+        }
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_can_be_read_and_tried() {
+        let set: RuleSet = toml::from_str(BUILT_IN).unwrap();
+        assert!(set.rules.len() > 40, "{}", set.rules.len());
+        let ids: BTreeSet<&str> = set.rules.iter().map(|rule| rule.id.as_str()).collect();
+        assert_eq!(ids.len(), set.rules.len(), "ids are distinct");
+        for rule in &set.rules {
+            assert!(!rule.description.is_empty() && !rule.keywords.is_empty());
+            assert!(rule.keywords.iter().all(|word| word.len() >= 3));
+        }
+        for rule in set.into_rules() {
+            assert!(rule.regex.get().is_some(), "{}", rule.id);
+            assert!(rule.allow.iter().all(|allow| allow.get().is_some()));
+        }
+    }
+
+    #[test]
+    fn a_word_begins_after_what_is_no_part_of_it() {
+        for before in [
+            "",
+            " ",
+            "\"",
+            "=",
+            "é",
+            "x\\n",
+            "%3D",
+            "\u{1b}[31m",
+            "\u{1b}[1;31m",
+            "\u{1b}[m",
+        ] {
+            assert!(is_boundary(before.as_bytes()), "{before:?}");
+        }
+        for before in ["a", "_", "-", "7", "n", "3D", "%zz", "31m", "m"] {
+            assert!(!is_boundary(before.as_bytes()), "{before:?}");
+        }
+    }
+
+    #[test]
+    fn entropy_is_in_bits_per_character() {
+        assert!(entropy(b"aaaaaaaa").abs() < 1e-9);
+        assert!((entropy(b"abababab") - 1.0).abs() < 1e-9);
+        assert!((entropy(b"0123456789abcdef") - 4.0).abs() < 1e-9);
+        assert!(entropy(b"").abs() < 1e-9);
+    }
+}

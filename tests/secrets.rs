@@ -1,0 +1,107 @@
+//! Secrets as tests need them: put together when they are asked for, so that none stands in the sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml::Value;
+
+#[derive(Deserialize)]
+struct Samples {
+    alphabets: BTreeMap<String, String>,
+    secrets: Vec<Sample>,
+    harmless: Vec<Harmless>,
+}
+
+#[derive(Deserialize)]
+struct Sample {
+    rule: String,
+    #[serde(default = "alnum")]
+    alphabet: String,
+    /// Text, or for how many characters of the alphabet.
+    pieces: Vec<Value>,
+    #[serde(default)]
+    around: (String, String),
+}
+
+/// Texts that hold no secret.
+#[derive(Deserialize)]
+pub struct Harmless {
+    /// What they are.
+    pub what: String,
+    /// The texts.
+    pub texts: Vec<String>,
+}
+
+/// A secret, and the text that it is found in.
+pub struct Secret {
+    /// Id of the rule that finds it.
+    pub rule: String,
+    /// What stands before it.
+    pub before: String,
+    /// What is masked.
+    pub secret: String,
+    /// What stands after it.
+    pub after: String,
+}
+
+fn alnum() -> String {
+    "alnum".to_owned()
+}
+
+fn samples() -> Samples {
+    toml::from_str(include_str!("secrets/samples.toml")).unwrap()
+}
+
+/// At least one secret for every rule.
+#[must_use]
+pub fn secrets() -> Vec<Secret> {
+    let samples = samples();
+    let secret = |sample: &Sample| {
+        let alphabet = &samples.alphabets[&sample.alphabet];
+        // Each piece goes on where the last one ended: a token does not repeat itself.
+        let mut random = alphabet.chars().cycle();
+        let mut piece = |piece: &Value| match piece {
+            Value::Integer(n) => random.by_ref().take(usize::try_from(*n).unwrap()).collect(),
+            text => text.as_str().unwrap().to_owned(),
+        };
+        Secret {
+            rule: sample.rule.clone(),
+            before: sample.around.0.clone(),
+            secret: sample.pieces.iter().map(&mut piece).collect(),
+            after: sample.around.1.clone(),
+        }
+    };
+    samples.secrets.iter().map(secret).collect()
+}
+
+/// The first secret of a rule.
+#[must_use]
+pub fn secret(rule: &str) -> String {
+    let found = secrets().into_iter().find(|secret| secret.rule == rule);
+    found
+        .unwrap_or_else(|| panic!("there is no sample of `{rule}`"))
+        .secret
+}
+
+/// Texts that must be left alone.
+#[must_use]
+pub fn harmless() -> Vec<Harmless> {
+    samples().harmless
+}
+
+/// Ids of the rules and all of their keywords.
+#[must_use]
+pub fn rules() -> (BTreeSet<String>, Vec<String>) {
+    let rules: toml::Table = toml::from_str(include_str!("../host/src/secret/rules.toml")).unwrap();
+    let rules = rules["rules"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let keywords = |rule: &Value| rule["keywords"].as_array().unwrap().clone();
+    (
+        rules.iter().map(|rule| text(&rule["id"])).collect(),
+        rules
+            .iter()
+            .flat_map(keywords)
+            .map(|word| text(&word))
+            .collect(),
+    )
+}
