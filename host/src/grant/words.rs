@@ -1,7 +1,15 @@
-//! Capabilities in plain words, for questions and reports. Pure, and printable whatever a manifest says.
+//! Capabilities in plain words, for questions and reports. Pure, printable and on one line whatever a manifest says.
 
 use super::{Access, Capability, Folder, Granted, Root};
-use crate::text::printable;
+use crate::text::clean;
+
+/// Longest name of a manifest's that is shown, in bytes.
+const MAX_NAME_BYTES: usize = 300;
+
+/// A name that a manifest made up: a second line of it would look like the host's own words.
+fn named(text: &str) -> String {
+    clean(text, MAX_NAME_BYTES)
+}
 
 /// What having a capability means, as it goes on after "may": "read files in workspace/docs".
 #[must_use]
@@ -20,7 +28,7 @@ pub fn in_words(capability: &Capability) -> String {
         Capability::Credential(credential) => {
             let secrets = secrets(&credential.value);
             let what = match &secrets[..] {
-                [] => format!("a fixed header {}", printable(&credential.header)),
+                [] => format!("a fixed header {}", named(&credential.header)),
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
@@ -30,7 +38,7 @@ pub fn in_words(capability: &Capability) -> String {
         Capability::Agents => {
             "run subagents with tools of the agent, which costs tokens".to_owned()
         }
-        Capability::Tool(name) => format!("call the tool {}", printable(name)),
+        Capability::Tool(name) => format!("call the tool {}", named(name)),
     }
 }
 
@@ -41,7 +49,7 @@ fn files(access: Access, folder: &Folder) -> String {
     };
     match folder.root {
         Root::Data => format!("{verb} files in its own folder"),
-        Root::Workspace => format!("{verb} files in {}", printable(&folder.to_string())),
+        Root::Workspace => format!("{verb} files in {}", named(&folder.to_string())),
     }
 }
 
@@ -50,7 +58,7 @@ fn secrets(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
         .skip(1)
-        .filter_map(|rest| Some(printable(rest.split_once('}')?.0)))
+        .filter_map(|rest| Some(named(rest.split_once('}')?.0)))
         .collect();
     names.dedup();
     names
@@ -68,7 +76,7 @@ pub fn combined(granted: &Granted) -> Option<String> {
     let mut names: Vec<String> = folders
         .iter()
         .filter(|(_, folder)| folder.root == Root::Workspace)
-        .map(|(_, folder)| printable(&folder.to_string()))
+        .map(|(_, folder)| named(&folder.to_string()))
         .collect();
     names.dedup();
     if !names.is_empty() {
@@ -165,8 +173,16 @@ mod tests {
                 "run subagents with tools of the agent, which costs tokens",
             ),
             (
+                credential("{A\n  it may nothing}"),
+                "send the secret A   it may nothing to api.github.com, without seeing it",
+            ),
+            (
                 Capability::Tool("read\u{1b}_file".into()),
                 "call the tool read\\u{1b}_file",
+            ),
+            (
+                Capability::Tool("a\n  it may nothing".into()),
+                "call the tool a   it may nothing",
             ),
         ];
         for (capability, expected) in table {

@@ -309,6 +309,23 @@ fn a_project_with_links_in_its_folder_is_left_out() {
 }
 
 #[test]
+fn no_name_of_a_folder_makes_a_line_of_its_own() {
+    let rind = Rind::default();
+    let forged = "x\n✓ guard                  user     1.0.0    pre-tool";
+    let folder = rind.workspace().join(".rind/plugins").join(forged);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("plugin.toml"), "name = 1").unwrap();
+    let args = ["plugin", "list", "--trust-project"];
+    let list = rind.run(&args).exits(1).stdout;
+    assert!(list.lines().all(|line| !line.starts_with('✓')), "{list}");
+    let Some(screen) = rind.at_terminal(&["run", "hello"], "n\n") else {
+        return;
+    };
+    let screen = plain(&screen);
+    assert!(screen.contains("plugin x ✓ guard user"), "{screen}");
+}
+
+#[test]
 fn a_workspace_that_holds_rinds_own_folders_is_refused() {
     let rind = Rind::default();
     let above = rind.workspace().join("..");
