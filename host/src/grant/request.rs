@@ -31,6 +31,8 @@ pub struct Request {
     pub source: String,
     /// Digest of its component; empty without one.
     pub digest: String,
+    /// Its manifest as JSON. Hooks, limits and defaults of its settings decide what the same bytes do.
+    pub manifest: String,
     /// Side effects that it declares.
     pub side_effects: Vec<SideEffect>,
     /// Capabilities that it asks for.
@@ -39,7 +41,7 @@ pub struct Request {
     pub tools: Vec<OfferedTool>,
 }
 
-/// What an answer is for: other bytes, a wider or narrower request or another tool description make another pin.
+/// What an answer is for: other bytes, another manifest or another tool description make another pin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin(String);
 
@@ -63,6 +65,7 @@ impl Request {
             self.trust,
             self.source,
             self.digest,
+            self.manifest,
             self.side_effects,
             capabilities,
             self.tools,

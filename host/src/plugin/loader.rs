@@ -56,6 +56,7 @@ impl Loader<'_> {
                 .map_or(found.trust, |own| own.max(found.trust)),
             source: source(found),
             digest: String::new(),
+            manifest: whole(&manifest)?,
             side_effects: manifest.side_effects.clone(),
             capabilities: requested.clone(),
             tools: Vec::new(),
@@ -231,6 +232,13 @@ fn source(found: &Found) -> String {
     } else {
         found.folder.display().to_string()
     }
+}
+
+/// The whole manifest as text; comments and order do not count.
+fn whole(manifest: &Manifest) -> Result<String, Error> {
+    serde_json::to_string(manifest).map_err(|e| Error::Start {
+        message: format!("its manifest cannot be kept: {e}"),
+    })
 }
 
 fn offered(tool: &ToolSpec) -> OfferedTool {
