@@ -49,6 +49,7 @@ fn request() -> impl Strategy<Value = Request> {
             side_effects: vec![SideEffect::Session],
             capabilities: capabilities.into_iter().collect(),
             tools: Vec::new(),
+            has_hooks: false,
         })
 }
 
@@ -185,6 +186,7 @@ fn a_flag_gives_what_it_names_for_this_run() {
         side_effects: Vec::new(),
         capabilities: vec![Capability::Session, Capability::Model],
         tools: Vec::new(),
+        has_hooks: false,
     };
     let none = answers(&[]);
     let policy = Policy::default();

@@ -212,6 +212,7 @@ mod tests {
             side_effects: vec![SideEffect::Session],
             capabilities: vec![Capability::Session],
             tools: Vec::new(),
+            has_hooks: false,
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Request {
     pub capabilities: Vec<Capability>,
     /// Its tools.
     pub tools: Vec<OfferedTool>,
+    /// Whether its hooks are shown parts of the conversation.
+    pub has_hooks: bool,
 }
 
 /// What an answer is for: other bytes, another manifest or another tool description make another pin.

@@ -65,11 +65,12 @@ fn secrets(value: &str) -> Vec<String> {
 }
 
 /// What capabilities come to that are harmless each alone: whoever sees the conversation or files of the workspace and
-/// reaches out can send the one to the other. `None` when there is no such pair.
+/// reaches out can send the one to the other. `None` when there is no such pair. `has_hooks` says whether the plugin's hooks
+/// are shown parts of the conversation, which takes no capability.
 #[must_use]
-pub fn combined(granted: &Granted) -> Option<String> {
+pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();
-    if granted.has(&Capability::Session) {
+    if has_hooks || granted.has(&Capability::Session) {
         seen.push("in the conversation".to_owned());
     }
     let folders = granted.folders();
@@ -192,10 +193,15 @@ mod tests {
 
     #[test]
     fn what_reading_and_reaching_out_come_to_is_said() {
-        let say = |capabilities: &[Capability]| combined(&Granted::new(capabilities.to_vec()));
+        let say =
+            |capabilities: &[Capability]| combined(&Granted::new(capabilities.to_vec()), false);
         let network = Capability::Network(host("a.b"));
         assert_eq!(say(std::slice::from_ref(&network)), None);
         assert_eq!(say(&[Capability::Session]), None);
+        assert_eq!(
+            combined(&Granted::new(vec![network.clone()]), true).unwrap(),
+            "could send what it reads in the conversation to a.b"
+        );
         assert_eq!(say(&[files(Access::Read, "data"), network.clone()]), None);
         assert_eq!(
             say(&[Capability::Session, network.clone()]).unwrap(),

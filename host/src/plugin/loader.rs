@@ -60,6 +60,7 @@ impl Loader<'_> {
             side_effects: manifest.side_effects.clone(),
             capabilities: requested.clone(),
             tools: Vec::new(),
+            has_hooks: false,
         };
         let own = own_folder(&self.options.data, &manifest.name, found);
         let mut plugin = Loaded {
@@ -115,6 +116,7 @@ impl Loader<'_> {
     ) -> Result<(), Error> {
         plugin.request.digest.clone_from(&plugin.digest);
         plugin.request.tools = plugin.tools.iter().map(offered).collect();
+        plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
         let (decision, yes) = self.options.grants.settle(&plugin.request).await;
         given.extend(yes);
         let granted = decision.granted();

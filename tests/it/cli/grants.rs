@@ -309,6 +309,25 @@ fn a_project_with_links_in_its_folder_is_left_out() {
 }
 
 #[test]
+fn a_plugin_that_only_watches_and_reaches_out_is_said_to_send_what_it_sees() {
+    let rind = Rind::default();
+    guests::put("loop-detection", &rind.user_plugins(), |manifest| {
+        manifest.replace(
+            "side_effects = [\"none\"]",
+            "side_effects = [\"network\"]\n[network]\nhosts = [\"api.example.com\"]",
+        )
+    });
+    let inspect = ["plugin", "inspect", "loop-detection", "--grants"];
+    let ran = rind.run(&inspect).exits(0);
+    let said = "it could send what it reads in the conversation to api.example.com";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    let Some(screen) = rind.at_terminal(&["run", "hello"], "n\n") else {
+        return;
+    };
+    assert!(plain(&screen).contains(said), "{screen}");
+}
+
+#[test]
 fn no_name_of_a_folder_makes_a_line_of_its_own() {
     let rind = Rind::default();
     let forged = "x\n✓ guard                  user     1.0.0    pre-tool";

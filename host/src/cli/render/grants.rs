@@ -119,7 +119,7 @@ pub(in super::super) fn question(question: &Question) {
             format_args!("    • {words} (already: {})", row.why),
         ));
     }
-    if let Some(combined) = combined(&decision.clone().with_yes("").granted()) {
+    if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
         let text = format!("together that means: it {combined}");
         say(format_args!("  {}", styled(WARN, text)));
     }
