@@ -3,8 +3,9 @@
 use anyhow::Context;
 
 use super::approve::read_line;
+use super::exit::Usage;
 use super::render;
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, PluginsConfig};
 use crate::grant::project::{ProjectTrust, Projects, digest};
 use crate::paths::Paths;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
@@ -69,9 +70,22 @@ pub(super) fn layer(paths: &Paths) -> anyhow::Result<Option<Layer>> {
     let Some(layer) = Layer::file(&paths.project_config())? else {
         return Ok(None);
     };
-    Config::new(vec![layer.clone()])
+    let config = Config::new(vec![layer.clone()]);
+    config
         .check_known(SECTIONS)
         .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
+    let own = plugins(paths);
+    let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
+    let PluginsConfig(settings) = config.section()?;
+    if let Some(name) = settings.keys().find(is_foreign) {
+        return Err(Usage(format!(
+            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins belongs \
+             into your own config.toml",
+            paths.project_config().display(),
+            name.escape_debug()
+        ))
+        .into());
+    }
     Ok(Some(layer))
 }
 

@@ -296,6 +296,37 @@ fn a_trusted_projects_settings_count_but_not_where_keys_and_commands_go() {
 }
 
 #[test]
+fn a_trusted_project_sets_nothing_for_plugins_that_are_not_its_own() {
+    let rind = Rind::default();
+    rind.managed("injection-guard");
+    let run = ["run", "hello", "--trust-project"];
+    rind.file(
+        ".rind/config.toml",
+        "[plugins.injection-guard]\nenabled = false\n",
+    );
+    let ran = rind.run(&run).exits(2);
+    assert!(
+        ran.stderr
+            .contains("the plugin `injection-guard`, which is not one of the project's"),
+        "{}",
+        ran.stderr
+    );
+    // Nor by bringing one of the same name.
+    let folder = rind.workspace().join(".rind/plugins");
+    guests::put("hello", &folder, |manifest| {
+        manifest.replace("name = \"hello\"", "name = \"injection-guard\"")
+    });
+    let ran = rind.run(&run).exits(0);
+    assert!(guard_ran(&ran.stderr), "{}", ran.stderr);
+    let list = rind
+        .run(&["plugin", "list", "--trust-project"])
+        .exits(0)
+        .stdout;
+    assert!(list.contains("✓ injection-guard        managed"), "{list}");
+    assert!(list.contains("shadowed by"), "{list}");
+}
+
+#[test]
 fn a_project_with_links_in_its_folder_is_left_out() {
     let (rind, plugin) = with_project();
     std::os::unix::fs::symlink("/etc/hostname", plugin.join("link")).unwrap();
