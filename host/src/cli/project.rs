@@ -53,16 +53,24 @@ pub(super) async fn is_trusted(
     let settings = settings(paths);
     render::grants::project_question(&paths.workspace, &trust, &plugins, settings.as_deref());
     let line = read_line().await.unwrap_or_default();
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Ok(true),
-        "a" | "always" => {
-            projects
-                .trust(&paths.workspace, now, super::grants::now())
-                .context("keep that the project is trusted")?;
-            Ok(true)
-        }
-        _ => Ok(false),
+    let is_always = match line.trim().to_lowercase().as_str() {
+        "y" | "yes" | "o" | "once" => false,
+        "a" | "always" => true,
+        _ => return Ok(false),
+    };
+    // People take their time, and whoever may write the workspace has it meanwhile.
+    if !digest(&folder).is_ok_and(|then| then == now) {
+        render::warn(
+            "what the project brings in .rind is left out: it changed while you were asked",
+        );
+        return Ok(false);
     }
+    if is_always {
+        projects
+            .trust(&paths.workspace, now, super::grants::now())
+            .context("keep that the project is trusted")?;
+    }
+    Ok(true)
 }
 
 /// The settings of a trusted project.

@@ -327,6 +327,23 @@ fn a_trusted_project_sets_nothing_for_plugins_that_are_not_its_own() {
 }
 
 #[test]
+fn a_project_that_changes_while_the_question_stands_is_left_out() {
+    let (rind, plugin) = with_project();
+    let swap = || fs::write(plugin.join("more"), "").unwrap();
+    let run = ["run", "hello"];
+    let Some(screen) = rind.at_terminal_once(&run, "or [n]o:", swap, "a\n") else {
+        return;
+    };
+    let screen = plain(&screen);
+    assert!(
+        screen.contains("it changed while you were asked"),
+        "{screen}"
+    );
+    assert!(!guard_ran(&screen), "{screen}");
+    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+}
+
+#[test]
 fn a_project_with_links_in_its_folder_is_left_out() {
     let (rind, plugin) = with_project();
     std::os::unix::fs::symlink("/etc/hostname", plugin.join("link")).unwrap();
