@@ -70,7 +70,7 @@ impl Loader<'_> {
             // What it asks for is linked, so that it can be asked for its tools; no folder stands behind it yet.
             granted: Arc::new(Granted::new(requested)),
             folders: Arc::new(self.folders(&own, &manifest, &Granted::default())),
-            store: PluginStore::of(&own),
+            store: PluginStore::of(&own).closed(),
             own_folder: own,
             trust: found.trust,
             folder: found.folder.clone(),
@@ -126,6 +126,7 @@ impl Loader<'_> {
         }
         let folders = self.folders(&plugin.own_folder, &plugin.manifest, &granted);
         plugin.folders = Arc::new(folders);
+        plugin.store = PluginStore::of(&plugin.own_folder);
         if granted != *plugin.granted {
             for import in &plugin.imports {
                 authority::check_granted_import(&granted, import)?;
