@@ -229,6 +229,10 @@ impl Loaded {
     ) -> Arc<Backing> {
         Arc::new(Backing {
             plugin: Arc::from(self.manifest.name.as_str()),
+            keeper: self
+                .own_folder
+                .file_name()
+                .map_or_else(|| Arc::from(""), |name| Arc::from(&*name.to_string_lossy())),
             granted: self.granted.clone(),
             config: self.config.clone(),
             store: self.store.clone(),

@@ -5,7 +5,7 @@ use super::super::host::HostState;
 
 impl state::Host for HostState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.backing.handle.state_get(&self.backing.plugin, &key))
+        Ok(self.backing.handle.state_get(&self.backing.keeper, &key))
     }
 
     async fn set(
@@ -16,7 +16,7 @@ impl state::Host for HostState {
         Ok(self
             .backing
             .handle
-            .state_set(&self.backing.plugin, &key, Some(&value))
+            .state_set(&self.backing.keeper, &key, Some(&value))
             .map_err(Into::into))
     }
 
@@ -24,7 +24,7 @@ impl state::Host for HostState {
         Ok(self
             .backing
             .handle
-            .state_set(&self.backing.plugin, &key, None)
+            .state_set(&self.backing.keeper, &key, None)
             .map_err(Into::into))
     }
 
@@ -32,6 +32,6 @@ impl state::Host for HostState {
         Ok(self
             .backing
             .handle
-            .state_keys(&self.backing.plugin, &prefix))
+            .state_keys(&self.backing.keeper, &prefix))
     }
 }
