@@ -314,8 +314,11 @@ impl Rind {
         let files: Vec<PathBuf> = sessions
             .map(|entry| entry.unwrap().path().join("session.jsonl"))
             .collect();
-        let [file] = &files[..] else {
-            panic!("one session, not {files:?}")
+        let file = match &files[..] {
+            // The program has only got so far.
+            [] => return Vec::new(),
+            [file] => file,
+            _ => panic!("one session, not {files:?}"),
         };
         let text = std::fs::read_to_string(file).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
