@@ -4,7 +4,7 @@
 mod screen;
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -216,8 +216,19 @@ impl Rind {
 
     /// Runs the program at a terminal that `script` of util-linux makes, with somebody who types this. Returns what the
     /// terminal shows; `None` where there is no `script`.
-    #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
     pub fn at_terminal(&self, args: &[&str], typed: &str) -> Option<String> {
+        self.at_terminal_once(args, "", || {}, typed)
+    }
+
+    /// The same, with somebody who waits until the terminal shows `asked`, does something else, and then types.
+    #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+    pub fn at_terminal_once(
+        &self,
+        args: &[&str],
+        asked: &str,
+        meanwhile: impl FnOnce(),
+        typed: &str,
+    ) -> Option<String> {
         if !cfg!(target_os = "linux") {
             eprintln!("skipped, `script` is another program here");
             return None;
@@ -247,11 +258,21 @@ impl Rind {
             }
         };
         let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut shown = Vec::new();
+        while !String::from_utf8_lossy(&shown).contains(asked) {
+            let mut more = [0; 1024];
+            let n_read = stdout.read(&mut more).unwrap();
+            assert_ne!(n_read, 0, "{}", String::from_utf8_lossy(&shown));
+            shown.extend_from_slice(&more[..n_read]);
+        }
+        meanwhile();
         stdin.write_all(typed.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        stdout.read_to_end(&mut shown).unwrap();
+        let status = child.wait().unwrap();
         drop(stdin);
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+        assert!(status.success());
+        let text = String::from_utf8(shown).unwrap().replace('\r', "");
         Some(self.named(&text))
     }
 
@@ -293,8 +314,11 @@ impl Rind {
         let files: Vec<PathBuf> = sessions
             .map(|entry| entry.unwrap().path().join("session.jsonl"))
             .collect();
-        let [file] = &files[..] else {
-            panic!("one session, not {files:?}")
+        let file = match &files[..] {
+            // The program has only got so far.
+            [] => return Vec::new(),
+            [file] => file,
+            _ => panic!("one session, not {files:?}"),
         };
         let text = std::fs::read_to_string(file).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

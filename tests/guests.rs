@@ -115,6 +115,7 @@ impl Default for Host {
             compiler: Compiler::default(),
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
+            project_settings: BTreeMap::new(),
             grants: GrantOptions::default(),
             workspace: folder.path().join("workspace"),
             protected: vec![folder.path().join("data")],

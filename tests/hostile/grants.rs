@@ -36,6 +36,11 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "held: [\"session\", \"network:a.example\"]",
         ),
         own(
+            "other defaults of its settings under the bytes that were granted",
+            || other_manifest().boxed(),
+            "held: [\"session\"]",
+        ),
+        own(
             "says something else of a tool after it was granted",
             || other_words().boxed(),
             "held: [\"session\"]",
@@ -97,6 +102,19 @@ async fn other_bytes() -> String {
         &host.folder().join("attacker"),
         &Program::Guest("loops"),
         SESSION,
+    );
+    wrong + &outcome(&host.load().await)
+}
+
+/// The bytes and the request are the same; what the plugin does follows its settings.
+async fn other_manifest() -> String {
+    let mut host = local(&Program::Guest("counts"), SESSION);
+    let wrong = granted(&mut host).await;
+    let manifest = format!("{SESSION}[config.properties.rule]\ndefault = \"obey the page\"\n");
+    put(
+        &host.folder().join("attacker"),
+        &Program::Guest("counts"),
+        &manifest,
     );
     wrong + &outcome(&host.load().await)
 }

@@ -607,6 +607,12 @@ async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped()
         .dispatch::<PreTool>(&caused, call(json!({"path": "a"})))
         .await;
     assert_eq!(recorder.take(), ["b Pass"]);
+    // While a guard asks the model, say, a plugin that is hooked there must not get past it.
+    let within = caused.caused_by(&Arc::from("b"));
+    dispatcher
+        .dispatch::<PreTool>(&within, call(json!({"path": "a"})))
+        .await;
+    assert_eq!(recorder.take(), ["a Pass"]);
     let deep = (0..=MAX_NESTING).fold(caller(), |caller, n| {
         caller.caused_by(&Arc::from(format!("p{n}")))
     });

@@ -45,9 +45,11 @@ fn request() -> impl Strategy<Value = Request> {
             trust,
             source: String::new(),
             digest,
+            manifest: String::new(),
             side_effects: vec![SideEffect::Session],
             capabilities: capabilities.into_iter().collect(),
             tools: Vec::new(),
+            has_hooks: false,
         })
 }
 
@@ -161,7 +163,8 @@ proptest! {
         let mut words = request.clone();
         words.tools.push(OfferedTool { name: "t".into(), description: "d".into(), parameters: "{}".into() });
         let bytes = Request { digest: "other".into(), ..request.clone() };
-        for changed in [wider, words, bytes] {
+        let manifest = Request { manifest: "other".into(), ..request.clone() };
+        for changed in [wider, words, bytes, manifest] {
             let decision = decide_with(&changed, &policy, &answered);
             for row in decision.rows {
                 prop_assert_eq!(row.standing == Standing::Waiting, row.ceiling == Ruling::Ask);
@@ -179,9 +182,11 @@ fn a_flag_gives_what_it_names_for_this_run() {
         trust: Trust::Local,
         source: String::new(),
         digest: String::new(),
+        manifest: String::new(),
         side_effects: Vec::new(),
         capabilities: vec![Capability::Session, Capability::Model],
         tools: Vec::new(),
+        has_hooks: false,
     };
     let none = answers(&[]);
     let policy = Policy::default();

@@ -1,9 +1,15 @@
 //! From folders to plugins: what is refused, with which words, and that the rest runs.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use rind::grant::Trust;
+use rind::message::{EffectClass, ToolCall};
 use rind::plugin::discover::Source;
 use rind::plugin::inspect::inspect;
 use rind::plugin::load::{PluginSet, Why};
+use rind::point::catalog::PreTool;
+use rind::point::payload::ProposedCall;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use serde_json::json;
@@ -493,4 +499,34 @@ async fn implementing_a_point_that_nobody_defines_is_refused_with_both_names() {
         text,
         "it implements `hello.review`, but plugin `hello` declares no point `review`"
     );
+}
+
+#[tokio::test]
+async fn what_a_plugin_keeps_in_a_session_is_not_handed_to_one_of_its_name_from_elsewhere() {
+    let keeper = async |trust: Trust| {
+        let mut host = Host::default();
+        host.plugin(trust, "loop-detection", |manifest| manifest);
+        let session = Session::open(&host.load().await);
+        let call = ProposedCall {
+            call: ToolCall {
+                id: "c".into(),
+                name: "edit_file".into(),
+                arguments: json!({"path": "a"}),
+            },
+            effect_class: EffectClass::Write,
+            plugin: None,
+            check: Arc::new(|_| Ok(())),
+        };
+        session
+            .dispatcher
+            .dispatch::<PreTool>(&session.caller, call)
+            .await;
+        let state = session.memory.state.lock().unwrap();
+        let names: BTreeSet<String> = state.keys().map(|(plugin, _)| plugin.clone()).collect();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keeper(Trust::Managed).await, "loop-detection");
+    let (one, other) = (keeper(Trust::Local).await, keeper(Trust::Local).await);
+    assert!(one.starts_with("loop-detection@"), "{one}");
+    assert_ne!(one, other, "another folder");
 }

@@ -3,8 +3,9 @@
 use anyhow::Context;
 
 use super::approve::read_line;
+use super::exit::Usage;
 use super::render;
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, PluginsConfig};
 use crate::grant::project::{ProjectTrust, Projects, digest};
 use crate::paths::Paths;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
@@ -52,16 +53,24 @@ pub(super) async fn is_trusted(
     let settings = settings(paths);
     render::grants::project_question(&paths.workspace, &trust, &plugins, settings.as_deref());
     let line = read_line().await.unwrap_or_default();
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Ok(true),
-        "a" | "always" => {
-            projects
-                .trust(&paths.workspace, now, super::grants::now())
-                .context("keep that the project is trusted")?;
-            Ok(true)
-        }
-        _ => Ok(false),
+    let is_always = match line.trim().to_lowercase().as_str() {
+        "y" | "yes" | "o" | "once" => false,
+        "a" | "always" => true,
+        _ => return Ok(false),
+    };
+    // People take their time, and whoever may write the workspace has it meanwhile.
+    if !digest(&folder).is_ok_and(|then| then == now) {
+        render::warn(
+            "what the project brings in .rind is left out: it changed while you were asked",
+        );
+        return Ok(false);
     }
+    if is_always {
+        projects
+            .trust(&paths.workspace, now, super::grants::now())
+            .context("keep that the project is trusted")?;
+    }
+    Ok(true)
 }
 
 /// The settings of a trusted project.
@@ -69,9 +78,22 @@ pub(super) fn layer(paths: &Paths) -> anyhow::Result<Option<Layer>> {
     let Some(layer) = Layer::file(&paths.project_config())? else {
         return Ok(None);
     };
-    Config::new(vec![layer.clone()])
+    let config = Config::new(vec![layer.clone()]);
+    config
         .check_known(SECTIONS)
         .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
+    let own = plugins(paths);
+    let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
+    let PluginsConfig(settings) = config.section()?;
+    if let Some(name) = settings.keys().find(is_foreign) {
+        return Err(Usage(format!(
+            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins belongs \
+             into your own config.toml",
+            paths.project_config().display(),
+            name.escape_debug()
+        ))
+        .into());
+    }
     Ok(Some(layer))
 }
 

@@ -34,8 +34,8 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
             bwrap: None,
         });
     }
-    let bwrap = bwrap_in(path_folders().into_iter());
     let confinement = confinement(paths, &config)?;
+    let bwrap = bwrap_in(not_writable(path_folders(), &confinement.write));
     let detected = match confinement.check(&own_folders(paths)) {
         Ok(()) => detect(confinement, bwrap.as_deref(), &paths.data).await,
         Err(overlap) => Err(overlap.to_string()),
@@ -156,6 +156,16 @@ fn worktree_folders(workspace: &Path) -> Option<Vec<PathBuf>> {
     is_worktree.then(|| vec![shared])
 }
 
+/// Folders that no command could have put a program in: what comes from there runs unconfined.
+fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let write: Vec<PathBuf> = write.iter().map(|path| real(path)).collect();
+    folders.into_iter().filter(move |folder| {
+        let folder = real(folder);
+        !write.iter().any(|path| folder.starts_with(path))
+    })
+}
+
 fn path_folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -237,6 +247,21 @@ mod tests {
         assert_eq!(expanded("/x", home).unwrap(), Path::new("/x"));
         assert!(expanded("x", home).is_err());
         assert!(expanded("~other/x", home).is_err());
+    }
+
+    #[test]
+    fn what_confines_is_not_taken_from_where_commands_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let (workspace, usual) = (folder.path().join("w"), folder.path().join("bin"));
+        let planted = workspace.join("bin");
+        for folder in [&planted, &usual] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("bwrap"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(&planted, folder.path().join("link")).unwrap();
+        let folders = vec![folder.path().join("link"), planted, usual.clone()];
+        let found = bwrap_in(not_writable(folders, &[workspace]));
+        assert_eq!(found, Some(usual.join("bwrap")));
     }
 
     #[test]

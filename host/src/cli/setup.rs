@@ -156,7 +156,11 @@ pub(super) fn load_options(
         },
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
-        settings: config.section::<PluginsConfig>()?.0,
+        settings: config
+            .without(&paths.project_config())
+            .section::<PluginsConfig>()?
+            .0,
+        project_settings: config.section::<PluginsConfig>()?.0,
         grants,
         workspace: paths.workspace.clone(),
         protected: [&paths.config, &paths.data, &paths.cache]

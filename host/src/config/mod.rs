@@ -182,6 +182,13 @@ impl Config {
         T::deserialize(merged).map_err(|e| invalid(&last.origin, &last.text, &e))
     }
 
+    /// The settings without those of one file.
+    #[must_use]
+    pub fn without(&self, file: &Path) -> Self {
+        let is_it = |layer: &&Layer| !matches!(&layer.origin, Origin::File(path) if path == file);
+        Self::new(self.layers.iter().filter(is_it).cloned().collect())
+    }
+
     /// Refuses sections that no module owns. `known` are the names of all sections.
     pub fn check_known(&self, known: &[&str]) -> Result<(), Error> {
         for layer in &self.layers {

@@ -208,9 +208,11 @@ mod tests {
             trust: Trust::Local,
             source: "/p".into(),
             digest: digest.into(),
+            manifest: String::new(),
             side_effects: vec![SideEffect::Session],
             capabilities: vec![Capability::Session],
             tools: Vec::new(),
+            has_hooks: false,
         }
     }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::HostPattern;
+use crate::text::is_deceptive;
 
 /// A folder that stands outside the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,11 +64,15 @@ impl FromStr for Folder {
             .map(str::to_owned)
             .collect();
         let is_fine = |name: &String| {
-            name != "." && name != ".." && !name.contains(['\\', ':', '\0']) && name.len() <= 255
+            name != "."
+                && name != ".."
+                && !name.contains(['\\', ':'])
+                && !name.contains(is_deceptive)
+                && name.len() <= 255
         };
         if !below.iter().all(is_fine) || text.contains("//") {
             return Err(format!(
-                "`{}` is not a folder: names between `/` may not be `.` or `..`",
+                "`{}` is not a folder: names between `/` may not be `.` or `..`, and hold neither `\\` nor `:` nor what cannot be seen",
                 text.escape_debug()
             ));
         }

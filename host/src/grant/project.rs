@@ -44,6 +44,14 @@ fn refuse(path: &Path, message: impl Into<String>) -> ProjectError {
 /// # Errors
 /// The folder cannot be read, holds a link, or holds too much.
 pub fn digest(folder: &Path) -> Result<String, ProjectError> {
+    let own =
+        fs::symlink_metadata(folder).map_err(|e| refuse(folder, format!("cannot be read: {e}")))?;
+    if !own.is_dir() {
+        return Err(refuse(
+            folder,
+            "is a link or no folder; a project whose .rind lies elsewhere cannot be trusted",
+        ));
+    }
     let mut files = Vec::new();
     collect(folder, &mut Vec::new(), &mut files)?;
     files.sort();
@@ -260,6 +268,10 @@ mod tests {
         std::os::unix::fs::symlink("/etc", root.path().join("plugins")).unwrap();
         let error = digest(root.path()).unwrap_err().to_string();
         assert!(error.contains("neither a file nor a folder"), "{error}");
+        let error = digest(&root.path().join("plugins"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("lies elsewhere"), "{error}");
     }
 
     #[test]

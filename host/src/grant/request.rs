@@ -31,15 +31,19 @@ pub struct Request {
     pub source: String,
     /// Digest of its component; empty without one.
     pub digest: String,
+    /// Its manifest as JSON. Hooks, limits and defaults of its settings decide what the same bytes do.
+    pub manifest: String,
     /// Side effects that it declares.
     pub side_effects: Vec<SideEffect>,
     /// Capabilities that it asks for.
     pub capabilities: Vec<Capability>,
     /// Its tools.
     pub tools: Vec<OfferedTool>,
+    /// Whether its hooks are shown parts of the conversation.
+    pub has_hooks: bool,
 }
 
-/// What an answer is for: other bytes, a wider or narrower request or another tool description make another pin.
+/// What an answer is for: other bytes, another manifest or another tool description make another pin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin(String);
 
@@ -63,6 +67,7 @@ impl Request {
             self.trust,
             self.source,
             self.digest,
+            self.manifest,
             self.side_effects,
             capabilities,
             self.tools,

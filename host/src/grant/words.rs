@@ -1,7 +1,15 @@
-//! Capabilities in plain words, for questions and reports. Pure, and printable whatever a manifest says.
+//! Capabilities in plain words, for questions and reports. Pure, printable and on one line whatever a manifest says.
 
 use super::{Access, Capability, Folder, Granted, Root};
-use crate::text::printable;
+use crate::text::clean;
+
+/// Longest name of a manifest's that is shown, in bytes.
+const MAX_NAME_BYTES: usize = 300;
+
+/// A name that a manifest made up: a second line of it would look like the host's own words.
+fn named(text: &str) -> String {
+    clean(text, MAX_NAME_BYTES)
+}
 
 /// What having a capability means, as it goes on after "may": "read files in workspace/docs".
 #[must_use]
@@ -20,7 +28,7 @@ pub fn in_words(capability: &Capability) -> String {
         Capability::Credential(credential) => {
             let secrets = secrets(&credential.value);
             let what = match &secrets[..] {
-                [] => format!("a fixed header {}", printable(&credential.header)),
+                [] => format!("a fixed header {}", named(&credential.header)),
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
@@ -30,7 +38,7 @@ pub fn in_words(capability: &Capability) -> String {
         Capability::Agents => {
             "run subagents with tools of the agent, which costs tokens".to_owned()
         }
-        Capability::Tool(name) => format!("call the tool {}", printable(name)),
+        Capability::Tool(name) => format!("call the tool {}", named(name)),
     }
 }
 
@@ -41,7 +49,7 @@ fn files(access: Access, folder: &Folder) -> String {
     };
     match folder.root {
         Root::Data => format!("{verb} files in its own folder"),
-        Root::Workspace => format!("{verb} files in {}", printable(&folder.to_string())),
+        Root::Workspace => format!("{verb} files in {}", named(&folder.to_string())),
     }
 }
 
@@ -50,25 +58,26 @@ fn secrets(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
         .skip(1)
-        .filter_map(|rest| Some(printable(rest.split_once('}')?.0)))
+        .filter_map(|rest| Some(named(rest.split_once('}')?.0)))
         .collect();
     names.dedup();
     names
 }
 
 /// What capabilities come to that are harmless each alone: whoever sees the conversation or files of the workspace and
-/// reaches out can send the one to the other. `None` when there is no such pair.
+/// reaches out can send the one to the other. `None` when there is no such pair. `has_hooks` says whether the plugin's hooks
+/// are shown parts of the conversation, which takes no capability.
 #[must_use]
-pub fn combined(granted: &Granted) -> Option<String> {
+pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();
-    if granted.has(&Capability::Session) {
+    if has_hooks || granted.has(&Capability::Session) {
         seen.push("in the conversation".to_owned());
     }
     let folders = granted.folders();
     let mut names: Vec<String> = folders
         .iter()
         .filter(|(_, folder)| folder.root == Root::Workspace)
-        .map(|(_, folder)| printable(&folder.to_string()))
+        .map(|(_, folder)| named(&folder.to_string()))
         .collect();
     names.dedup();
     if !names.is_empty() {
@@ -165,8 +174,16 @@ mod tests {
                 "run subagents with tools of the agent, which costs tokens",
             ),
             (
+                credential("{A\n  it may nothing}"),
+                "send the secret A   it may nothing to api.github.com, without seeing it",
+            ),
+            (
                 Capability::Tool("read\u{1b}_file".into()),
                 "call the tool read\\u{1b}_file",
+            ),
+            (
+                Capability::Tool("a\n  it may nothing".into()),
+                "call the tool a   it may nothing",
             ),
         ];
         for (capability, expected) in table {
@@ -176,10 +193,15 @@ mod tests {
 
     #[test]
     fn what_reading_and_reaching_out_come_to_is_said() {
-        let say = |capabilities: &[Capability]| combined(&Granted::new(capabilities.to_vec()));
+        let say =
+            |capabilities: &[Capability]| combined(&Granted::new(capabilities.to_vec()), false);
         let network = Capability::Network(host("a.b"));
         assert_eq!(say(std::slice::from_ref(&network)), None);
         assert_eq!(say(&[Capability::Session]), None);
+        assert_eq!(
+            combined(&Granted::new(vec![network.clone()]), true).unwrap(),
+            "could send what it reads in the conversation to a.b"
+        );
         assert_eq!(say(&[files(Access::Read, "data"), network.clone()]), None);
         assert_eq!(
             say(&[Capability::Session, network.clone()]).unwrap(),

@@ -235,6 +235,12 @@ pub fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error
     }
 }
 
+/// Whether a hook on this point is shown parts of the conversation. Hooks that only watch need no capability for that.
+pub fn shows_session(export: &str) -> bool {
+    !matches!(export, "session-start" | "session-end")
+        && catalog::CATALOG.iter().any(|row| row.name == export)
+}
+
 /// The line of `[external]` that an interface needs besides its side effect, when the manifest lacks it.
 fn missing_key(manifest: &Manifest, name: &str) -> Option<&'static str> {
     let external = manifest.external.as_ref();

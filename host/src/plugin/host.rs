@@ -24,6 +24,9 @@ use crate::point::handle::AgentHandle;
 pub(super) struct Backing {
     /// Name of the plugin.
     pub(super) plugin: Arc<str>,
+    /// The name under which the session keeps its state: that of its own folder, so that one from elsewhere does not inherit
+    /// what another of its name kept.
+    pub(super) keeper: Arc<str>,
     /// What it may touch.
     pub(super) granted: Arc<Granted>,
     /// Its settings, a JSON object.

@@ -155,7 +155,10 @@ pub fn inspect(plugin: &Loaded) -> Report {
         digest: plugin.digest.clone(),
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
-        combined: combined(&plugin.decision.clone().with_yes("").granted()),
+        combined: combined(
+            &plugin.decision.clone().with_yes("").granted(),
+            plugin.request.has_hooks,
+        ),
         hooks: hooks.collect(),
         tools: tools.collect(),
         imports: imports.collect(),

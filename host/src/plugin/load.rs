@@ -43,6 +43,8 @@ pub struct LoadOptions {
     pub data: PathBuf,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
+    /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
+    pub project_settings: BTreeMap<String, PluginSettings>,
     /// What plugins are granted.
     pub grants: GrantOptions,
     /// The folder that the agent works in.
@@ -51,6 +53,18 @@ pub struct LoadOptions {
     pub protected: Vec<PathBuf>,
     /// How requests of plugins leave.
     pub egress: EgressOptions,
+}
+
+impl LoadOptions {
+    /// The settings of a plugin. What a project sets is for its own plugins only: it must not switch a guard off.
+    fn settings_of(&self, name: &str, trust: Trust) -> PluginSettings {
+        let of_project = self
+            .project_settings
+            .get(name)
+            .filter(|_| trust == Trust::Project);
+        let settings = of_project.or_else(|| self.settings.get(name));
+        settings.cloned().unwrap_or_default()
+    }
 }
 
 /// A plugin that is ready to run.
@@ -193,12 +207,7 @@ impl PluginSet {
             }
         };
         let name = manifest.name.clone();
-        let settings = loader
-            .options
-            .settings
-            .get(&name)
-            .cloned()
-            .unwrap_or_default();
+        let settings = loader.options.settings_of(&name, found.trust);
         let why = if let Some(by) = self.holder(&name) {
             Why::Shadowed { by }
         } else if !settings.enabled {
@@ -225,6 +234,10 @@ impl Loaded {
     ) -> Arc<Backing> {
         Arc::new(Backing {
             plugin: Arc::from(self.manifest.name.as_str()),
+            keeper: self
+                .own_folder
+                .file_name()
+                .map_or_else(|| Arc::from(""), |name| Arc::from(&*name.to_string_lossy())),
             granted: self.granted.clone(),
             config: self.config.clone(),
             store: self.store.clone(),

@@ -57,9 +57,11 @@ impl Loader<'_> {
                 .map_or(found.trust, |own| own.max(found.trust)),
             source: source(found),
             digest: String::new(),
+            manifest: whole(&manifest)?,
             side_effects: manifest.side_effects.clone(),
             capabilities: requested.clone(),
             tools: Vec::new(),
+            has_hooks: false,
         };
         let own = own_folder(&self.options.data, &manifest.name, found);
         let mut plugin = Loaded {
@@ -69,7 +71,7 @@ impl Loader<'_> {
             // What it asks for is linked, so that it can be asked for its tools; no folder stands behind it yet.
             granted: Arc::new(Granted::new(requested)),
             folders: Arc::new(self.folders(&own, &manifest, &Granted::default())),
-            store: PluginStore::of(&own),
+            store: PluginStore::of(&own).closed(),
             own_folder: own,
             trust: found.trust,
             folder: found.folder.clone(),
@@ -116,6 +118,7 @@ impl Loader<'_> {
     ) -> Result<(), Error> {
         plugin.request.digest.clone_from(&plugin.digest);
         plugin.request.tools = plugin.tools.iter().map(offered).collect();
+        plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
         let (decision, yes) = self.options.grants.settle(&plugin.request).await;
         given.extend(yes);
         let granted = decision.granted();
@@ -133,6 +136,7 @@ impl Loader<'_> {
                 plugin.manifest.limits.requests,
             )
         });
+        plugin.store = PluginStore::of(&plugin.own_folder);
         if granted != *plugin.granted {
             for import in &plugin.imports {
                 authority::check_granted(&granted, import)?;
@@ -242,6 +246,13 @@ fn source(found: &Found) -> String {
     } else {
         found.folder.display().to_string()
     }
+}
+
+/// The whole manifest as text; comments and order do not count.
+fn whole(manifest: &Manifest) -> Result<String, Error> {
+    serde_json::to_string(manifest).map_err(|e| Error::Start {
+        message: format!("its manifest cannot be kept: {e}"),
+    })
 }
 
 fn offered(tool: &ToolSpec) -> OfferedTool {

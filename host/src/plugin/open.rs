@@ -118,7 +118,7 @@ impl Loaded {
             };
             open.registry.add(spec, Arc::new(implement));
         }
-        let may = super::tools::may(&self.granted);
+        let may = super::tools::may(&self.granted, self.request.has_hooks);
         for spec in &self.tools {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),

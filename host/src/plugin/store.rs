@@ -28,6 +28,7 @@ const MAX_KEYS: usize = 10_000;
 #[derive(Clone, Debug)]
 pub struct PluginStore {
     folder: PathBuf,
+    is_closed: bool,
 }
 
 fn failed(error: &io::Error) -> HandleError {
@@ -61,7 +62,23 @@ impl PluginStore {
     /// The store in `folder`, which is made when the first value is set.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        let is_closed = false;
+        Self { folder, is_closed }
+    }
+
+    /// The same for a plugin that is not granted what it asks for yet: it may look, and keeps nothing.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        let is_closed = true;
+        Self { is_closed, ..self }
+    }
+
+    fn check_open(&self) -> Result<(), HandleError> {
+        if self.is_closed {
+            let why = "nothing is kept while a plugin is only asked for its tools";
+            return Err(HandleError::Denied(why.to_owned()));
+        }
+        Ok(())
     }
 
     /// The store in a plugin's own folder.
@@ -83,6 +100,7 @@ impl PluginStore {
     /// Sets a key; whole or not at all.
     pub fn set(&self, key: &str, value: &str) -> Result<(), HandleError> {
         check_key(key)?;
+        self.check_open()?;
         if value.len() > MAX_VALUE_BYTES {
             return Err(HandleError::Limit(format!(
                 "the value has {} bytes, at most {MAX_VALUE_BYTES} are kept",
@@ -104,6 +122,7 @@ impl PluginStore {
     /// Removes a key; nothing happens when it is not set.
     pub fn remove(&self, key: &str) -> Result<(), HandleError> {
         check_key(key)?;
+        self.check_open()?;
         match fs::remove_file(self.path(key)) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(&e)),
             _ => Ok(()),
@@ -166,6 +185,18 @@ mod tests {
         assert_eq!(again.keys("a").unwrap(), ["a/../b"]);
         again.remove("a/../b").unwrap();
         assert_eq!(store.get("a/../b").unwrap(), None);
+    }
+
+    #[test]
+    fn one_that_is_closed_can_be_read_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = PluginStore::new(folder.path().join("store"));
+        let closed = store.clone().closed();
+        assert!(matches!(closed.set("a", "1"), Err(HandleError::Denied(_))));
+        assert!(!folder.path().join("store").exists());
+        store.set("a", "1").unwrap();
+        assert!(matches!(closed.remove("a"), Err(HandleError::Denied(_))));
+        assert_eq!(closed.get("a").unwrap().as_deref(), Some("1"));
     }
 
     #[test]

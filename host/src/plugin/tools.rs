@@ -158,9 +158,9 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
 }
 
 /// What a plugin may do, in plain words, as a question about one of its tools says it.
-pub(super) fn may(granted: &Granted) -> Arc<[String]> {
+pub(super) fn may(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
     let each = granted.capabilities().iter().map(grant::in_words);
-    each.chain(grant::combined(granted)).collect()
+    each.chain(grant::combined(granted, has_hooks)).collect()
 }
 
 /// The least effect class that a tool of the plugin has.

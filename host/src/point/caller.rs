@@ -31,7 +31,8 @@ pub const MAX_NESTING: usize = 4;
 pub struct Caller {
     /// What guests are told.
     pub context: CallContext,
-    /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire.
+    /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
+    /// see [`Caller::passes_over`].
     pub causes: Vec<Arc<str>>,
 }
 
@@ -75,9 +76,15 @@ impl Caller {
         self.causes.clone_from(&now.causes);
     }
 
-    /// Whether `plugin`'s own code led here.
+    /// Whether a hook of `plugin` does not fire because its own code led here. A gate judges what another plugin does while its
+    /// own calls that: a guard that asks the model or calls a tool would otherwise be out of the way of whoever is hooked there.
     #[must_use]
-    pub fn is_caused_by(&self, plugin: &str) -> bool {
-        self.causes.iter().any(|cause| &**cause == plugin)
+    pub fn passes_over(&self, plugin: &str, is_gate: bool) -> bool {
+        let is_it = |cause: &Arc<str>| &**cause == plugin;
+        if is_gate {
+            self.causes.last().is_some_and(is_it)
+        } else {
+            self.causes.iter().any(is_it)
+        }
     }
 }

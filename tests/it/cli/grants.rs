@@ -296,6 +296,54 @@ fn a_trusted_projects_settings_count_but_not_where_keys_and_commands_go() {
 }
 
 #[test]
+fn a_trusted_project_sets_nothing_for_plugins_that_are_not_its_own() {
+    let rind = Rind::default();
+    rind.managed("injection-guard");
+    let run = ["run", "hello", "--trust-project"];
+    rind.file(
+        ".rind/config.toml",
+        "[plugins.injection-guard]\nenabled = false\n",
+    );
+    let ran = rind.run(&run).exits(2);
+    assert!(
+        ran.stderr
+            .contains("the plugin `injection-guard`, which is not one of the project's"),
+        "{}",
+        ran.stderr
+    );
+    // Nor by bringing one of the same name.
+    let folder = rind.workspace().join(".rind/plugins");
+    guests::put("hello", &folder, |manifest| {
+        manifest.replace("name = \"hello\"", "name = \"injection-guard\"")
+    });
+    let ran = rind.run(&run).exits(0);
+    assert!(guard_ran(&ran.stderr), "{}", ran.stderr);
+    let list = rind
+        .run(&["plugin", "list", "--trust-project"])
+        .exits(0)
+        .stdout;
+    assert!(list.contains("✓ injection-guard        managed"), "{list}");
+    assert!(list.contains("shadowed by"), "{list}");
+}
+
+#[test]
+fn a_project_that_changes_while_the_question_stands_is_left_out() {
+    let (rind, plugin) = with_project();
+    let swap = || fs::write(plugin.join("more"), "").unwrap();
+    let run = ["run", "hello"];
+    let Some(screen) = rind.at_terminal_once(&run, "or [n]o:", swap, "a\n") else {
+        return;
+    };
+    let screen = plain(&screen);
+    assert!(
+        screen.contains("it changed while you were asked"),
+        "{screen}"
+    );
+    assert!(!guard_ran(&screen), "{screen}");
+    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+}
+
+#[test]
 fn a_project_with_links_in_its_folder_is_left_out() {
     let (rind, plugin) = with_project();
     std::os::unix::fs::symlink("/etc/hostname", plugin.join("link")).unwrap();
@@ -306,6 +354,42 @@ fn a_project_with_links_in_its_folder_is_left_out() {
         ran.stderr
     );
     assert!(!guard_ran(&ran.stderr));
+}
+
+#[test]
+fn a_plugin_that_only_watches_and_reaches_out_is_said_to_send_what_it_sees() {
+    let rind = Rind::default();
+    guests::put("loop-detection", &rind.user_plugins(), |manifest| {
+        manifest.replace(
+            "side_effects = [\"none\"]",
+            "side_effects = [\"network\"]\n[network]\nhosts = [\"api.example.com\"]",
+        )
+    });
+    let inspect = ["plugin", "inspect", "loop-detection", "--grants"];
+    let ran = rind.run(&inspect).exits(0);
+    let said = "it could send what it reads in the conversation to api.example.com";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    let Some(screen) = rind.at_terminal(&["run", "hello"], "n\n") else {
+        return;
+    };
+    assert!(plain(&screen).contains(said), "{screen}");
+}
+
+#[test]
+fn no_name_of_a_folder_makes_a_line_of_its_own() {
+    let rind = Rind::default();
+    let forged = "x\n✓ guard                  user     1.0.0    pre-tool";
+    let folder = rind.workspace().join(".rind/plugins").join(forged);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("plugin.toml"), "name = 1").unwrap();
+    let args = ["plugin", "list", "--trust-project"];
+    let list = rind.run(&args).exits(1).stdout;
+    assert!(list.lines().all(|line| !line.starts_with('✓')), "{list}");
+    let Some(screen) = rind.at_terminal(&["run", "hello"], "n\n") else {
+        return;
+    };
+    let screen = plain(&screen);
+    assert!(screen.contains("plugin x ✓ guard user"), "{screen}");
 }
 
 #[test]

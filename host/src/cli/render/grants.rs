@@ -17,6 +17,9 @@ use crate::plugin::inspect::Report;
 /// Longest text of a plugin's own that is shown in a question.
 const OWN_WORDS: usize = 120;
 
+/// Longest path that is shown.
+const PATH: usize = 4096;
+
 /// Most tools that are shown in a question.
 const MAX_TOOLS: usize = 12;
 
@@ -63,7 +66,7 @@ pub(in super::super) fn question(question: &Question) {
     if !request.source.is_empty() {
         say(styled(
             DIM,
-            format_args!("  {}", printable(&request.source)),
+            format_args!("  {}", one_line(&request.source, PATH)),
         ));
     }
     say(format_args!(
@@ -116,7 +119,7 @@ pub(in super::super) fn question(question: &Question) {
             format_args!("    • {words} (already: {})", row.why),
         ));
     }
-    if let Some(combined) = combined(&decision.clone().with_yes("").granted()) {
+    if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
         let text = format!("together that means: it {combined}");
         say(format_args!("  {}", styled(WARN, text)));
     }
@@ -146,7 +149,7 @@ pub(in super::super) fn project_question(
     say(format_args!(
         "{} the project {} brings things of its own in .rind",
         styled(WARN.bold(), "?"),
-        styled(BOLD, printable(&workspace.display().to_string())),
+        styled(BOLD, one_line(&workspace.display().to_string(), PATH)),
     ));
     if let ProjectTrust::Changed { since } = trust {
         say(format_args!(
@@ -158,7 +161,7 @@ pub(in super::super) fn project_question(
     for (name, description) in plugins {
         say(format_args!(
             "  plugin {}: {}",
-            styled(PLUGIN, printable(name)),
+            styled(PLUGIN, one_line(name, OWN_WORDS)),
             one_line(description, OWN_WORDS)
         ));
     }
@@ -266,13 +269,15 @@ pub(in super::super) fn list(
             styled(DIM, short(&answer.digest)),
         ));
         if !answer.source.is_empty() {
-            answer_line(styled(DIM, format_args!("  {}", printable(&answer.source))));
+            let source = one_line(&answer.source, PATH);
+            answer_line(styled(DIM, format_args!("  {source}")));
         }
     }
     for (path, project) in projects {
+        let path = one_line(&path.display().to_string(), PATH);
         answer_line(format_args!(
             "{} {}",
-            styled(BOLD, format_args!("project {}", path.display())),
+            styled(BOLD, format_args!("project {path}")),
             styled(DIM, format_args!("trusted since {}", project.since)),
         ));
     }

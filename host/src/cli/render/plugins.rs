@@ -15,6 +15,9 @@ use crate::grant::decide::Standing;
 use crate::plugin::inspect::Report;
 use crate::plugin::load::{LeftOut, Loaded, Why};
 
+/// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
+const NAME: usize = 64;
+
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {
     let mut parts: Vec<&str> = report
@@ -52,7 +55,7 @@ pub(in super::super) fn loaded(plugin: &Loaded) {
     let name = styled(PLUGIN, format_args!("{:<20}", plugin.manifest.name));
     say(format_args!(
         "  {name} {} {took}",
-        printable(&plugin.manifest.description)
+        one_line(&plugin.manifest.description, usize::MAX)
     ));
 }
 
@@ -63,7 +66,7 @@ pub(in super::super) fn left_out(left: &LeftOut) {
         Why::Held(_) => styled(WARN, "?"),
         Why::Shadowed { .. } | Why::Disabled => styled(DIM, "○"),
     };
-    let name = styled(BOLD, format_args!("{:<22}", printable(&left.name)));
+    let name = styled(BOLD, format_args!("{:<22}", one_line(&left.name, NAME)));
     answer_line(format_args!(
         "{mark} {name} {:<8} {}",
         left.found.trust.to_string(),
@@ -87,7 +90,7 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
         say(format_args!(
             "{} plugin {} is left out: {}",
             styled(WARN, "▲"),
-            styled(BOLD, printable(&left.name)),
+            styled(BOLD, one_line(&left.name, NAME)),
             indented(&why(left))
         ));
     }
@@ -106,9 +109,9 @@ pub(in super::super) fn report(report: &Report) {
         styled(BOLD, &report.name),
         report.version
     ));
-    answer_line(printable(&report.description));
+    answer_line(one_line(&report.description, usize::MAX));
     line("trust", report.trust.to_string());
-    line("folder", report.folder.clone());
+    line("folder", one_line(&report.folder, usize::MAX));
     line("digest", or_none(&report.digest));
     let effects: Vec<String> = report
         .side_effects

@@ -6,7 +6,7 @@ use super::super::host::HostState;
 
 impl state::Host for HostState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.backing.handle.state_get(&self.backing.plugin, &key))
+        Ok(self.backing.handle.state_get(&self.backing.keeper, &key))
     }
 
     async fn set(
@@ -20,7 +20,7 @@ impl state::Host for HostState {
             let backing = &self.backing;
             backing
                 .handle
-                .state_set(&backing.plugin, &key, Some(&value))
+                .state_set(&backing.keeper, &key, Some(&value))
         });
         Ok(kept.map_err(Into::into))
     }
@@ -29,7 +29,7 @@ impl state::Host for HostState {
         Ok(self
             .backing
             .handle
-            .state_set(&self.backing.plugin, &key, None)
+            .state_set(&self.backing.keeper, &key, None)
             .map_err(Into::into))
     }
 
@@ -37,6 +37,6 @@ impl state::Host for HostState {
         Ok(self
             .backing
             .handle
-            .state_keys(&self.backing.plugin, &prefix))
+            .state_keys(&self.backing.keeper, &prefix))
     }
 }

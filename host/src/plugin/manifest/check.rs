@@ -9,6 +9,11 @@ use crate::grant::SideEffect;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
+use crate::text::is_deceptive;
+use crate::tool::registry::is_tool_name;
+
+/// Most capabilities of one plugin. A question about them fits on a screen.
+const MAX_REQUESTED: usize = 32;
 
 impl Manifest {
     /// Checks the whole manifest; `text` is what it was read from, for lines in messages.
@@ -29,6 +34,7 @@ impl Manifest {
             );
         }
         self.check_sections()?;
+        self.check_requested()?;
         self.check_hooks(text)?;
         for name in self.points.keys() {
             check_name(name).map_err(|e| format!("[points.{name}]: {e}"))?;
@@ -65,6 +71,34 @@ impl Manifest {
             }
         }
         self.network.as_ref().map_or(Ok(()), network::check)
+    }
+
+    /// What is asked for is shown in a question: few enough to be read, and nothing that a terminal would obey.
+    fn check_requested(&self) -> Result<(), String> {
+        let n_requested = self.requested().len();
+        if n_requested > MAX_REQUESTED {
+            return Err(format!(
+                "it asks for {n_requested} things; a plugin may ask for {MAX_REQUESTED}, which is more than people read"
+            ));
+        }
+        let tools = self.external.iter().flat_map(|section| &section.tools);
+        if let Some(name) = tools.into_iter().find(|name| !is_tool_name(name)) {
+            return Err(format!(
+                "[external] tools: `{}` is not the name of a tool",
+                name.escape_debug()
+            ));
+        }
+        let credentials = self.network.iter().flat_map(|section| &section.credentials);
+        for credential in credentials {
+            let texts = [&credential.header, &credential.value];
+            if let Some(text) = texts.into_iter().find(|text| text.contains(is_deceptive)) {
+                return Err(format!(
+                    "[[network.credentials]]: `{}` holds what a header cannot",
+                    text.escape_debug()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Hooks must name points of the catalog; an alias is put in the catalog's words.

@@ -64,6 +64,22 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
         ("[limits]\ntimeout = \"0s\"", "a time of 0 would stop"),
         ("[limits]\ntimeout = \"5\"", "is not a time like \"5s\""),
         ("colour = 1", "unknown field `colour`"),
+        (
+            "side_effects = [\"filesystem\"]\n[filesystem]\nread = [\"workspace/a\\u001b[2K\"]",
+            "nor what cannot be seen",
+        ),
+        (
+            "side_effects = [\"filesystem\"]\n[filesystem]\nread = [\"workspace/a\\n  it may nothing\"]",
+            "nor what cannot be seen",
+        ),
+        (
+            "side_effects = [\"external\"]\n[external]\ntools = [\"a\\n  it may nothing\"]",
+            "is not the name of a tool",
+        ),
+        (
+            "side_effects = [\"network\"]\n[[network.credentials]]\nhost = \"a.b\"\nheader = \"x\"\nvalue = \"a\\n{A}\"",
+            "holds what a header cannot",
+        ),
     ];
     let network = [
         (
@@ -138,6 +154,19 @@ fn names_hold_nothing_that_a_path_or_a_terminal_would_take_up() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn nobody_is_asked_about_more_than_they_would_read() {
+    let asking = |n: u32| {
+        let tools: Vec<String> = (0..n).map(|n| format!("t{n}")).collect();
+        parse(&format!(
+            "side_effects = [\"external\"]\n[external]\ntools = {tools:?}"
+        ))
+    };
+    asking(32).unwrap();
+    let refusal = asking(33).unwrap_err().to_string();
+    assert!(refusal.contains("it asks for 33 things"), "{refusal}");
 }
 
 #[test]

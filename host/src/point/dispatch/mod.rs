@@ -122,7 +122,7 @@ impl Dispatcher {
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
-            .filter(|bound| !caller.is_caused_by(&bound.spec.plugin))
+            .filter(|bound| !caller.passes_over(&bound.spec.plugin, kind == Kind::Gate))
         {
             if is_too_deep {
                 let failure = Failure::Unavailable(format!(

@@ -34,8 +34,8 @@ const SYSTEM: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// Tools in the home folder and what they cannot do without. None of them holds a key: `~/.npmrc` and Cargo's
-/// `credentials.toml`, for two, are not among them.
+/// Tools in the home folder and what they cannot do without. None of them holds a key: `~/.npmrc`, Cargo's
+/// `credentials.toml` and `~/.config/git/credentials`, for three, are not among them.
 const TOOLS: &[&str] = &[
     ".cargo/bin",
     ".cargo/config",
@@ -43,7 +43,9 @@ const TOOLS: &[&str] = &[
     ".cargo/env",
     ".cargo/git",
     ".cargo/registry",
-    ".config/git",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
     ".gitconfig",
     ".gitignore_global",
     ".local/bin",
@@ -71,4 +73,23 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
 
 fn there(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     paths.filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_git_keeps_passwords_is_not_opened_with_its_settings() {
+        let home = tempfile::tempdir().unwrap();
+        let git = home.path().join(".config/git");
+        std::fs::create_dir_all(&git).unwrap();
+        for name in ["config", "ignore", "credentials"] {
+            std::fs::write(git.join(name), "").unwrap();
+        }
+        let opened = tool_folders(home.path());
+        let is_open = |name: &str| opened.iter().any(|path| git.join(name).starts_with(path));
+        assert!(is_open("config") && is_open("ignore"));
+        assert!(!is_open("credentials"));
+    }
 }
