@@ -77,8 +77,8 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
             "is not the name of a tool",
         ),
         (
-            "side_effects = [\"network\"]\n[[network.credentials]]\nhost = \"a.b\"\nheader = \"x\"\nvalue = \"a\\n{A}\"",
-            "holds what a header cannot",
+            "side_effects = [\"network\"]\n[network]\nhosts = [\"a.b\"]\n[[network.credentials]]\nhost = \"a.b\"\nheader = \"x\"\nvalue = \"a\\n{A}\"",
+            "a character that no header carries",
         ),
     ];
     let network = [
