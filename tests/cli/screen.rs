@@ -42,11 +42,14 @@ fn session_id(text: &str) -> Option<(usize, &'static str)> {
     is_id.then_some((22, "[SESSION]"))
 }
 
-/// `sha256:db3c…`
+/// `sha256:db3c…` and `blake3:db3c…`
 fn digest(text: &str) -> Option<(usize, &'static str)> {
-    let hex = text.strip_prefix("sha256:")?.get(..64)?;
-    let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then_some((71, "sha256:[DIGEST]"))
+    let hex = ["sha256:", "blake3:"]
+        .iter()
+        .find_map(|name| text.strip_prefix(name))?
+        .get(..64)?;
+    let is_hex = hex.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hex.then_some((71, "[DIGEST]"))
 }
 
 /// `2837 tokens in, 61 out`

@@ -784,11 +784,13 @@ async fn a_granted_folder_that_is_a_link_out_is_not_given() {
 }
 
 #[tokio::test]
-async fn the_projects_own_folder_is_read_and_never_written() {
+async fn the_projects_own_folder_and_gits_are_read_and_never_written() {
     let manifest = "write = [\"workspace\", \"workspace/.rind\", \"workspace/way-in\"]";
     let setup = Setup::with(manifest, |host| {
         let workspace = host.folder().join("workspace");
-        fs::create_dir_all(workspace.join(".rind/plugins")).unwrap();
+        for folder in [".rind/plugins", ".git/hooks", "docs/.git"] {
+            fs::create_dir_all(workspace.join(folder)).unwrap();
+        }
         fs::write(workspace.join(".rind/config.toml"), "settings").unwrap();
         std::os::unix::fs::symlink(".rind", workspace.join("way-in")).unwrap();
     })
@@ -812,6 +814,8 @@ async fn the_projects_own_folder_is_read_and_never_written() {
         ("truncate", ".rind/config.toml", ""),
         ("create-folder", ".rind/plugins/evil", ""),
         ("create-folder", ".RIND", ""),
+        ("write", ".git/hooks/pre-commit", "x"),
+        ("write", "docs/.git/config", "x"),
         ("rename", "a.txt", ".rind/config.toml"),
         ("rename", "a.txt", "way-in/new"),
         ("rename", ".rind", "moved"),

@@ -127,7 +127,8 @@ proptest! {
     fn what_policy_denies_no_answer_and_no_flag_gives(request in request(), policy in policy()) {
         let flags = ["p".parse().unwrap()];
         let known = Known { policy: &policy, answers: Some(&answers(&[&request])), session: None, flags: &flags };
-        let asker = Asker { plugin: "p", trust: request.trust, digest: &request.digest };
+        let content = request.content();
+        let asker = Asker { plugin: "p", trust: request.trust, content: &content };
         for row in decide(&request, known).rows {
             let ruling = policy.ruling(asker, &row.capability).map(|(ruling, _)| ruling);
             prop_assert_eq!(row.standing == Standing::Denied, ruling == Some(Ruling::Deny));

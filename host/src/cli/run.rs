@@ -43,6 +43,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let options = setup::load_options(&paths, &config, &args.plugins, is_trusted, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
+    super::grants::check_flags(&args.plugins, &plugins)?;
     plugins
         .left_out
         .iter()

@@ -25,6 +25,9 @@ use crate::disk::private_folder;
 use crate::grant::{Access, Folder, Granted, Root};
 use crate::paths::PROJECT_FOLDER;
 
+/// The folder of a git repository.
+const GIT_FOLDER: &str = ".git";
+
 pub use error::FolderError;
 pub use open::{How, Opened};
 pub use place::Place;
@@ -168,9 +171,14 @@ impl GrantedFolders {
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
         let is_reserved = root == Some(Root::Workspace)
-            && names
+            && (names
                 .first()
-                .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER));
+                .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
+                // Hooks and settings of git run programs at the user's next command. Who is granted a folder in it may.
+                || names
+                    .iter()
+                    .skip(grant.map_or(0, Grant::depth))
+                    .any(|name| name.eq_ignore_ascii_case(GIT_FOLDER)));
         let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
         Ok(Place {
             folder: Dir::from_std_file(File::from(walked.folder)),

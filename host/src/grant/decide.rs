@@ -72,6 +72,12 @@ impl std::str::FromStr for GrantFlag {
 }
 
 impl GrantFlag {
+    /// Name of the plugin.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
     fn gives(&self, request: &Request, wanted: &Capability) -> bool {
         self.plugin == request.plugin
             && (self.capabilities.is_empty()
@@ -99,12 +105,13 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
     let answer = known
         .answers
         .and_then(|answers| answers.find(request, known.session));
+    let content = request.content();
     let rows = request.capabilities.iter().map(|capability| {
         let ceiling = ceiling(request.trust, capability);
         let asker = Asker {
             plugin: &request.plugin,
             trust: request.trust,
-            digest: &request.digest,
+            content: &content,
         };
         let (ruling, place) = known
             .policy

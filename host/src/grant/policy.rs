@@ -40,7 +40,7 @@ struct Lists {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PluginLists {
-    /// Digest of the component that `allow` is for.
+    /// Digest of the content that `allow` is for.
     digest: Option<String>,
     allow: Vec<CapabilityPattern>,
     ask: Vec<CapabilityPattern>,
@@ -68,8 +68,8 @@ pub struct Asker<'a> {
     pub plugin: &'a str,
     /// Where it came from, or less.
     pub trust: Trust,
-    /// Digest of its component.
-    pub digest: &'a str,
+    /// Digest of its [content](super::Request::content).
+    pub content: &'a str,
 }
 
 impl Policy {
@@ -126,7 +126,7 @@ impl File {
         }
         if let Some(lists) = plugin {
             let is_named = match &lists.digest {
-                Some(digest) => digest == asker.digest,
+                Some(digest) => digest == asker.content,
                 None => asker.trust <= Trust::User,
             };
             if touched(&lists.ask) {
@@ -184,7 +184,7 @@ mod tests {
         let asker = Asker {
             plugin,
             trust,
-            digest: "sha256:1",
+            content: "blake3:1",
         };
         match policy.ruling(asker, wanted) {
             None => "-".to_owned(),
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn a_name_alone_allows_nothing_to_a_plugin_that_anybody_could_have_named() {
         let named = "[plugins.p]\nallow = [\"session\"]";
-        let pinned = "[plugins.p]\ndigest = \"sha256:1\"\nallow = [\"session\"]";
-        let other = "[plugins.p]\ndigest = \"sha256:2\"\nallow = [\"session\"]";
+        let pinned = "[plugins.p]\ndigest = \"blake3:1\"\nallow = [\"session\"]";
+        let other = "[plugins.p]\ndigest = \"blake3:2\"\nallow = [\"session\"]";
         let wanted = Capability::Session;
         assert_eq!(ruling(&[named], "p", Trust::Local, &wanted), "-");
         assert!(ruling(&[pinned], "p", Trust::Local, &wanted).starts_with("allow"));

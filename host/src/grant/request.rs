@@ -78,6 +78,19 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Digest of everything that decides what the plugin does, wherever it stands: component, manifest, words of its tools.
+    /// This is what `policy.toml` names it by.
+    #[must_use]
+    pub fn content(&self) -> String {
+        let json = json!([self.digest, self.manifest, self.tools]);
+        format!(
+            "blake3:{}",
+            blake3::hash(json.to_string().as_bytes()).to_hex()
+        )
+    }
+}
+
 /// A capability with all that belongs to it: its text leaves the value of a credential out.
 fn whole(capability: &Capability) -> Value {
     match capability {

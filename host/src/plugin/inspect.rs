@@ -79,6 +79,8 @@ pub struct Report {
     pub folder: String,
     /// Digest of the component; empty without one.
     pub digest: String,
+    /// Digest of component, manifest and words of its tools: what `policy.toml` names it by.
+    pub content: String,
     /// What it declares to do.
     pub side_effects: Vec<SideEffect>,
     /// What it asks for, and what it has.
@@ -153,6 +155,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         trust: plugin.request.trust,
         folder: plugin.folder.display().to_string(),
         digest: plugin.digest.clone(),
+        content: plugin.request.content(),
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
         combined: combined(

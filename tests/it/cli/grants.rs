@@ -26,7 +26,7 @@ fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant
           read the conversation and change prompts, messages, tool calls and the model (session)
         say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
-          digest = "sha256:[DIGEST]"
+          digest = "[DIGEST]"
           allow = ["session"]
     "#);
     assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
@@ -161,6 +161,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     exit 0
     ---- stdout
     injection-guard is in your plugins folder (user)
+    digest for policy.toml [DIGEST]
       asks for                 trust gives  has    why
     ✓ session                  allow        yes    allowed: the table for user plugins
         to read the conversation and change prompts, messages, tool calls and the model
@@ -173,7 +174,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
           talk to api.example.com (network:api.example.com)
         say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
-          digest = "sha256:[DIGEST]"
+          digest = "[DIGEST]"
           allow = ["network:api.example.com"]
     "#);
 
@@ -400,4 +401,25 @@ fn a_workspace_that_holds_rinds_own_folders_is_refused() {
         .run(&["run", "hello", "--workspace", above.to_str().unwrap()])
         .exits(2);
     assert!(ran.stderr.contains("lie in one another"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_flag_for_a_name_that_two_plugins_have_is_refused() {
+    let (rind, _) = with_project();
+    let other = guests::guest("hello").to_str().unwrap();
+    let args = [
+        "run",
+        "hello",
+        "--trust-project",
+        "--plugin",
+        other,
+        "--grant",
+        "hello",
+    ];
+    let ran = rind.run(&args).exits(2);
+    assert!(
+        ran.stderr.contains("several plugins called `hello`"),
+        "{}",
+        ran.stderr
+    );
 }

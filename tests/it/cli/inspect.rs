@@ -101,7 +101,7 @@ fn inspect_says_what_a_plugin_does_and_may_touch() {
     Greets people: the smallest plugin with a tool and a hook.
     trust         managed
     folder        [RIND_HOME]/managed/hello
-    digest sha256:[DIGEST]
+    digest [DIGEST]
     side effects  none
     hook          turn-end                 observe  priority 100, [T], is skipped when it fails
     tool          greet                    read     Greets somebody by name.
@@ -135,7 +135,14 @@ fn inspect_takes_a_folder_and_speaks_json() {
     let mut report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(report["trust"], "local");
     // What differs between builds and machines, and what the text of another test shows already.
-    for key in ["digest", "folder", "imports", "load_ms", "was_cached"] {
+    for key in [
+        "content",
+        "digest",
+        "folder",
+        "imports",
+        "load_ms",
+        "was_cached",
+    ] {
         assert!(!report[key].is_null(), "{key}");
         report.as_object_mut().unwrap().remove(key);
     }

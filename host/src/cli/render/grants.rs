@@ -200,7 +200,7 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
         "\nsay it at a terminal, for one run with --grant {}, or in policy.toml with\n  [plugins.{}]\n  digest = {:?}\n  allow = [{}]",
         request.plugin,
         request.plugin,
-        request.digest,
+        request.content(),
         allow.join(", ")
     ));
     text
@@ -213,12 +213,17 @@ pub(in super::super) fn table(report: &Report) {
         trust,
         grants,
         combined,
+        content,
         ..
     } = report;
     answer_line(format_args!(
         "{} {}",
         styled(BOLD, printable(name)),
         styled(DIM, format_args!("{} ({trust})", from_where(*trust)))
+    ));
+    answer_line(styled(
+        DIM,
+        format_args!("digest for policy.toml {content}"),
     ));
     if grants.is_empty() {
         answer_line("asks for nothing beyond its own log, state, store and settings");

@@ -192,9 +192,12 @@ impl TurnRenderer {
         let n_shown = self.refusals.entry(record.plugin.to_string()).or_default();
         *n_shown += u32::from(is_news);
         if self.view.trace || (is_news && *n_shown <= MAX_REFUSALS) {
-            let more = (!self.view.trace && *n_shown == MAX_REFUSALS)
-                .then_some(" (further ones with --trace)")
-                .unwrap_or_default();
+            let is_last = !self.view.trace && *n_shown == MAX_REFUSALS;
+            let more = if is_last {
+                " (further ones with --trace)"
+            } else {
+                ""
+            };
             self.line(format!("{}{}", steps::access(record), styled(DIM, more)));
         }
     }

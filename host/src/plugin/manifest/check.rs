@@ -9,7 +9,6 @@ use crate::grant::SideEffect;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
-use crate::text::is_deceptive;
 use crate::tool::registry::is_tool_name;
 
 /// Most capabilities of one plugin. A question about them fits on a screen.
