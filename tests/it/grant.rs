@@ -164,7 +164,7 @@ proptest! {
         let mut words = request.clone();
         words.tools.push(OfferedTool { name: "t".into(), description: "d".into(), parameters: "{}".into() });
         let bytes = Request { digest: "other".into(), ..request.clone() };
-        let manifest = Request { manifest: "other".into(), ..request.clone() };
+        let manifest = Request { manifest: "other".into(), ..request };
         for changed in [wider, words, bytes, manifest] {
             let decision = decide_with(&changed, &policy, &answered);
             for row in decision.rows {

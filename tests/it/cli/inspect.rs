@@ -144,7 +144,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
         "was_cached",
     ] {
         assert!(!report[key].is_null(), "{key}");
-        report.as_object_mut().unwrap().remove(key);
+        report.as_object_mut().unwrap().shift_remove(key);
     }
     assert_snapshot!(serde_json::to_string_pretty(&report).unwrap(), @r#"
     {
@@ -152,8 +152,6 @@ fn inspect_takes_a_folder_and_speaks_json() {
       "version": "0.1.0",
       "description": "Warns of text that gives the model orders in the voice of somebody else.",
       "trust": "local",
-      "points": [],
-      "implements": [],
       "side_effects": [
         "session"
       ],
@@ -178,8 +176,10 @@ fn inspect_takes_a_folder_and_speaks_json() {
         }
       ],
       "tools": [],
-      "memory_limit": 67108864,
-      "other_exports": []
+      "other_exports": [],
+      "implements": [],
+      "points": [],
+      "memory_limit": 67108864
     }
     "#);
 }
