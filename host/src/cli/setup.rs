@@ -141,9 +141,10 @@ pub(super) fn load_options(
             });
         }
     }
+    // What is answered for a plugin holds for its place, wherever it is named from.
     let local = |path: &PathBuf| Source {
         trust: Trust::Local,
-        path: path.clone(),
+        path: path.canonicalize().unwrap_or_else(|_| path.clone()),
     };
     sources.extend(args.plugin.iter().map(local));
     Ok(LoadOptions {
