@@ -77,6 +77,17 @@ impl Paths {
         self.project().join("config.toml")
     }
 
+    /// The user's settings for this workspace alone. They are kept with the user's own, and not in the workspace: nobody else
+    /// can write them, and they need no trust.
+    #[must_use]
+    pub fn workspace_config(&self) -> PathBuf {
+        let path = self.workspace.as_os_str().as_encoded_bytes();
+        let name = blake3::hash(path).to_hex();
+        self.config
+            .join("workspaces")
+            .join(format!("{}.toml", &name[..16]))
+    }
+
     /// What the user allows plugins.
     #[must_use]
     pub fn user_policy(&self) -> PathBuf {

@@ -120,6 +120,10 @@ pub(super) enum PluginCommand {
     Inspect(InspectArgs),
     /// List what plugins were granted and which projects are trusted, and take it back
     Grants(GrantsArgs),
+    /// Switch a plugin on again
+    Enable(SwitchArgs),
+    /// Switch a plugin off
+    Disable(SwitchArgs),
     /// Compile plugin crates to components
     Build(BuildArgs),
 }
@@ -143,6 +147,15 @@ pub(super) struct InspectArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SwitchArgs {
+    /// Name of the plugin
+    pub(super) plugin: String,
+    /// In this project only; the project's own files stay as they are
+    #[arg(long)]
+    pub(super) project: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -16,6 +16,7 @@ mod run;
 mod sandbox;
 mod secrets;
 mod setup;
+mod switch;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -92,6 +93,8 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
             PluginCommand::Grants(args) => grants::grants(&setup::paths(None)?, &args),
+            PluginCommand::Enable(args) => switch::switch(args, true).await,
+            PluginCommand::Disable(args) => switch::switch(args, false).await,
             PluginCommand::Build(build) => plugin::build(build).await,
         },
     }

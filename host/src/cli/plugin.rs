@@ -17,7 +17,7 @@ use crate::plugin::load::{PluginSet, Why};
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
     let paths = setup::paths(None)?;
     // Looking must not ask.
     let is_trusted = super::project::is_trusted(&paths, args.trust_project, false).await?;

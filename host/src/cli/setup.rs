@@ -69,7 +69,8 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     Ok(Paths::new(&home, env, &workspace))
 }
 
-/// The settings: the user's file, then the project's when it is trusted, then what was typed.
+/// The settings: the user's file, then the project's when it is trusted, then the user's for this project, then what was
+/// typed.
 pub(super) fn config(
     paths: &Paths,
     model: &ModelArgs,
@@ -79,6 +80,7 @@ pub(super) fn config(
     if is_project_trusted {
         layers.extend(super::project::layer(paths)?);
     }
+    layers.extend(Layer::file(&paths.workspace_config())?);
     for flag in &model.set {
         layers.push(Layer::flag(flag)?);
     }

@@ -8,5 +8,6 @@ mod doctor;
 mod grants;
 mod hostile;
 mod inspect;
+mod switch;
 mod turn;
 mod usage;

@@ -1,0 +1,68 @@
+//! `rind plugin enable` and `disable`.
+
+use std::fs;
+
+use rind_tests::cli::Rind;
+
+/// Whether hello ran in a turn.
+fn runs(rind: &Rind) -> bool {
+    let ran = rind.run(&["run", "hello"]).exits(0);
+    ran.stderr.contains("1 hook call of 1 plugin")
+}
+
+#[test]
+fn a_plugin_is_switched_off_and_on_everywhere_and_the_settings_keep_their_comments() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    rind.config("# mine\n[agent]\nmax_steps = 9 # enough\n");
+    assert!(runs(&rind));
+    let ran = rind.run(&["plugin", "disable", "hello"]).exits(0);
+    assert!(
+        ran.stderr.contains("hello is switched off everywhere"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!runs(&rind));
+    let list = rind.run(&["plugin", "list"]).exits(0).stdout;
+    assert!(list.contains("switched off in config.toml"), "{list}");
+    let config = fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
+    assert_eq!(
+        config,
+        "# mine\n[agent]\nmax_steps = 9 # enough\n\n[plugins.hello]\nenabled = false\n"
+    );
+    rind.run(&["plugin", "enable", "hello"]).exits(0);
+    assert!(runs(&rind));
+}
+
+#[test]
+fn a_plugin_is_switched_off_in_one_project_without_a_file_in_it() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    rind.run(&["plugin", "disable", "hello", "--project"])
+        .exits(0);
+    assert!(!runs(&rind));
+    assert_eq!(fs::read_dir(rind.workspace()).unwrap().count(), 0);
+    let other = rind.workspace().join("other");
+    fs::create_dir_all(&other).unwrap();
+    let elsewhere = rind.run(&["run", "hello", "--workspace", other.to_str().unwrap()]);
+    assert!(
+        elsewhere.stderr.contains("1 hook call of 1 plugin"),
+        "{}",
+        elsewhere.stderr
+    );
+    rind.run(&["plugin", "enable", "hello", "--project"])
+        .exits(0);
+    assert!(runs(&rind));
+}
+
+#[test]
+fn what_is_not_there_cannot_be_switched_off() {
+    let ran = Rind::default()
+        .run(&["plugin", "disable", "hello"])
+        .exits(2);
+    assert!(
+        ran.stderr.contains("there is no plugin `hello`"),
+        "{}",
+        ran.stderr
+    );
+}
