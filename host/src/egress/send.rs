@@ -22,6 +22,7 @@ use super::{
 };
 use crate::grant::Scheme;
 use crate::provider::install_tls;
+use crate::secret::aside;
 use crate::text::clean;
 
 /// Longest wait for a connection, TLS included.
@@ -143,7 +144,9 @@ impl Egress {
                 headers: &hop.headers,
                 body: &hop.body,
             };
-            inspect(&outgoing).map_err(|why| Error::new(ErrorKind::Content, why))?;
+            let bytes = outgoing.url.len() + outgoing.body.len();
+            aside(bytes, || inspect(&outgoing))
+                .map_err(|why| Error::new(ErrorKind::Content, why))?;
         }
         let resolver = &*shared.options.resolver;
         let addresses = hop.target.addresses(reach, resolver).await?;
