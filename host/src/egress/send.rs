@@ -154,6 +154,7 @@ impl Egress {
         let (credentials, used) = credential::fill(&shared.granted, &hop.target, secrets)?;
         mask.add(used)?;
         let mut headers = hop.headers.clone();
+        let has_credentials = !credentials.is_empty();
         for (name, value) in credentials {
             headers.insert(name, value);
         }
@@ -169,6 +170,11 @@ impl Egress {
         if peer.is_some_and(|peer| !addresses.iter().any(|own| own.to_canonical() == peer)) {
             let text = "the answer came from an address that was not checked";
             return Err(Error::new(ErrorKind::Address, text));
+        }
+        // A plugin could have a secret that the server repeats sent in pieces, none of which is masked.
+        if has_credentials && answer.status() == StatusCode::PARTIAL_CONTENT {
+            let text = "the answer is a part of a whole, so that secrets cut at its ends would not be found; ask without `range` where a credential is sent";
+            return Err(Error::new(ErrorKind::Response, text));
         }
         Ok(answer)
     }
