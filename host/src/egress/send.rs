@@ -273,6 +273,10 @@ async fn read(
         }
     }
     if let Some(masked) = mask.bytes(&body) {
+        // Names may be longer than what they stand for.
+        if masked.len() > MAX_RESPONSE_BYTES {
+            return Err(too_long());
+        }
         body = masked;
     }
     let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len());
