@@ -633,6 +633,16 @@ async fn a_guest_that_writes_for_ever_is_stopped_at_the_quota_through_both_faces
 }
 
 #[tokio::test]
+async fn a_stream_takes_no_more_at_once_than_it_says() {
+    let setup = Setup::new(SMALL).await;
+    let arguments = json!({"op": "write-unasked", "path": "x", "to": ""});
+    let output = setup.session.tool("std", arguments).await;
+    assert!(output.is_error, "{}", output.content);
+    let said = &output.content;
+    assert!(said.contains("more than `check-write` allows"), "{said}");
+}
+
+#[tokio::test]
 async fn a_guest_that_makes_a_million_files_is_stopped_at_the_quota_through_both_faces() {
     for (face, path) in [("std", "/data"), ("own", "data")] {
         let setup = Setup::new(SMALL).await;

@@ -63,7 +63,14 @@ impl FileStream {
 
 #[wasmtime_wasi::async_trait]
 impl OutputStream for FileStream {
+    /// Writes at most what `check_write` says: wasmtime's stream takes any length, and all that is not on disk yet is in the
+    /// host's memory.
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if bytes.len() > self.check_write()? {
+            return Err(StreamError::trap(
+                "a stream was given more than `check-write` allows",
+            ));
+        }
         self.charge(bytes.len())?;
         let result = self.inner.write(bytes);
         self.note(result)

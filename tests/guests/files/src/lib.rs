@@ -44,6 +44,19 @@ mod guest_files {
         }
     }
 
+    /// Hands a stream 256 KiB at once, without asking how much it takes.
+    fn write_unasked(path: &str) -> Option<String> {
+        use wasip2::filesystem::preopens::get_directories;
+        use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
+        let mut folders = get_directories().into_iter();
+        let (folder, _) = folders.find(|(_, name)| name == "/data")?;
+        let (no, create) = (PathFlags::empty(), OpenFlags::CREATE);
+        let file = folder.open_at(no, path, create, DescriptorFlags::WRITE);
+        let stream = file.ok()?.write_via_stream(0).ok()?;
+        stream.write(&[7; 256 << 10]).ok()?;
+        Some("taken".to_owned())
+    }
+
     fn with_std(Do { op, path, to }: &Do) -> io::Result<String> {
         let done = |()| String::new();
         match op.as_str() {
@@ -80,6 +93,7 @@ mod guest_files {
                 File::open(path)?.set_times(times).map(done)
             }
             "flood" => flood(path, OpenOptions::new().write(true)),
+            "write-unasked" => Ok(write_unasked(path).unwrap_or_default()),
             "flood-append" => flood(path, OpenOptions::new().append(true)),
             "seek-far" => {
                 let mut file = OpenOptions::new()
