@@ -97,7 +97,7 @@ impl HostState {
         Ok(fd)
     }
 
-    fn file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
+    pub(super) fn file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
         match self.filesystem().table.get(fd) {
             Ok(Descriptor::File(file)) => Some(file.file.clone()),
             _ => None,
@@ -110,6 +110,12 @@ impl HostState {
             Some(file) => Ok(file.metadata()?.len()),
             None => Ok(0),
         }
+    }
+
+    /// Notes that an open file is being written to, where what it takes is counted.
+    pub(super) fn writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
+        let usage = self.handles.known.get(&fd.rep())?.usage.clone()?;
+        usage.writing(&*self.file(fd)?)
     }
 
     /// Charges what an open file is about to grow by, where that is counted. Says what was charged, to be given back when it
@@ -147,6 +153,7 @@ impl HostState {
             file,
             position,
             usage: handle.and_then(|handle| handle.usage.clone()),
+            writing: None,
             reporter: self.reporter(),
             target: format!("write {}", self.shown(&fd)),
         });
