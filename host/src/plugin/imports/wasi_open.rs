@@ -50,6 +50,7 @@ impl HostState {
         flags: DescriptorFlags,
     ) -> Result<Fd, Failure> {
         let how = how(open, flags)?;
+        self.handles.check_room()?;
         let place = self.place(fd, path, follow, Need::Read).await?;
         let (place, opened) = blocking(move || {
             let opened = place.open(how)?;

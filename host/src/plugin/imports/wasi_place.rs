@@ -20,6 +20,9 @@ use crate::point::trace::AccessOutcome;
 
 pub(super) type Fd = Resource<Descriptor>;
 
+/// Most files and folders that an instance holds open. Each is one of the host's, which has 1024 in all on many systems.
+const MAX_OPEN: usize = 128;
+
 /// What is known of the handles that a guest has.
 #[derive(Default)]
 pub(in super::super) struct Handles {
@@ -169,8 +172,20 @@ impl preopens::Host for HostState {
     }
 }
 
+impl Handles {
+    /// Refuses one more when there are as many as may be.
+    pub(super) fn check_room(&self) -> Result<(), FolderError> {
+        if self.known.len() < MAX_OPEN {
+            return Ok(());
+        }
+        let text = format!("at most {MAX_OPEN} files and folders are open at once");
+        Err(FolderError::TooMuch(text))
+    }
+}
+
 impl HostState {
     fn mount(&mut self, file: &File, access: Access, handle: Handle) -> wasmtime::Result<Fd> {
+        self.handles.check_room()?;
         let file = file.try_clone()?;
         let dir = Dir::new(file, perms(access), open_mode(access), false);
         let fd = self.filesystem().table.push(Descriptor::Dir(dir))?;

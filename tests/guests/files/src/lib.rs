@@ -112,6 +112,15 @@ mod guest_files {
                 }
                 Ok("no end".to_owned())
             }
+            "keep-open" => {
+                let mut kept = Vec::new();
+                loop {
+                    match File::open(path) {
+                        Ok(file) => kept.push(file),
+                        Err(error) => return Ok(format!("{} {:?}", kept.len(), error.kind())),
+                    }
+                }
+            }
             // A file without a name goes on taking room while it is open.
             "unlinked" => {
                 let mut kept = Vec::new();
