@@ -646,15 +646,15 @@ async fn a_stream_takes_no_more_at_once_than_it_says() {
 async fn a_guest_does_not_take_all_files_that_the_host_may_open() {
     let setup = Setup::new(SMALL).await;
     assert_eq!(setup.call("std", "write", "/data/x", "x").await, "ok: ");
-    let said = setup.call("std", "keep-open", "/data/x", "").await;
-    let n_open = said
-        .strip_prefix("ok: ")
-        .and_then(|said| said.split_once(' '));
-    let n_open: usize = n_open.unwrap().0.parse().unwrap();
-    assert!((100..=128).contains(&n_open), "{said}");
-    let records = setup.records();
-    let reason = records[0].reason.as_deref().unwrap();
-    assert!(reason.contains("at most 128 files and folders"), "{reason}");
+    for (op, path) in [("keep-open", "/data/x"), ("keep-streams", "x")] {
+        let said = setup.call("std", op, path, "").await;
+        let n_open = said.strip_prefix("ok: ").unwrap().split(' ').next();
+        let n_open: usize = n_open.unwrap().parse().unwrap();
+        assert!((100..=128).contains(&n_open), "{op}: {said}");
+        let records = setup.records();
+        let reason = records[0].reason.as_deref().unwrap();
+        assert!(reason.contains("at most 128 files and folders"), "{reason}");
+    }
     let said = setup.call("std", "read", "/data/x", "").await;
     assert_eq!(said, "ok: x", "they are given back");
 }

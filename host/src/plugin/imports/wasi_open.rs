@@ -69,6 +69,7 @@ impl HostState {
         };
         let (descriptor, base) = if is_folder {
             let dir = Dir::new(file, perms, mode, false);
+            self.handles.opened(&dir.dir);
             let below = grant.map(|grant| Base::Below {
                 grant,
                 names: place.names().to_vec(),
@@ -79,6 +80,7 @@ impl HostState {
             (Descriptor::Dir(dir), Some(base))
         } else {
             let file = File::new(file, perms, mode, false);
+            self.handles.opened(&file.file);
             if let Some(usage) = place.usage() {
                 usage.opened(&file.file);
             }

@@ -44,6 +44,20 @@ mod guest_files {
         }
     }
 
+    /// Opens streams into a file until it is refused, and lets go of the handles.
+    fn keep_streams(path: &str) -> Option<usize> {
+        use wasip2::filesystem::preopens::get_directories;
+        use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
+        let mut folders = get_directories().into_iter();
+        let (folder, _) = folders.find(|(_, name)| name == "/data")?;
+        let (no, none) = (PathFlags::empty(), OpenFlags::empty());
+        let mut kept = Vec::new();
+        while let Ok(file) = folder.open_at(no, path, none, DescriptorFlags::READ) {
+            kept.push(file.read_via_stream(0).ok()?);
+        }
+        Some(kept.len())
+    }
+
     /// Hands a stream 256 KiB at once, without asking how much it takes.
     fn write_unasked(path: &str) -> Option<String> {
         use wasip2::filesystem::preopens::get_directories;
@@ -112,6 +126,7 @@ mod guest_files {
                 }
                 Ok("no end".to_owned())
             }
+            "keep-streams" => Ok(format!("{} kept", keep_streams(path).unwrap_or_default())),
             "keep-open" => {
                 let mut kept = Vec::new();
                 loop {
