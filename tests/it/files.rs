@@ -633,6 +633,33 @@ async fn a_guest_that_writes_for_ever_is_stopped_at_the_quota_through_both_faces
 }
 
 #[tokio::test]
+async fn a_stream_takes_no_more_at_once_than_it_says() {
+    let setup = Setup::new(SMALL).await;
+    let arguments = json!({"op": "write-unasked", "path": "x", "to": ""});
+    let output = setup.session.tool("std", arguments).await;
+    assert!(output.is_error, "{}", output.content);
+    let said = &output.content;
+    assert!(said.contains("more than `check-write` allows"), "{said}");
+}
+
+#[tokio::test]
+async fn a_guest_does_not_take_all_files_that_the_host_may_open() {
+    let setup = Setup::new(SMALL).await;
+    assert_eq!(setup.call("std", "write", "/data/x", "x").await, "ok: ");
+    for (op, path) in [("keep-open", "/data/x"), ("keep-streams", "x")] {
+        let said = setup.call("std", op, path, "").await;
+        let n_open = said.strip_prefix("ok: ").unwrap().split(' ').next();
+        let n_open: usize = n_open.unwrap().parse().unwrap();
+        assert!((100..=128).contains(&n_open), "{op}: {said}");
+        let records = setup.records();
+        let reason = records[0].reason.as_deref().unwrap();
+        assert!(reason.contains("at most 128 files and folders"), "{reason}");
+    }
+    let said = setup.call("std", "read", "/data/x", "").await;
+    assert_eq!(said, "ok: x", "they are given back");
+}
+
+#[tokio::test]
 async fn a_guest_that_makes_a_million_files_is_stopped_at_the_quota_through_both_faces() {
     for (face, path) in [("std", "/data"), ("own", "data")] {
         let setup = Setup::new(SMALL).await;

@@ -25,7 +25,11 @@ struct Kept;
 
 impl Secrets for Kept {
     fn get(&self, name: &str) -> Option<Secret> {
-        (name == "TOKEN").then(|| Secret::new(TOKEN))
+        match name {
+            "TOKEN" => Some(Secret::new(TOKEN)),
+            "A_SHORT_SECRET_WITH_A_LONG_NAME" => Some(Secret::new("12345678")),
+            _ => None,
+        }
     }
 }
 
@@ -820,6 +824,48 @@ async fn a_credential_reaches_the_server_and_never_the_guest() {
     for part in ["tok/3n", "tok\\/3n", "%74%6F%6B", "746f6b2f", "dG9rLzNu"] {
         assert!(!seen.contains(part), "{part} in {seen}");
     }
+}
+
+#[tokio::test]
+async fn a_secret_that_is_repeated_in_parts_or_without_end_is_kept_from_the_guest_too() {
+    let server = Server::start(|request| match &*request.line {
+        "GET /part" => Reply::Plain(
+            206,
+            vec!["content-range: bytes 0-3/20".into()],
+            b"1234".into(),
+        ),
+        _ => Reply::Plain(200, Vec::new(), b"12345678".repeat(1 << 20)),
+    })
+    .await;
+    let port = server.port;
+    let net = Net::new(&format!(
+        "private = [\"http://127.0.0.1:{port}\", \"http://localhost:{port}\"]\n[[network.credentials]]\nhost = \"http://127.0.0.1:{port}\"\nheader = \"x-key\"\nvalue = \"{{A_SHORT_SECRET_WITH_A_LONG_NAME}}\""
+    ));
+    net.names.set("localhost", &[&["127.0.0.1"]]);
+    let session = net.session().await;
+    let url = server.at("127.0.0.1", "/part");
+    let ask = Ask {
+        headers: &["range: bytes=0-3"],
+        ..Ask::get(&url)
+    };
+    let text = "the answer is a part of a whole";
+    check_refused(&session, &ask, "Failed", "HttpResponseIncomplete", text).await;
+    let url = server.at("127.0.0.1", "/many");
+    let text = "the answer has more than 10 MiB";
+    check_refused(
+        &session,
+        &Ask::get(&url),
+        "Limit",
+        "HttpResponseBodySize",
+        text,
+    )
+    .await;
+    // Where no credential is sent there is nothing to hide.
+    let url = server.at("localhost", "/part");
+    assert_eq!(
+        fetch(&session, "rind", &Ask { url: &url, ..ask }).await["status"],
+        206
+    );
 }
 
 #[tokio::test]

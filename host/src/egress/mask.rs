@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::credential::Used;
 use super::error::{Error, ErrorKind};
@@ -51,6 +51,8 @@ impl Mask {
             .match_kind(MatchKind::LeftmostLongest)
             // Percent and hexadecimal digits come in both cases.
             .ascii_case_insensitive(true)
+            // Left to choose, it would take a table with a row for each byte of each spelling: half a gigabyte for long secrets.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&patterns)
             .map_err(|_| {
                 let text =
@@ -260,5 +262,20 @@ mod tests {
         mask.add(Vec::new()).unwrap();
         assert!(mask.is_empty());
         assert_eq!(mask.bytes(b"anything"), None);
+    }
+
+    #[test]
+    fn long_secrets_are_found_with_little_memory() {
+        let secret: String = (0..500).map(|i| format!("{:x}/+", i * i)).collect();
+        let used = |secret: &str| Used {
+            name: "TOKEN".to_owned(),
+            secret: Secret::new(secret),
+        };
+        let mut mask = Mask::default();
+        mask.add(vec![used(&secret), used(&secret.repeat(4))])
+            .unwrap();
+        let taken = mask.finder.as_ref().unwrap().patterns.memory_usage();
+        assert!(taken < 16 << 20, "{taken} bytes");
+        assert_eq!(mask.text(&secret), "[masked: TOKEN]");
     }
 }

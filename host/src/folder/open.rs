@@ -103,7 +103,7 @@ impl Place {
         if how.truncate && metadata.is_file() && metadata.len() > 0 {
             file.set_len(0)?;
             if let Some(usage) = usage {
-                usage.credit(metadata.len(), 0);
+                usage.shrunk(&file, metadata.len());
             }
         }
         Ok(Opened {

@@ -70,6 +70,8 @@ struct State {
     is_stale: bool,
     /// Files that are open. Removing one frees nothing until the last handle on it is gone.
     open: Vec<(Identity, Weak<File>)>,
+    /// Files that are being written to. Shortening one frees nothing for certain: what is written lands before or after.
+    writing: Vec<(Identity, Weak<()>)>,
 }
 
 impl Usage {
@@ -136,6 +138,34 @@ impl Usage {
         state.open.retain(|(_, file)| file.strong_count() > 0);
         let identity = (metadata.dev(), metadata.ino());
         state.open.push((identity, Arc::downgrade(file)));
+    }
+
+    /// Notes that a file is being written to, until what this gives is dropped. Comes before the charge.
+    #[must_use]
+    pub fn writing(&self, file: &File) -> Option<Arc<()>> {
+        let metadata = file.metadata().ok()?;
+        let mark = Arc::new(());
+        let mut state = self.lock();
+        state.writing.retain(|(_, mark)| mark.strong_count() > 0);
+        let identity = (metadata.dev(), metadata.ino());
+        state.writing.push((identity, Arc::downgrade(&mark)));
+        Some(mark)
+    }
+
+    /// Gives room back after an open file got shorter. While it is written to, that waits for the next count.
+    pub fn shrunk(&self, file: &File, bytes: u64) {
+        let identity = file
+            .metadata()
+            .map(|metadata| (metadata.dev(), metadata.ino()));
+        let mut state = self.lock();
+        let is_it = |(written, mark): &(Identity, Weak<()>)| {
+            mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)
+        };
+        if identity.is_err() || state.writing.iter().any(is_it) {
+            state.is_stale = true;
+        } else {
+            state.bytes = state.bytes.saturating_sub(bytes);
+        }
     }
 
     /// Bytes that are free once the name is gone that `metadata` is of: none while the file is open or has other names.
@@ -230,5 +260,32 @@ impl Usage {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortening_a_file_that_is_being_written_to_frees_nothing_before_it_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let quota = Quota {
+            bytes: 100,
+            files: 10,
+        };
+        let usage = Usage::shared(folder.path().to_owned(), quota);
+        let file = File::create(folder.path().join("a")).unwrap();
+        usage.charge(0, 1).unwrap();
+        usage.grow(60).unwrap();
+        let mark = usage.writing(&file);
+        usage.shrunk(&file, 60);
+        // What was about to be written lands now.
+        file.set_len(60).unwrap();
+        assert!(usage.grow(60).is_err());
+        drop(mark);
+        file.set_len(0).unwrap();
+        usage.shrunk(&file, 60);
+        assert!(usage.grow(60).is_ok());
     }
 }

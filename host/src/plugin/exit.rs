@@ -16,7 +16,7 @@ use super::host::{Backing, HostState};
 use crate::point::caller::CallContext;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{Masked, Scanner};
+use crate::secret::{Masked, Scanner, aside};
 use crate::text::clean;
 
 /// How much of a text is read to make a short line of it, in bytes: far more than a line, so that a secret at its end is seen
@@ -78,7 +78,7 @@ impl<'a> Exit<'a> {
 
     /// A text of any length and any number of lines.
     pub(super) fn text(&self, what: &str, text: String) -> String {
-        match Scanner::shared().mask(&text) {
+        match aside(text.len(), || Scanner::shared().mask(&text)) {
             None => text,
             Some(masked) => self.masked(what, masked),
         }
@@ -89,7 +89,7 @@ impl<'a> Exit<'a> {
         let text = text.trim_start();
         let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
         let text = text.get(..end).unwrap_or(text);
-        match Scanner::shared().mask(text) {
+        match aside(text.len(), || Scanner::shared().mask(text)) {
             None => clean(text, limit),
             Some(masked) => clean(&self.masked(what, masked), limit),
         }
@@ -97,6 +97,10 @@ impl<'a> Exit<'a> {
 
     /// JSON text, which it still is when secrets are masked. What is no JSON passes as text; whoever parses it says so.
     pub(super) fn json(&self, what: &str, text: String) -> String {
+        aside(text.len(), || self.masked_json(what, text))
+    }
+
+    fn masked_json(&self, what: &str, text: String) -> String {
         let scanner = Scanner::shared();
         // As it stands, because the name of a key may say what its value is.
         let mut text = match scanner.mask(&text) {
@@ -113,7 +117,7 @@ impl<'a> Exit<'a> {
 
     /// A name under which something is kept. It cannot be masked, two names could become one; it is refused.
     pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
-        let found = Scanner::shared().scan(name);
+        let found = aside(name.len(), || Scanner::shared().scan(name));
         if found.is_empty() {
             return Ok(());
         }

@@ -10,6 +10,7 @@
 //!
 //! Start from [`Scanner::shared`].
 
+mod aside;
 mod block;
 mod outgoing;
 mod prefilter;
@@ -23,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use prefilter::Prefilter;
 use rule::{Rule, RuleSet};
 
+pub use aside::aside;
 pub use outgoing::check_outgoing;
 
 /// How often a masked text is scanned again. A second secret may show only when the first is gone; a third hardly ever.

@@ -88,10 +88,11 @@ impl HostDescriptor for HostState {
         let result = async {
             let before = self.length(&fd)?;
             let charged = self.charge(&fd, |_| Ok(size.saturating_sub(before)))?;
+            let file = self.file(&fd);
             let result = self.filesystem().set_size(fd, size).await;
-            if let Some((usage, grown)) = charged {
+            if let (Some((usage, grown)), Some(file)) = (charged, file) {
                 match &result {
-                    Ok(()) => usage.credit(before.saturating_sub(size), 0),
+                    Ok(()) => usage.shrunk(&file, before.saturating_sub(size)),
                     Err(_) => usage.credit(grown, 0),
                 }
             }
@@ -105,6 +106,7 @@ impl HostDescriptor for HostState {
         let rep = fd.rep();
         let result = async {
             let length = bytes.len() as u64;
+            let _writing = self.writing(&fd);
             let charged = self.charge(&fd, |file| growth(file, Some(offset), length))?;
             let result = self.filesystem().write(fd, bytes, offset).await;
             if let (Err(_), Some((usage, grown))) = (&result, charged) {

@@ -50,6 +50,7 @@ impl HostState {
         flags: DescriptorFlags,
     ) -> Result<Fd, Failure> {
         let how = how(open, flags)?;
+        self.handles.check_room()?;
         let place = self.place(fd, path, follow, Need::Read).await?;
         let (place, opened) = blocking(move || {
             let opened = place.open(how)?;
@@ -68,6 +69,7 @@ impl HostState {
         };
         let (descriptor, base) = if is_folder {
             let dir = Dir::new(file, perms, mode, false);
+            self.handles.opened(&dir.dir);
             let below = grant.map(|grant| Base::Below {
                 grant,
                 names: place.names().to_vec(),
@@ -78,6 +80,7 @@ impl HostState {
             (Descriptor::Dir(dir), Some(base))
         } else {
             let file = File::new(file, perms, mode, false);
+            self.handles.opened(&file.file);
             if let Some(usage) = place.usage() {
                 usage.opened(&file.file);
             }
@@ -97,7 +100,7 @@ impl HostState {
         Ok(fd)
     }
 
-    fn file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
+    pub(super) fn file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
         match self.filesystem().table.get(fd) {
             Ok(Descriptor::File(file)) => Some(file.file.clone()),
             _ => None,
@@ -110,6 +113,12 @@ impl HostState {
             Some(file) => Ok(file.metadata()?.len()),
             None => Ok(0),
         }
+    }
+
+    /// Notes that an open file is being written to, where what it takes is counted.
+    pub(super) fn writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
+        let usage = self.handles.known.get(&fd.rep())?.usage.clone()?;
+        usage.writing(&*self.file(fd)?)
     }
 
     /// Charges what an open file is about to grow by, where that is counted. Says what was charged, to be given back when it
@@ -147,6 +156,7 @@ impl HostState {
             file,
             position,
             usage: handle.and_then(|handle| handle.usage.clone()),
+            writing: None,
             reporter: self.reporter(),
             target: format!("write {}", self.shown(&fd)),
         });

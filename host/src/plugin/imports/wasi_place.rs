@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemView};
@@ -20,6 +20,9 @@ use crate::point::trace::AccessOutcome;
 
 pub(super) type Fd = Resource<Descriptor>;
 
+/// Most files and folders that an instance holds open. Each is one of the host's, which has 1024 in all on many systems.
+const MAX_OPEN: usize = 128;
+
 /// What is known of the handles that a guest has.
 #[derive(Default)]
 pub(in super::super) struct Handles {
@@ -27,6 +30,8 @@ pub(in super::super) struct Handles {
     pub(super) known: HashMap<u32, Handle>,
     /// Entries in each folder that is being listed, by the number of the stream.
     pub(super) listed: HashMap<u32, usize>,
+    /// What is open: a stream keeps its file open when the handle on it is gone.
+    open: Vec<Weak<File>>,
 }
 
 /// One handle.
@@ -169,10 +174,29 @@ impl preopens::Host for HostState {
     }
 }
 
+impl Handles {
+    /// Refuses one more when there are as many as may be.
+    pub(super) fn check_room(&mut self) -> Result<(), FolderError> {
+        self.open.retain(|file| file.strong_count() > 0);
+        if self.open.len() < MAX_OPEN {
+            return Ok(());
+        }
+        let text = format!("at most {MAX_OPEN} files and folders are open at once");
+        Err(FolderError::TooMuch(text))
+    }
+
+    /// Counts what was opened for as long as anything holds it.
+    pub(super) fn opened(&mut self, file: &Arc<File>) {
+        self.open.push(Arc::downgrade(file));
+    }
+}
+
 impl HostState {
     fn mount(&mut self, file: &File, access: Access, handle: Handle) -> wasmtime::Result<Fd> {
+        self.handles.check_room()?;
         let file = file.try_clone()?;
         let dir = Dir::new(file, perms(access), open_mode(access), false);
+        self.handles.opened(&dir.dir);
         let fd = self.filesystem().table.push(Descriptor::Dir(dir))?;
         self.handles.known.insert(fd.rep(), handle);
         Ok(fd)

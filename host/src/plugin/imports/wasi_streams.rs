@@ -18,6 +18,8 @@ pub(super) struct FileStream {
     pub(super) position: Option<u64>,
     /// What is charged; nothing in the workspace.
     pub(super) usage: Option<Arc<Usage>>,
+    /// Held while something is on its way into the file.
+    pub(super) writing: Option<Arc<()>>,
     pub(super) reporter: Reporter,
     /// What is written, for the record.
     pub(super) target: String,
@@ -36,6 +38,7 @@ impl FileStream {
     fn charge(&mut self, length: usize) -> StreamResult<()> {
         let length = length as u64;
         if let Some(usage) = &self.usage {
+            self.writing = usage.writing(&self.file);
             let charged = growth(&self.file, self.position, length)
                 .map_err(FolderError::from)
                 .and_then(|bytes| usage.grow(bytes));
@@ -63,7 +66,14 @@ impl FileStream {
 
 #[wasmtime_wasi::async_trait]
 impl OutputStream for FileStream {
+    /// Writes at most what `check_write` says: wasmtime's stream takes any length, and all that is not on disk yet is in the
+    /// host's memory.
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if bytes.len() > self.check_write()? {
+            return Err(StreamError::trap(
+                "a stream was given more than `check-write` allows",
+            ));
+        }
         self.charge(bytes.len())?;
         let result = self.inner.write(bytes);
         self.note(result)
@@ -76,12 +86,16 @@ impl OutputStream for FileStream {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         let result = self.inner.check_write();
+        if !matches!(result, Ok(0)) {
+            self.writing = None;
+        }
         self.note(result)
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.charge(bytes.len())?;
         let result = self.inner.blocking_write_and_flush(bytes).await;
+        self.writing = None;
         self.note(result)
     }
 

@@ -44,6 +44,33 @@ mod guest_files {
         }
     }
 
+    /// Opens streams into a file until it is refused, and lets go of the handles.
+    fn keep_streams(path: &str) -> Option<usize> {
+        use wasip2::filesystem::preopens::get_directories;
+        use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
+        let mut folders = get_directories().into_iter();
+        let (folder, _) = folders.find(|(_, name)| name == "/data")?;
+        let (no, none) = (PathFlags::empty(), OpenFlags::empty());
+        let mut kept = Vec::new();
+        while let Ok(file) = folder.open_at(no, path, none, DescriptorFlags::READ) {
+            kept.push(file.read_via_stream(0).ok()?);
+        }
+        Some(kept.len())
+    }
+
+    /// Hands a stream 256 KiB at once, without asking how much it takes.
+    fn write_unasked(path: &str) -> Option<String> {
+        use wasip2::filesystem::preopens::get_directories;
+        use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
+        let mut folders = get_directories().into_iter();
+        let (folder, _) = folders.find(|(_, name)| name == "/data")?;
+        let (no, create) = (PathFlags::empty(), OpenFlags::CREATE);
+        let file = folder.open_at(no, path, create, DescriptorFlags::WRITE);
+        let stream = file.ok()?.write_via_stream(0).ok()?;
+        stream.write(&[7; 256 << 10]).ok()?;
+        Some("taken".to_owned())
+    }
+
     fn with_std(Do { op, path, to }: &Do) -> io::Result<String> {
         let done = |()| String::new();
         match op.as_str() {
@@ -80,6 +107,7 @@ mod guest_files {
                 File::open(path)?.set_times(times).map(done)
             }
             "flood" => flood(path, OpenOptions::new().write(true)),
+            "write-unasked" => Ok(write_unasked(path).unwrap_or_default()),
             "flood-append" => flood(path, OpenOptions::new().append(true)),
             "seek-far" => {
                 let mut file = OpenOptions::new()
@@ -97,6 +125,16 @@ mod guest_files {
                     }
                 }
                 Ok("no end".to_owned())
+            }
+            "keep-streams" => Ok(format!("{} kept", keep_streams(path).unwrap_or_default())),
+            "keep-open" => {
+                let mut kept = Vec::new();
+                loop {
+                    match File::open(path) {
+                        Ok(file) => kept.push(file),
+                        Err(error) => return Ok(format!("{} {:?}", kept.len(), error.kind())),
+                    }
+                }
             }
             // A file without a name goes on taking room while it is open.
             "unlinked" => {
