@@ -37,7 +37,10 @@ impl Program {
 pub(crate) fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let target = workspace().join("target/hostile");
+        // Where everything else is built, so that what was compiled once is found again.
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| workspace().join("target"), |path| workspace().join(path))
+            .join("hostile");
         let mut cargo = Command::new("cargo");
         cargo
             .args([
