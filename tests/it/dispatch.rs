@@ -528,8 +528,8 @@ async fn collect_hooks_run_side_by_side_and_are_taken_in_order() {
         parts,
         [
             "identity from host",
-            "first from first",
-            "second from second"
+            "first:first from first",
+            "second:second from second"
         ],
         "the source is the plugin, whatever it wrote"
     );

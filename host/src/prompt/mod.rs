@@ -9,16 +9,25 @@
 mod files;
 mod host;
 
-pub use files::{ContextFiles, MAX_FILE_BYTES, context_files};
+pub use files::{ContextFiles, MAX_FILE_BYTES, MAX_TOTAL_BYTES, context_files};
 pub use host::{HostFacts, host_parts};
 
 use crate::point::payload::{PromptPart, Tier};
 use crate::provider::SystemBlock;
 use crate::session::PromptRow;
 
-/// Puts parts in their order: by tier, then by key.
+/// Puts parts in their order: by tier, then by the key as its author chose it, then by the whole key.
 pub fn sort(parts: &mut [PromptPart]) {
-    parts.sort_by(|a, b| (a.tier, &a.key).cmp(&(b.tier, &b.key)));
+    parts.sort_by(|a, b| (a.tier, chosen(&a.key), &a.key).cmp(&(b.tier, chosen(&b.key), &b.key)));
+}
+
+/// A key without the name of the plugin before it. The host's own keys may hold a colon too, within a path.
+fn chosen(key: &str) -> &str {
+    let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match key.split_once(':') {
+        Some((plugin, chosen)) if plugin.chars().all(is_in_name) => chosen,
+        _ => key,
+    }
 }
 
 /// What the ledger keeps of parts.
@@ -131,6 +140,15 @@ mod tests {
         ];
         sort(&mut parts);
         assert_eq!(render(&parts), blocks());
+    }
+
+    #[test]
+    fn parts_of_plugins_stand_where_the_key_they_chose_puts_them() {
+        let mut parts = ["zeta:20-a", "30", "beta:40", "files/00/a:b", "20-b"]
+            .map(|key| part(Tier::Stable, key, "x"));
+        sort(&mut parts);
+        let keys = parts.map(|part| part.key);
+        assert_eq!(keys, ["zeta:20-a", "20-b", "30", "beta:40", "files/00/a:b"]);
     }
 
     #[test]
