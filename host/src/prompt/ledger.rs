@@ -127,6 +127,14 @@ pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     reader.done
 }
 
+/// How the prompt stood at the end of the last turn that had one.
+struct Before {
+    rows: Vec<PromptRow>,
+    lost: Vec<Tier>,
+    /// The last step there was.
+    step: Option<StepCost>,
+}
+
 /// The prompt as it stands while entries are read.
 #[derive(Default)]
 struct Reader {
@@ -134,8 +142,7 @@ struct Reader {
     turn: Option<TurnLedger>,
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    /// The parts of the last turn that was done, and its last step.
-    before: Option<(Vec<PromptRow>, Option<StepCost>)>,
+    before: Option<Before>,
     /// Whether the turn has a prompt: one that was refused before has none.
     has_prompt: bool,
     rewrites: BTreeSet<Rewrite>,
@@ -189,23 +196,28 @@ impl Reader {
         };
         turn.rewrites = rewrites.into_iter().collect();
         turn.lost.clone_from(&self.lost);
-        let before = self.before.as_ref();
-        turn.parts = compare(before.map_or(&[], |(rows, _)| rows), &self.rows);
-        turn.broken = before.and_then(|(_, last)| broken(last.as_ref(), &turn));
+        let before = self.before.take();
+        let rows = before.as_ref().map_or(&[][..], |before| &before.rows);
+        turn.parts = compare(rows, &self.rows);
+        turn.broken = before.as_ref().and_then(|before| broken(before, &turn));
         let last = turn.steps.last().cloned();
-        let last = last.or_else(|| self.before.take().and_then(|(_, last)| last));
-        self.before = Some((self.rows.clone(), last));
+        self.before = Some(Before {
+            rows: self.rows.clone(),
+            lost: self.lost.clone(),
+            step: last.or(before.and_then(|before| before.step)),
+        });
         self.done.push(turn);
     }
 }
 
-/// Whether a trace record is of a hook that changed what the ledger does not see: the rendered text, the tools, the body.
+/// Whether a trace record is of a hook that changed what the ledger does not see: the rendered text, the messages, the tools,
+/// the body.
 fn rewrite(record: &Value) -> Option<Rewrite> {
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let (point, plugin) = (text("point")?, text("plugin")?);
     let changed = record.get("changed").and_then(Value::as_array)?;
     let counts = match point {
-        "after-system-prompt" | "before-provider-request" => !changed.is_empty(),
+        "after-system-prompt" | "context" | "before-provider-request" => !changed.is_empty(),
         "pre-reason" => changed
             .iter()
             .any(|name| name == "tools" || name == "model"),
@@ -242,9 +254,9 @@ fn compare(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
 
 /// Compares the turn with the last step before it. Changes within the turn count too: a step that has other tools than the
 /// one before reads nothing from the cache.
-fn broken(last: Option<&StepCost>, turn: &TurnLedger) -> Option<Broken> {
+fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
     let mut causes: Vec<(Border, String)> = Vec::new();
-    let mut last = last;
+    let mut last = before.step.as_ref();
     for step in &turn.steps {
         if let Some(last) = last {
             if last.model != step.model {
@@ -267,6 +279,14 @@ fn broken(last: Option<&StepCost>, turn: &TurnLedger) -> Option<Broken> {
         };
         let text = format!("`{}` {what}", part.key);
         causes.push((Border::behind(part.tier), text));
+    }
+    for tier in [Tier::Stable, Tier::Context] {
+        let text = match (before.lost.contains(&tier), turn.lost.contains(&tier)) {
+            (false, true) => "hooks rewrote the text up to it",
+            (true, false) => "hooks leave the text up to it alone again",
+            _ => continue,
+        };
+        causes.push((Border::behind(tier), text.to_owned()));
     }
     let border = causes.iter().map(|(border, _)| *border).min()?;
     causes.retain(|(of, _)| *of == border);

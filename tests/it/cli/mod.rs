@@ -1,6 +1,7 @@
 //! The real program: what it prints, how it ends, what it leaves behind.
 
 mod approval;
+mod cache;
 mod confine;
 mod cut;
 mod demo;
@@ -8,5 +9,6 @@ mod doctor;
 mod grants;
 mod hostile;
 mod inspect;
+mod ledger;
 mod turn;
 mod usage;
