@@ -528,31 +528,35 @@ async fn collect_hooks_run_side_by_side_and_are_taken_in_order() {
         parts,
         [
             "identity from host",
-            "first from first",
-            "second from second"
+            "first:first from first",
+            "second:second from second"
         ],
         "the source is the plugin, whatever it wrote"
     );
 }
 
 #[tokio::test]
-async fn a_part_whose_key_is_taken_is_refused() {
+async fn a_plugin_that_comes_first_cannot_keep_the_part_of_another_out() {
     let mut registry = Registry::default();
-    answers::<SystemPrompt>(&mut registry, spec::<SystemPrompt>("thief", 1), |_| {
-        Ok(part("identity"))
-    });
+    for (plugin, priority) in [("thief", 1), ("guide", 2)] {
+        let spec = spec::<SystemPrompt>(plugin, priority);
+        answers::<SystemPrompt>(&mut registry, spec, |_| Ok(part("identity")));
+    }
     let (dispatcher, recorder) = dispatcher(registry);
     let done = dispatcher
         .dispatch::<SystemPrompt>(&caller(), prompt())
         .await;
-    assert_eq!(done.value.parts.len(), 1);
+    let keys: Vec<&str> = done
+        .value
+        .parts
+        .iter()
+        .map(|part| part.key.as_str())
+        .collect();
+    assert_eq!(keys, ["identity", "thief:identity", "guide:identity"]);
+    assert_eq!(done.value.parts[0].text, "You.");
     let traces = recorder.traces.lock().unwrap();
     assert!(
-        traces[0]
-            .reason
-            .as_ref()
-            .unwrap()
-            .contains("`identity` is already there, from `host`"),
+        traces.iter().all(|trace| trace.reason.is_none()),
         "{traces:?}"
     );
 }

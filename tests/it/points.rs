@@ -186,7 +186,7 @@ async fn system_prompt_hooks_contribute_replace_and_remove_parts_and_change_the_
     let (done, _) = dispatch::<SystemPrompt>(&session, context).await;
     let added = PromptPart {
         tier: Tier::Volatile,
-        key: "every-point".into(),
+        key: "every-point:every-point".into(),
         source: "every-point".into(),
         text: r#"m ["read_file"] Decision::AskFirst"#.into(),
     };

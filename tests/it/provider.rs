@@ -255,6 +255,7 @@ async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
                 "name": "get_weather",
                 "description": "Weather of a city.",
                 "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+                "cache_control": {"type": "ephemeral"},
             }],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "Wie ist das Wetter?"}]},

@@ -46,7 +46,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo, Source, TurnInput, TurnSummary};
 use crate::point::registry::Registry;
 use crate::provider::Provider;
-use crate::session::{self, PromptRow, Session};
+use crate::session::{self, Body, Session};
 use crate::tool::approval::{Approver, SessionApprovals};
 use crate::tool::policy::ToolPolicy;
 use crate::tool::registry::ToolRegistry;
@@ -128,8 +128,8 @@ pub struct Agent {
     scope: Option<Arc<TurnScope>>,
     /// The stable parts of the system prompt as the first turn made them.
     frozen: Option<Vec<PromptPart>>,
-    /// The parts as they stand in the session's ledger.
-    ledger: Vec<PromptRow>,
+    /// The last entry of the prompt ledger.
+    ledger: Option<Body>,
     is_announced: bool,
     is_started: bool,
 }
@@ -164,7 +164,7 @@ impl Agent {
             family,
             scope: None,
             frozen: None,
-            ledger: Vec::new(),
+            ledger: None,
             is_announced: false,
             is_started: false,
             spec: Arc::new(spec),

@@ -11,6 +11,7 @@ use crate::message::{Content, Message, ToolCall, ToolSpec};
 use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::ModelRequest;
+use crate::prompt;
 use crate::provider::{Finish, Request, Response, StreamEvent};
 use crate::session::Body;
 
@@ -113,12 +114,14 @@ impl Turn<'_> {
                 reason,
             }),
         };
+        let tools = prompt::tools_hash(&request.tools);
         let kept = |response: &Response| Body::Step {
             turn: number,
             step,
             model: request.model.clone(),
             usage: response.usage,
             latency_ms: response.latency_ms,
+            tools,
         };
         let answer = scope.request(&caller, &request, &mut on, kept).await;
         answer.map_err(|no| match no {

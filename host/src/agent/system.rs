@@ -27,24 +27,26 @@ impl Turn<'_> {
         prompt::sort(&mut parts);
         let parts = self.freeze(parts);
 
-        let ledger = prompt::ledger(&parts);
-        if ledger != self.agent.ledger {
-            self.agent.spec.session.append(Body::Prompt {
-                parts: ledger.clone(),
-            })?;
-            self.agent.ledger = ledger;
-        }
-
         let blocks = prompt::render(&parts);
         let text = prompt::joined(&blocks);
         let edited = self
             .pass::<at::AfterSystemPrompt>("system prompt", text.clone())
             .await?;
-        self.system = if edited == text {
-            blocks
+        let (blocks, lost) = if edited == text {
+            (blocks, Vec::new())
         } else {
-            prompt::reblock(blocks, &edited)
+            let blocks = prompt::reblock(blocks, &edited);
+            let lost = prompt::lost_borders(&parts, &blocks);
+            (blocks, lost)
         };
+        self.system = blocks;
+
+        let parts = prompt::rows(&parts);
+        let written = Body::Prompt { parts, lost };
+        if self.agent.ledger.as_ref() != Some(&written) {
+            self.agent.spec.session.append(written.clone())?;
+            self.agent.ledger = Some(written);
+        }
         Ok(())
     }
 

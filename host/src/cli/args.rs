@@ -25,6 +25,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
+    /// Look at what earlier turns left behind
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
+    },
     /// Say what really holds on this machine, what is weaker and what is missing
     Doctor(DoctorArgs),
 }
@@ -179,4 +184,29 @@ pub(super) struct BuildArgs {
     /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into its own folder
     #[arg(long, value_name = "OUT")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// List all sessions, the last used first
+    List(SessionListArgs),
+    /// Say who put what into the system prompt of each turn, what changed, and what that cost the provider's cache
+    Prompt(SessionPromptArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SessionListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SessionPromptArgs {
+    /// Id of the session, the beginning of it, or `last`
+    #[arg(default_value = "last", value_name = "ID")]
+    pub(super) session: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }

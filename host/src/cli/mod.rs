@@ -15,6 +15,7 @@ mod render;
 mod run;
 mod sandbox;
 mod secrets;
+mod session;
 mod setup;
 mod switch;
 
@@ -26,7 +27,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::plugin::compile;
 use crate::tool::process::confine;
-use args::{Args, Command, PluginCommand};
+use args::{Args, Command, PluginCommand, SessionCommand};
 use exit::Exit;
 
 /// How long tasks that are left over may take to end when the program does.
@@ -89,6 +90,10 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
+        Command::Session { command } => match command {
+            SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),
+            SessionCommand::Prompt(prompt) => session::prompt(&setup::paths(None)?, &prompt),
+        },
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,

@@ -96,7 +96,7 @@ pub enum Tier {
 pub struct PromptPart {
     /// Its tier.
     pub tier: Tier,
-    /// Unique within the prompt; parts of a tier are ordered by it.
+    /// Unique within the prompt; that of a plugin's part begins with `PLUGIN:`. Parts of a tier are ordered by the rest.
     pub key: String,
     /// Who put it there: `host`, a file, or a plugin's name.
     pub source: String,

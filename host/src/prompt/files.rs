@@ -1,8 +1,11 @@
 //! Context files: what a project tells agents in `AGENTS.md` and `CLAUDE.md`.
 //!
 //! They are read from the workspace upwards to the root of its git repository and no further: what lies above is not the
-//! project's. A link that leads out of the repository is not followed, because the text is sent to a provider.
+//! project's. The text is sent to a provider, so a link counts only where it leads to another text of the same repository:
+//! one to a key file would give that away. A repository around the workspace counts only when it has the same owner: on a
+//! machine of several people, anybody may make one in a folder that all may write to.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,6 +14,9 @@ use crate::point::payload::{PromptPart, Tier};
 
 /// How much of one file is taken, in bytes: some thousand tokens, enough for a long guide.
 pub const MAX_FILE_BYTES: usize = 32 << 10;
+
+/// How much of all files together is taken, in bytes; those nearest to the workspace come first.
+pub const MAX_TOTAL_BYTES: usize = 64 << 10;
 
 /// Names of context files, in the order they are taken within a folder.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -42,14 +48,20 @@ pub fn context_files(workspace: &Path) -> ContextFiles {
                 continue;
             }
             match read(root, &path) {
-                Ok((text, is_cut)) => {
-                    if is_cut {
+                Ok(read) => {
+                    if read.is_cut {
                         found.notices.push(format!(
                             "{} is longer than {MAX_FILE_BYTES} bytes; the rest is left out",
                             path.display()
                         ));
                     }
-                    add(&mut found.parts, depth, &path, root, &text, is_cut);
+                    if read.is_mended {
+                        found.notices.push(format!(
+                            "{} is not all UTF-8; what is not is replaced by \u{fffd}",
+                            path.display()
+                        ));
+                    }
+                    add(&mut found.parts, depth, &path, root, &read);
                 }
                 Err(why) => found
                     .notices
@@ -57,7 +69,26 @@ pub fn context_files(workspace: &Path) -> ContextFiles {
             }
         }
     }
+    limit(&mut found);
     found
+}
+
+/// Leaves the outermost files out once all that are nearer fill the prompt.
+fn limit(found: &mut ContextFiles) {
+    let mut n_bytes = 0;
+    let nearest_first = found.parts.iter().rev();
+    let n_kept = nearest_first
+        .take_while(|part| {
+            n_bytes += part.text.len();
+            n_bytes <= MAX_TOTAL_BYTES
+        })
+        .count();
+    for part in found.parts.drain(..found.parts.len() - n_kept) {
+        found.notices.push(format!(
+            "{} is left out: the context files nearer to the workspace fill the {MAX_TOTAL_BYTES} bytes there are",
+            part.source
+        ));
+    }
 }
 
 /// The folders from the root of the repository down to the workspace; only the workspace when it is in no repository.
@@ -65,6 +96,10 @@ fn folders(workspace: &Path) -> Vec<PathBuf> {
     let Some(up) = workspace
         .ancestors()
         .position(|folder| folder.join(".git").exists())
+        .filter(|up| {
+            let root = workspace.ancestors().nth(*up);
+            root.is_some_and(|root| has_same_owner(root, workspace))
+        })
     else {
         return vec![workspace.to_owned()];
     };
@@ -77,11 +112,42 @@ fn folders(workspace: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn read(root: &Path, path: &Path) -> Result<(String, bool), String> {
+/// Whether what stands in `root` is as trusted as what stands in `workspace`. Root may do everything anyway.
+#[cfg(unix)]
+fn has_same_owner(root: &Path, workspace: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
+    match (owner(&root.join(".git")), owner(workspace)) {
+        (Some(of_root), Some(of_workspace)) => of_root == 0 || of_root == of_workspace,
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn has_same_owner(_: &Path, _: &Path) -> bool {
+    true
+}
+
+/// What was read of a file.
+struct ReadFile {
+    text: String,
+    /// Whether there is more in the file.
+    is_cut: bool,
+    /// Whether there were bytes that are no text.
+    is_mended: bool,
+}
+
+fn read(root: &Path, path: &Path) -> Result<ReadFile, String> {
     let real = path.canonicalize().map_err(|e| e.to_string())?;
     if !real.starts_with(root) {
         return Err(format!(
             "it is a link to {}, outside the project",
+            real.display()
+        ));
+    }
+    if real.extension().is_none_or(|extension| extension != "md") {
+        return Err(format!(
+            "it is a link to {}, and only links to Markdown files count",
             real.display()
         ));
     }
@@ -93,26 +159,43 @@ fn read(root: &Path, path: &Path) -> Result<(String, bool), String> {
     fs::File::open(&real)
         .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes))
         .map_err(|e| e.to_string())?;
-    let is_cut = bytes.len() > MAX_FILE_BYTES;
-    bytes.truncate(MAX_FILE_BYTES);
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), is_cut))
+    if bytes.contains(&0) {
+        return Err("it is not text".to_owned());
+    }
+    let is_long = bytes.len() > MAX_FILE_BYTES;
+    if is_long {
+        // The cut may go through a character, which is no fault of the file's.
+        let in_character = |byte: &u8| (0x80..0xc0).contains(byte);
+        let mut end = MAX_FILE_BYTES;
+        while end > MAX_FILE_BYTES - 4 && bytes.get(end).is_some_and(in_character) {
+            end -= 1;
+        }
+        bytes.truncate(end);
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let is_mended = matches!(text, Cow::Owned(_));
+    let mut text = text.trim_start_matches('\u{feff}').to_owned();
+    // What stands in for a bad byte is longer than it.
+    let is_cut = is_long || text.len() > MAX_FILE_BYTES;
+    text.truncate(text.floor_char_boundary(MAX_FILE_BYTES));
+    Ok(ReadFile {
+        text,
+        is_cut,
+        is_mended,
+    })
 }
 
-fn add(
-    parts: &mut Vec<PromptPart>,
-    depth: usize,
-    path: &Path,
-    root: &Path,
-    text: &str,
-    is_cut: bool,
-) {
+fn add(parts: &mut Vec<PromptPart>, depth: usize, path: &Path, root: &Path, read: &ReadFile) {
     let name = path
         .strip_prefix(root)
         .unwrap_or(path)
         .display()
         .to_string();
-    let more = if is_cut { "\n[cut here]" } else { "" };
-    let text = format!("<file path=\"{name}\">\n{}{more}\n</file>", text.trim());
+    let more = if read.is_cut { "\n[cut here]" } else { "" };
+    let text = format!(
+        "<file path=\"{name}\">\n{}{more}\n</file>",
+        read.text.trim()
+    );
     // One of the two names is often a link to the other.
     let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
     if parts.iter().any(|part| body(&part.text) == body(&text)) {
@@ -193,5 +276,74 @@ mod tests {
         std::os::unix::fs::symlink("../secret", root.path().join("w/AGENTS.md")).unwrap();
         let found = check(root.path(), "w", &[]);
         assert!(found.notices[0].contains("outside the project"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_counts_where_it_leads_to_a_markdown_file_of_the_project_only() {
+        let root = tempfile::tempdir().unwrap();
+        write(&root.path().join(".env"), "KEY=1");
+        write(&root.path().join("docs/agents.md"), "guide");
+        let link = |to, from| std::os::unix::fs::symlink(to, root.path().join(from)).unwrap();
+        link(".env", "AGENTS.md");
+        link("docs/agents.md", "CLAUDE.md");
+        let found = check(root.path(), "", &["CLAUDE.md"]);
+        assert!(found.notices[0].contains("only links to Markdown files"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_and_a_binary_file_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("AGENTS.md"), b"caf\xe9 rules").unwrap();
+        fs::write(root.path().join("CLAUDE.md"), b"\xff\xfeh\0i\0").unwrap();
+        let found = check(root.path(), "", &["AGENTS.md"]);
+        assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
+        assert!(found.notices[0].contains("not all UTF-8"));
+        assert!(found.notices[1].contains("not text"));
+        fs::write(root.path().join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
+        let found = check(root.path(), "", &["AGENTS.md"]);
+        assert!(found.parts[0].text.len() < MAX_FILE_BYTES + 100);
+    }
+
+    #[test]
+    fn a_cut_goes_between_characters() {
+        for shift in 0..4 {
+            let root = tempfile::tempdir().unwrap();
+            let text = format!(
+                "{}{}",
+                "x".repeat(shift),
+                "\u{1f30a}".repeat(MAX_FILE_BYTES)
+            );
+            write(&root.path().join("AGENTS.md"), &text);
+            let found = check(root.path(), "", &["AGENTS.md"]);
+            assert_eq!(found.notices.len(), 1, "{:?}", found.notices);
+            assert!(!found.parts[0].text.contains('\u{fffd}'));
+        }
+    }
+
+    #[test]
+    fn the_nearest_files_count_when_all_together_are_too_long() {
+        let root = tempfile::tempdir().unwrap();
+        write(&root.path().join(".git/HEAD"), "");
+        for (folder, letter) in [("", "o"), ("a", "m"), ("a/b", "i")] {
+            let path = root.path().join(folder).join("AGENTS.md");
+            write(&path, &letter.repeat(MAX_FILE_BYTES - 100));
+        }
+        let found = check(root.path(), "a/b", &["a/AGENTS.md", "a/b/AGENTS.md"]);
+        assert!(found.notices[0].starts_with("AGENTS.md is left out"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
+        let root = tempfile::tempdir().unwrap();
+        write(&root.path().join(".git/HEAD"), "");
+        write(&root.path().join("AGENTS.md"), "theirs");
+        write(&root.path().join("w/AGENTS.md"), "mine");
+        let theirs = Some(4321);
+        // Only root may give files away; for everybody else there is nothing to see here.
+        if std::os::unix::fs::chown(root.path().join(".git"), theirs, theirs).is_ok() {
+            check(root.path(), "w", &["AGENTS.md"]);
+        }
     }
 }

@@ -1,29 +1,46 @@
 //! The system prompt: parts in three tiers, and the blocks they are rendered to.
 //!
 //! Owns the host's own parts, the order, the cache borders and the ledger. It must not know who contributes: hooks' parts
-//! come in as data, marked with their plugin's name. Stable parts come first and are frozen for the session, so that the
-//! provider's prompt cache holds from one request to the next.
+//! come in as data, marked with their plugin's name. Stable parts come first and are frozen as long as the session is open, so
+//! that the provider's prompt cache holds from one request to the next; when it is opened again they are made anew, because
+//! other plugins may be there, and the ledger says what that changed.
 //!
-//! Start from [`host_parts`], then [`render`].
+//! A hook of `after-system-prompt` works on the rendered text, without its tiers: the blocks at the start that it left alone
+//! keep their cache borders, the rest has none.
+//!
+//! Start from [`host_parts`], then [`render`]; [`ledger`] reads back what a session kept.
 
 mod files;
 mod host;
+pub mod ledger;
 
-pub use files::{ContextFiles, MAX_FILE_BYTES, context_files};
+pub use files::{ContextFiles, MAX_FILE_BYTES, MAX_TOTAL_BYTES, context_files};
 pub use host::{HostFacts, host_parts};
 
+use serde_json::{Value, json};
+
+use crate::message::ToolSpec;
 use crate::point::payload::{PromptPart, Tier};
 use crate::provider::SystemBlock;
 use crate::session::PromptRow;
 
-/// Puts parts in their order: by tier, then by key.
+/// Puts parts in their order: by tier, then by the key as its author chose it, then by the whole key.
 pub fn sort(parts: &mut [PromptPart]) {
-    parts.sort_by(|a, b| (a.tier, &a.key).cmp(&(b.tier, &b.key)));
+    parts.sort_by(|a, b| (a.tier, chosen(&a.key), &a.key).cmp(&(b.tier, chosen(&b.key), &b.key)));
 }
 
-/// What the ledger keeps of parts.
+/// A key without the name of the plugin before it. The host's own keys may hold a colon too, within a path.
+fn chosen(key: &str) -> &str {
+    let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match key.split_once(':') {
+        Some((plugin, chosen)) if plugin.chars().all(is_in_name) => chosen,
+        _ => key,
+    }
+}
+
+/// What the session's ledger keeps of parts.
 #[must_use]
-pub fn ledger(parts: &[PromptPart]) -> Vec<PromptRow> {
+pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
         .iter()
         .map(|part| PromptRow {
@@ -32,13 +49,24 @@ pub fn ledger(parts: &[PromptPart]) -> Vec<PromptRow> {
             source: part.source.clone(),
             bytes: part.text.len(),
             tokens: part.text.len().div_ceil(4),
-            hash: blake3::hash(part.text.as_bytes())
-                .to_hex()
-                .chars()
-                .take(16)
-                .collect(),
+            hash: short_hash(part.text.as_bytes()),
         })
         .collect()
+}
+
+/// What the ledger keeps of the tool definitions of a request, in their order; nothing without tools.
+#[must_use]
+pub fn tools_hash(tools: &[ToolSpec]) -> String {
+    let defined = |tool: &ToolSpec| json!([tool.name, tool.description, tool.parameters]);
+    let all: Vec<Value> = tools.iter().map(defined).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    short_hash(Value::Array(all).to_string().as_bytes())
+}
+
+fn short_hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().chars().take(16).collect()
 }
 
 /// Renders parts, which are in order, to one block for each tier that has any. The stable and the context block end at a
@@ -58,6 +86,21 @@ pub fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
                 is_cached: tier != Tier::Volatile,
             })
         })
+        .collect()
+}
+
+/// Tiers of `parts` whose cache border is not in `blocks`, which hooks made of them.
+#[must_use]
+pub fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
+    let has_text = |tier| {
+        let mut texts = parts.iter().filter(|part| part.tier == tier);
+        texts.any(|part| !part.text.trim().is_empty())
+    };
+    let n_kept = blocks.iter().filter(|block| block.is_cached).count();
+    [Tier::Stable, Tier::Context]
+        .into_iter()
+        .filter(|tier| has_text(*tier))
+        .skip(n_kept)
         .collect()
 }
 
@@ -134,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_plugins_stand_where_the_key_they_chose_puts_them() {
+        let mut parts = ["zeta:20-a", "30", "beta:40", "files/00/a:b", "20-b"]
+            .map(|key| part(Tier::Stable, key, "x"));
+        sort(&mut parts);
+        let keys = parts.map(|part| part.key);
+        assert_eq!(keys, ["zeta:20-a", "20-b", "30", "beta:40", "files/00/a:b"]);
+    }
+
+    #[test]
     fn an_unchanged_text_keeps_every_border() {
         let text = joined(&blocks());
         assert_eq!(reblock(blocks(), &text), blocks());
@@ -156,6 +208,20 @@ mod tests {
     }
 
     #[test]
+    fn borders_behind_a_change_are_lost() {
+        let parts = [
+            part(Tier::Stable, "10", "a"),
+            part(Tier::Context, "f", "c"),
+            part(Tier::Volatile, "z", "d"),
+        ];
+        let lost = |text| lost_borders(&parts, &reblock(render(&parts), text));
+        assert_eq!(lost("a\n\nc\n\nD"), []);
+        assert_eq!(lost("a\n\nC\n\nd"), [Tier::Context]);
+        assert_eq!(lost("A\n\nc\n\nd"), [Tier::Stable, Tier::Context]);
+        assert_eq!(lost_borders(&parts[2..], &[]), []);
+    }
+
+    #[test]
     fn a_longer_block_is_not_taken_for_the_block_it_starts_with() {
         let changed = reblock(blocks(), "a\n\nbb");
         assert_eq!(changed, [block("a\n\nbb", false)]);
@@ -163,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_ledger_names_every_part_with_its_hash() {
-        let rows = ledger(&[part(Tier::Stable, "k", "hello")]);
+        let rows = rows(&[part(Tier::Stable, "k", "hello")]);
         assert_eq!((rows[0].bytes, rows[0].tokens), (5, 2));
         assert_eq!(rows[0].hash, "ea8f163db3868292");
     }

@@ -104,10 +104,14 @@ pub enum Body {
         step: u32,
         /// Name of the model that was asked.
         model: String,
-        /// What it used.
+        /// What it used, with the tokens that the provider read from its cache and wrote to it.
         usage: Usage,
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
+        /// First 16 hex digits of the BLAKE3 hash of the tool definitions, which come before the system prompt; empty
+        /// without tools.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        tools: String,
     },
     /// A plugin asked a model.
     Asked {
@@ -220,10 +224,13 @@ pub enum Body {
         /// Whether it was kept.
         keep: bool,
     },
-    /// The parts of the system prompt, written when they changed.
+    /// What the system prompt is made of, written when it changed.
     Prompt {
         /// The parts in order.
         parts: Vec<PromptRow>,
+        /// Tiers at whose end the request has no cache border any more, because hooks changed the text before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lost: Vec<Tier>,
     },
     /// A turn was cut short; results for the calls it left open follow.
     Cut {

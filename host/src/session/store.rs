@@ -21,7 +21,7 @@ pub struct SessionStore {
 }
 
 /// A session in the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SessionRow {
     /// Its id.
     pub id: String,
@@ -136,6 +136,20 @@ impl SessionStore {
                 found: ids,
             }),
         }
+    }
+
+    /// How many turns a session has. Reads its file, but not every line of it.
+    pub fn n_turns(&self, id: &str) -> Result<usize, Error> {
+        let path = self.root.join(id).join(FILE);
+        let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        let name = b"turn-start";
+        let may_be = |line: &&[u8]| line.windows(name.len()).any(|found| found == name);
+        let is_start = |line: &[u8]| {
+            let entry = Entry::parse(line);
+            entry.is_ok_and(|entry| matches!(entry.body, Body::TurnStart { .. }))
+        };
+        let lines = bytes.split(|byte| *byte == b'\n');
+        Ok(lines.filter(may_be).filter(|line| is_start(line)).count())
     }
 
     /// Every entry of a session that can be read, without opening it for writing; and what could not be read, in words.

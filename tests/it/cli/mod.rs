@@ -1,6 +1,7 @@
 //! The real program: what it prints, how it ends, what it leaves behind.
 
 mod approval;
+mod cache;
 mod confine;
 mod cut;
 mod demo;
@@ -9,5 +10,6 @@ mod grants;
 mod hostile;
 mod inspect;
 mod switch;
+mod ledger;
 mod turn;
 mod usage;

@@ -6,6 +6,7 @@
 pub(super) mod doctor;
 pub(super) mod grants;
 pub(super) mod plugins;
+pub(super) mod session;
 mod steps;
 pub(super) mod turn;
 pub(super) mod waiting;

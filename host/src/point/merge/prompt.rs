@@ -1,22 +1,44 @@
 //! Parts of the system prompt: contributed by `system-prompt` hooks, edited by `before-system-prompt` hooks.
+//!
+//! The key of a plugin's part is `PLUGIN:KEY`, so that no plugin can take a key first and so keep another's part out.
 
 use super::{Merge, MergeEnv, Merged, check_text};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
+/// Longest key that a plugin may choose, in bytes, without its name before it.
+const MAX_KEY_BYTES: usize = 128;
+
 /// Checks a part that a plugin wants in the prompt and marks it as the plugin's.
 fn own_part(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, String> {
     check_text("a prompt part", &part.text)?;
-    if part.key.is_empty() || part.key.len() > 128 {
+    if part.key.is_empty() || part.key.len() > MAX_KEY_BYTES {
         return Err(format!(
-            "a prompt part's key has {} bytes, 1 to 128 are allowed",
+            "a prompt part's key has {} bytes, 1 to {MAX_KEY_BYTES} are allowed",
             part.key.len()
         ));
     }
     Ok(p::PromptPart {
+        key: own_key(&part.key, env),
         source: env.plugin.to_owned(),
         ..part
     })
+}
+
+/// The key under which the plugin's own part stands.
+fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
+    let is_own = |rest: &str| rest.starts_with(':');
+    if key.strip_prefix(env.plugin).is_some_and(is_own) {
+        key.to_owned()
+    } else {
+        format!("{}:{key}", env.plugin)
+    }
+}
+
+/// Where the part is that a plugin means: the one with exactly this key, or else its own.
+fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
+    let at = |key: &str| parts.iter().position(|part| part.key == key);
+    at(key).or_else(|| at(&own_key(key, env)))
 }
 
 impl Merge<p::PromptContext> for o::PromptOutcome {
@@ -24,18 +46,12 @@ impl Merge<p::PromptContext> for o::PromptOutcome {
         let mut merged = Merged::with(self.effects)?;
         let mut parts: Vec<p::PromptPart> = Vec::with_capacity(self.parts.len());
         for part in self.parts {
-            let taken = payload
-                .parts
-                .iter()
-                .chain(&parts)
-                .find(|other| other.key == part.key);
-            if let Some(other) = taken {
-                return Err(format!(
-                    "the prompt part `{}` is already there, from `{}`",
-                    part.key, other.source
-                ));
+            let part = own_part(part, env)?;
+            let mut taken = payload.parts.iter().chain(&parts);
+            if taken.any(|other| other.key == part.key) {
+                return Err(format!("there are two prompt parts `{}`", part.key));
             }
-            parts.push(own_part(part, env)?);
+            parts.push(part);
         }
         if !parts.is_empty() {
             merged.changed.push("parts");
@@ -48,28 +64,30 @@ impl Merge<p::PromptContext> for o::PromptOutcome {
 impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
     fn merge(self, payload: &mut Vec<p::PromptPart>, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
-        let put = self
-            .put
-            .into_iter()
-            .map(|part| own_part(part, env))
-            .collect::<Result<Vec<_>, _>>()?;
-        if let Some(key) = self
-            .remove
-            .iter()
-            .find(|key| !payload.iter().any(|part| part.key == **key))
-        {
-            return Err(format!("there is no prompt part `{key}` to remove"));
-        }
-        if !put.is_empty() || !self.remove.is_empty() {
+        if !self.put.is_empty() || !self.remove.is_empty() {
             merged.changed.push("parts");
         }
-        payload.retain(|part| !self.remove.contains(&part.key));
-        for part in put {
-            match payload.iter_mut().find(|other| other.key == part.key) {
-                Some(other) => *other = part,
-                None => payload.push(part),
+        let mut edited = payload.clone();
+        for key in &self.remove {
+            // Looked for in what the hook was shown: a key may stand in the list twice.
+            let Some(at) = find(payload, key, env) else {
+                return Err(format!("there is no prompt part `{key}` to remove"));
+            };
+            let removed = payload.get(at).map(|part| part.key.as_str());
+            edited.retain(|part| Some(part.key.as_str()) != removed);
+        }
+        for part in self.put {
+            let wanted = part.key.clone();
+            let own = own_part(part, env)?;
+            match find(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
+                Some(other) => {
+                    let key = std::mem::take(&mut other.key);
+                    *other = p::PromptPart { key, ..own };
+                }
+                None => edited.push(own),
             }
         }
+        *payload = edited;
         Ok(merged)
     }
 }

@@ -252,14 +252,16 @@ fn a_prompt_key_that_is_taken_is_refused_with_who_took_it() {
         parts,
         ..o::PromptOutcome::default()
     };
+    let (context, _) = taken(&prompt(), contribute(vec![part("rules", "x")]));
     assert_eq!(
-        refused(&prompt(), contribute(vec![part("rules", "x")]), &CHANGES),
-        "the prompt part `rules` is already there, from `host`"
+        (&*context.parts[0].text, &*context.parts[1].key),
+        ("Be kind.", "guest:rules"),
+        "another's part of that key stays"
     );
     let twice = vec![part("mine", "x"), part("mine", "y")];
     assert_eq!(
         refused(&prompt(), contribute(twice), &CHANGES),
-        "the prompt part `mine` is already there, from `guest`"
+        "there are two prompt parts `guest:mine`"
     );
     for key in [String::new(), "k".repeat(129)] {
         refused(&prompt(), contribute(vec![part(&key, "x")]), &CHANGES);
@@ -292,7 +294,14 @@ fn parts_are_put_in_place_of_those_with_their_key_and_only_what_is_there_is_remo
         .iter()
         .map(|part| (part.key.as_str(), part.text.as_str(), part.source.as_str()))
         .collect();
-    assert_eq!(kept, [("b", "3", "guest"), ("c", "4", "guest")]);
+    assert_eq!(kept, [("b", "3", "guest"), ("guest:c", "4", "guest")]);
+    // Its own part, by the key that it chose or by the whole one.
+    for key in ["c", "guest:c"] {
+        let (again, _) = taken(&changed, outcome(vec![part(key, "5")], &[]));
+        assert_eq!((again.len(), &*again[1].text), (2, "5"), "{key}");
+        let (less, _) = taken(&changed, outcome(vec![], &[key, key]));
+        assert_eq!(less.len(), 1, "{key}");
+    }
 }
 
 #[test]

@@ -12,8 +12,9 @@ use crate::provider::{Request, SystemBlock};
 /// The API needs a number; this one is allowed by every model it serves.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 
-/// Cache borders that the API takes in one request, less the one on the last message.
-const N_SYSTEM_BORDERS: usize = 3;
+/// Cache borders that the API takes in one request: one is at the end of the tools, one at the end of the conversation,
+/// and the rest are for the system prompt.
+const MAX_BORDERS: usize = 4;
 
 /// Start of the signature of reasoning that the provider keeps secret; what follows is its encrypted text.
 pub(super) const REDACTED: &str = "redacted_thinking:";
@@ -30,18 +31,28 @@ pub(super) fn write(request: &Request) -> Value {
         body.insert("temperature".to_owned(), json!(temperature));
     }
     body.insert("stream".to_owned(), json!(true));
-    let system = system(&request.system);
-    let is_cached = system
+    let mut tools: Vec<Value> = request
+        .tools
         .iter()
-        .any(|block| block.get("cache_control").is_some());
+        .map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+        })
+        .collect();
+    let has_tools = !tools.is_empty();
+    if let Some(last) = tools.last_mut() {
+        set_border(last);
+    }
+    let system = system(&request.system, MAX_BORDERS - 1 - usize::from(has_tools));
+    // A question without tools comes once: writing it to the cache costs more than it could save.
+    let is_cached = has_tools
+        || system
+            .iter()
+            .any(|block| block.get("cache_control").is_some());
     if !system.is_empty() {
         body.insert("system".to_owned(), Value::Array(system));
     }
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
-        });
-        body.insert("tools".to_owned(), tools.collect());
+    if has_tools {
+        body.insert("tools".to_owned(), Value::Array(tools));
     }
     let mut messages = messages(&request.messages);
     if is_cached {
@@ -54,21 +65,27 @@ pub(super) fn write(request: &Request) -> Value {
     Value::Object(body)
 }
 
-/// The system prompt. Of more cached borders than the API takes, the last ones stay: each covers all before it.
-fn system(blocks: &[SystemBlock]) -> Vec<Value> {
+/// Asks for everything up to the end of this block, or of this tool, to be cached. The API puts tools before the system
+/// prompt and that before the conversation.
+fn set_border(block: &mut Value) {
+    block["cache_control"] = json!({"type": "ephemeral"});
+}
+
+/// The system prompt. Of more cached borders than `max_borders`, the last ones stay: each covers all before it.
+fn system(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     let blocks: Vec<&SystemBlock> = blocks
         .iter()
         .filter(|block| !block.text.trim().is_empty())
         .collect();
     let n_cached = blocks.iter().filter(|block| block.is_cached).count();
-    let mut n_dropped = n_cached.saturating_sub(N_SYSTEM_BORDERS);
+    let mut n_dropped = n_cached.saturating_sub(max_borders);
     let mut written = Vec::new();
     for block in blocks {
         let mut value = json!({"type": "text", "text": block.text});
         if block.is_cached && n_dropped > 0 {
             n_dropped -= 1;
         } else if block.is_cached {
-            value["cache_control"] = json!({"type": "ephemeral"});
+            set_border(&mut value);
         }
         written.push(value);
     }
@@ -146,7 +163,7 @@ fn mark_last(messages: &mut [(&'static str, Vec<Value>)]) {
     if let Some(block) = last
         && (block["type"] == "text" || block["type"] == "tool_result")
     {
-        block["cache_control"] = json!({"type": "ephemeral"});
+        set_border(block);
     }
 }
 
@@ -222,13 +239,7 @@ mod tests {
                 is_cached: false,
             },
         ];
-        request.tools = vec![ToolSpec {
-            name: "look".to_owned(),
-            description: "Looks.".to_owned(),
-            parameters: json!({"type": "object"}),
-            effect_class: EffectClass::Read,
-            plugin: None,
-        }];
+        request.tools = vec![look()];
         request.temperature = Some(0.5);
         assert_eq!(
             write(&request),
@@ -241,7 +252,8 @@ mod tests {
                     {"type": "text", "text": "stable", "cache_control": {"type": "ephemeral"}},
                     {"type": "text", "text": "volatile"},
                 ],
-                "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
+                "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"},
+                    "cache_control": {"type": "ephemeral"}}],
                 "messages": [
                     {"role": "user", "content": [{"type": "text", "text": "hi"}]},
                     {"role": "assistant", "content": [
@@ -277,23 +289,55 @@ mod tests {
         assert_eq!(kinds, ["tool_result", "tool_result", "text"]);
     }
 
+    fn look() -> ToolSpec {
+        ToolSpec {
+            name: "look".to_owned(),
+            description: "Looks.".to_owned(),
+            parameters: json!({"type": "object"}),
+            effect_class: EffectClass::Read,
+            plugin: None,
+        }
+    }
+
+    fn check_borders(n_blocks: usize, n_tools: usize, expected: usize) {
+        let mut request = request(vec![Message::text(Role::User, "hi")]);
+        request.system = (0..n_blocks)
+            .map(|n| SystemBlock {
+                text: format!("block {n}"),
+                is_cached: true,
+            })
+            .collect();
+        request.tools = vec![look(); n_tools];
+        let body = write(&request);
+        let n_borders = body.to_string().matches("cache_control").count();
+        assert_eq!(n_borders, expected, "{n_blocks} blocks, {n_tools} tools");
+        if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
+            assert!(last.get("cache_control").is_some());
+        }
+    }
+
     #[test]
     fn no_more_cache_borders_are_set_than_the_api_takes() {
-        for n_blocks in 0..7 {
-            let mut request = request(vec![Message::text(Role::User, "hi")]);
-            request.system = (0..n_blocks)
-                .map(|n| SystemBlock {
-                    text: format!("block {n}"),
-                    is_cached: true,
-                })
-                .collect();
-            let n_borders = write(&request).to_string().matches("cache_control").count();
-            let expected = if n_blocks == 0 {
-                0
-            } else {
-                n_blocks.min(3) + 1
-            };
-            assert_eq!(n_borders, expected, "{n_blocks} blocks");
+        for (n_blocks, n_borders) in [(0, 0), (1, 2), (2, 3), (3, 4), (6, 4)] {
+            check_borders(n_blocks, 0, n_borders);
         }
+        for (n_blocks, n_borders) in [(0, 2), (1, 3), (2, 4), (3, 4), (6, 4)] {
+            check_borders(n_blocks, 2, n_borders);
+        }
+    }
+
+    #[test]
+    fn a_prompt_that_hooks_rewrote_whole_still_has_the_tools_and_the_conversation_cached() {
+        let mut request = request(vec![Message::text(Role::User, "hi")]);
+        request.system = vec![SystemBlock {
+            text: "rewritten".to_owned(),
+            is_cached: false,
+        }];
+        request.tools = vec![look()];
+        let body = write(&request);
+        assert_eq!(body["system"][0].get("cache_control"), None);
+        let border = json!({"type": "ephemeral"});
+        assert_eq!(body["tools"][0]["cache_control"], border);
+        assert_eq!(body["messages"][0]["content"][0]["cache_control"], border);
     }
 }

@@ -1,0 +1,425 @@
+//! The prompt ledger of a session: for each turn who put what into the system prompt, what changed since the turn before,
+//! and what that cost the provider's cache.
+//!
+//! Pure: it reads the entries that the agent wrote and must not know files or terminals. A provider caches a prefix, in the
+//! order tools, stable tier, context tier, conversation: what changes one of them breaks all behind it. Start from [`turns`].
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::message::Usage;
+use crate::point::payload::Tier;
+use crate::session::{Body, Entry, PromptRow};
+
+/// A place at whose end the provider is asked to cache everything before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Border {
+    /// After the tool definitions.
+    Tools,
+    /// After the stable tier.
+    Stable,
+    /// After the context tier.
+    Context,
+    /// After the last message; the volatile tier is before it.
+    Conversation,
+}
+
+impl Border {
+    /// The first border behind a tier.
+    fn behind(tier: Tier) -> Self {
+        match tier {
+            Tier::Stable => Self::Stable,
+            Tier::Context => Self::Context,
+            Tier::Volatile => Self::Conversation,
+        }
+    }
+}
+
+/// What became of a part since the turn before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// It is as it was.
+    Kept,
+    /// It was not there.
+    Added,
+    /// Its text, or who put it there, is another.
+    Changed,
+    /// It is not there any more.
+    Removed,
+}
+
+/// A part in a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartRow {
+    /// The part; one that was removed as it was.
+    #[serde(flatten)]
+    pub part: PromptRow,
+    /// What became of it.
+    pub change: Change,
+}
+
+/// The first border that does not hold from the turn before to this one; those behind it do not either.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// The border.
+    pub border: Border,
+    /// What changed in front of it, in words.
+    pub by: Vec<String>,
+}
+
+/// A hook that changed what is sent after the parts were there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Rewrite {
+    /// The point it is bound to.
+    pub point: String,
+    /// Name of its plugin.
+    pub plugin: String,
+}
+
+/// One provider call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepCost {
+    /// Number of the step.
+    pub step: u32,
+    /// Name of the model that was asked.
+    pub model: String,
+    /// Hash of the tool definitions.
+    pub tools: String,
+    /// Tokens, with those read from the cache and written to it.
+    pub usage: Usage,
+}
+
+/// The ledger of one turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TurnLedger {
+    /// Number of the turn.
+    pub turn: u32,
+    /// When it began, in milliseconds since 1970.
+    pub time: i64,
+    /// What came in.
+    pub input: String,
+    /// Every part in order, removed ones last.
+    pub parts: Vec<PartRow>,
+    /// The first border that broke since the turn before; none in the first turn.
+    pub broken: Option<Broken>,
+    /// Tiers whose border hooks took away.
+    pub lost: Vec<Tier>,
+    /// Hooks that changed what is sent behind the ledger's back.
+    pub rewrites: Vec<Rewrite>,
+    /// The steps.
+    pub steps: Vec<StepCost>,
+    /// Tokens of all steps.
+    pub usage: Usage,
+}
+
+/// What a session says of the prompt of each turn in which one was made, oldest first.
+#[must_use]
+pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
+    let mut reader = Reader::default();
+    for entry in entries {
+        reader.take(entry);
+    }
+    reader.end_turn();
+    reader.done
+}
+
+/// How the prompt stood at the end of the last turn that had one.
+struct Before {
+    rows: Vec<PromptRow>,
+    lost: Vec<Tier>,
+    /// The last step there was.
+    step: Option<StepCost>,
+}
+
+/// The prompt as it stands while entries are read.
+#[derive(Default)]
+struct Reader {
+    done: Vec<TurnLedger>,
+    turn: Option<TurnLedger>,
+    rows: Vec<PromptRow>,
+    lost: Vec<Tier>,
+    before: Option<Before>,
+    /// Whether the turn has a prompt: one that was refused before has none.
+    has_prompt: bool,
+    rewrites: BTreeSet<Rewrite>,
+}
+
+impl Reader {
+    fn take(&mut self, entry: &Entry) {
+        match &entry.body {
+            Body::TurnStart { turn, input, .. } => {
+                self.end_turn();
+                self.turn = Some(TurnLedger {
+                    turn: *turn,
+                    time: entry.time,
+                    input: input.clone(),
+                    ..TurnLedger::default()
+                });
+            }
+            Body::Prompt { parts, lost } => {
+                self.rows.clone_from(parts);
+                self.lost.clone_from(lost);
+                self.has_prompt = true;
+            }
+            Body::Step {
+                step,
+                model,
+                usage,
+                tools,
+                ..
+            } => {
+                self.has_prompt = true;
+                if let Some(turn) = &mut self.turn {
+                    turn.usage += *usage;
+                    turn.steps.push(StepCost {
+                        step: *step,
+                        model: model.clone(),
+                        tools: tools.clone(),
+                        usage: *usage,
+                    });
+                }
+            }
+            Body::Trace { record } => self.rewrites.extend(rewrite(record)),
+            _ => {}
+        }
+    }
+
+    fn end_turn(&mut self) {
+        let rewrites = std::mem::take(&mut self.rewrites);
+        let has_prompt = std::mem::take(&mut self.has_prompt);
+        let Some(mut turn) = self.turn.take().filter(|_| has_prompt) else {
+            return;
+        };
+        turn.rewrites = rewrites.into_iter().collect();
+        turn.lost.clone_from(&self.lost);
+        let before = self.before.take();
+        let rows = before.as_ref().map_or(&[][..], |before| &before.rows);
+        turn.parts = compare(rows, &self.rows);
+        turn.broken = before.as_ref().and_then(|before| broken(before, &turn));
+        let last = turn.steps.last().cloned();
+        self.before = Some(Before {
+            rows: self.rows.clone(),
+            lost: self.lost.clone(),
+            step: last.or(before.and_then(|before| before.step)),
+        });
+        self.done.push(turn);
+    }
+}
+
+/// Whether a trace record is of a hook that changed what the ledger does not see: the rendered text, the messages, the tools,
+/// the body.
+fn rewrite(record: &Value) -> Option<Rewrite> {
+    let text = |name: &str| record.get(name).and_then(Value::as_str);
+    let (point, plugin) = (text("point")?, text("plugin")?);
+    let changed = record.get("changed").and_then(Value::as_array)?;
+    let counts = match point {
+        "after-system-prompt" | "context" | "before-provider-request" => !changed.is_empty(),
+        "pre-reason" => changed
+            .iter()
+            .any(|name| name == "tools" || name == "model"),
+        _ => false,
+    };
+    counts.then(|| Rewrite {
+        point: point.to_owned(),
+        plugin: plugin.to_owned(),
+    })
+}
+
+fn compare(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
+    let find = |rows: &[PromptRow], part: &PromptRow| {
+        let is_it = |other: &&PromptRow| (other.tier, &other.key) == (part.tier, &part.key);
+        rows.iter().find(is_it).cloned()
+    };
+    let row = |part: &PromptRow| PartRow {
+        part: part.clone(),
+        change: match find(before, part) {
+            None => Change::Added,
+            Some(old) if old == *part => Change::Kept,
+            Some(_) => Change::Changed,
+        },
+    };
+    let removed = before
+        .iter()
+        .filter(|part| find(now, part).is_none())
+        .map(|part| PartRow {
+            part: part.clone(),
+            change: Change::Removed,
+        });
+    now.iter().map(row).chain(removed).collect()
+}
+
+/// Compares the turn with the last step before it. Changes within the turn count too: a step that has other tools than the
+/// one before reads nothing from the cache.
+fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
+    let mut causes: Vec<(Border, String)> = Vec::new();
+    let mut last = before.step.as_ref();
+    for step in &turn.steps {
+        if let Some(last) = last {
+            if last.model != step.model {
+                let text = format!("model `{}` in place of `{}`", step.model, last.model);
+                causes.push((Border::Tools, text));
+            }
+            if last.tools != step.tools {
+                let text = format!("other tools from step {} on", step.step);
+                causes.push((Border::Tools, text));
+            }
+        }
+        last = Some(step);
+    }
+    for PartRow { part, change } in &turn.parts {
+        let what = match change {
+            Change::Kept => continue,
+            Change::Added => "added",
+            Change::Changed => "changed",
+            Change::Removed => "removed",
+        };
+        let text = format!("`{}` {what}", part.key);
+        causes.push((Border::behind(part.tier), text));
+    }
+    for tier in [Tier::Stable, Tier::Context] {
+        let text = match (before.lost.contains(&tier), turn.lost.contains(&tier)) {
+            (false, true) => "hooks rewrote the text up to it",
+            (true, false) => "hooks leave the text up to it alone again",
+            _ => continue,
+        };
+        causes.push((Border::behind(tier), text.to_owned()));
+    }
+    let border = causes.iter().map(|(border, _)| *border).min()?;
+    causes.retain(|(of, _)| *of == border);
+    Some(Broken {
+        border,
+        by: causes.into_iter().map(|(_, text)| text).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::point::payload::Source;
+    use serde_json::json;
+
+    fn row(tier: Tier, key: &str, hash: &str) -> PromptRow {
+        PromptRow {
+            tier,
+            key: key.into(),
+            source: "host".into(),
+            bytes: 8,
+            tokens: 2,
+            hash: hash.into(),
+        }
+    }
+
+    fn start(turn: u32) -> Body {
+        Body::TurnStart {
+            turn,
+            input: "hi".into(),
+            source: Source::Terminal,
+        }
+    }
+
+    fn prompt(parts: &[PromptRow]) -> Body {
+        Body::Prompt {
+            parts: parts.to_vec(),
+            lost: Vec::new(),
+        }
+    }
+
+    fn step(turn: u32, tools: &str) -> Body {
+        Body::Step {
+            turn,
+            step: 1,
+            model: "m".into(),
+            usage: Usage {
+                input_tokens: 10,
+                cache_read_tokens: 4,
+                ..Usage::default()
+            },
+            latency_ms: 1,
+            tools: tools.into(),
+        }
+    }
+
+    fn read(bodies: Vec<Body>) -> Vec<TurnLedger> {
+        let entry = |body| Entry {
+            id: String::new(),
+            parent: None,
+            time: 0,
+            body,
+        };
+        turns(&bodies.into_iter().map(entry).collect::<Vec<_>>())
+    }
+
+    /// What broke from the first turn, with two parts and the tools `t`, to a second with these.
+    fn check_broken(parts: &[PromptRow], tools: &str, expected: Option<(Border, &str)>) {
+        let first = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "1")];
+        let mut bodies = vec![start(1), prompt(&first), step(1, "t"), start(2)];
+        bodies.extend([prompt(parts), step(2, tools)]);
+        let turns = read(bodies);
+        assert_eq!(turns[0].broken, None);
+        let broken = turns[1].broken.as_ref();
+        let broken = broken.map(|broken| (broken.border, broken.by.join(", ")));
+        let expected = expected.map(|(border, by)| (border, by.to_owned()));
+        assert_eq!(broken, expected);
+        assert_eq!(turns[1].usage.cache_read_tokens, 4);
+    }
+
+    #[test]
+    fn the_first_border_behind_a_change_is_the_one_that_broke() {
+        let same = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "1")];
+        check_broken(&same, "t", None);
+        let other_tools = (Border::Tools, "other tools from step 1 on");
+        check_broken(&same, "u", Some(other_tools));
+        let date = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "2")];
+        check_broken(&date, "t", Some((Border::Conversation, "`v` changed")));
+        let all = [
+            row(Tier::Stable, "b", "1"),
+            row(Tier::Context, "c", "1"),
+            row(Tier::Volatile, "v", "2"),
+        ];
+        let stable = (Border::Stable, "`b` added, `a` removed");
+        check_broken(&all, "t", Some(stable));
+    }
+
+    #[test]
+    fn a_turn_without_an_entry_of_its_own_has_the_prompt_of_the_one_before() {
+        let parts = [row(Tier::Stable, "a", "1")];
+        let refused = vec![start(2)];
+        let mut bodies = vec![start(1), prompt(&parts), step(1, "t")];
+        bodies.extend(refused);
+        bodies.extend([start(3), step(3, "t")]);
+        let turns = read(bodies);
+        let numbers: Vec<u32> = turns.iter().map(|turn| turn.turn).collect();
+        assert_eq!(
+            numbers,
+            [1, 3],
+            "nothing was sent in a turn that was refused"
+        );
+        assert_eq!(turns[1].parts[0].change, Change::Kept);
+        assert_eq!(turns[1].broken, None);
+    }
+
+    #[test]
+    fn hooks_that_change_what_the_ledger_does_not_see_are_named() {
+        let trace = |point: &str, changed: Value| Body::Trace {
+            record: json!({"point": point, "plugin": "p", "outcome": "changed", "changed": changed}),
+        };
+        let bodies = vec![
+            start(1),
+            prompt(&[]),
+            trace("after-system-prompt", json!(["text"])),
+            trace("pre-reason", json!(["inject"])),
+            trace("pre-reason", json!(["tools"])),
+            trace("pre-reason", json!(["tools"])),
+        ];
+        let points: Vec<String> = read(bodies)[0]
+            .rewrites
+            .iter()
+            .map(|rewrite| rewrite.point.clone())
+            .collect();
+        assert_eq!(points, ["after-system-prompt", "pre-reason"]);
+    }
+}
