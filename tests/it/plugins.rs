@@ -1,6 +1,7 @@
 //! First-party plugins in whole turns: the real components, on an agent with a scripted model and real tools.
 
 mod content_safety;
+mod pre_completion_checklist;
 
 use rind::provider::scripted::Reply;
 use rind_tests::guests::Host;
