@@ -2,6 +2,7 @@
 
 mod content_safety;
 mod pre_completion_checklist;
+mod quartermaster;
 
 use rind::provider::scripted::Reply;
 use rind_tests::guests::Host;
