@@ -29,8 +29,11 @@ fn names(tools: &[&str]) -> Vec<String> {
     tools.iter().map(|tool| (*tool).to_owned()).collect()
 }
 
+/// A place and what came after it.
+type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
+
 /// What is said after `before` when these counts are known of places.
-fn said(before: &[&str], known: &[(&[&str], &[(&str, u32)])]) -> Option<String> {
+fn said(before: &[&str], known: &[Known<'_>]) -> Option<String> {
     suggestion(&names(before), &settings(), |place| {
         let (_, counts) = known.iter().find(|(known, _)| names(known) == place)?;
         Some(counted(counts))
@@ -67,7 +70,7 @@ fn it_takes_five_cases_and_sixty_percent() {
 
 #[test]
 fn two_tools_before_decide_when_they_were_seen_often_enough() {
-    let one: (&[&str], &[(&str, u32)]) = (&["edit_file"], &[("bash", 20)]);
+    let one: Known<'_> = (&["edit_file"], &[("bash", 20)]);
     let after = |counts: &'static [(&'static str, u32)]| {
         said(
             &["grep", "edit_file"],

@@ -68,6 +68,26 @@ async fn a_guard_that_cannot_do_its_work_lets_nothing_through() {
     assert_eq!(stop, StopReason::Blocked);
 }
 
+#[tokio::test]
+async fn a_long_answer_is_read_before_the_deadline() {
+    let near_miss = "4111 1111 1111 1112 DE89 3704 0044 a.b@c+49 30 1.2.3.4-x aaaaaaaaaaaaaaaa ";
+    let answer = near_miss.repeat(10_000);
+    let kinds = ["card", "email", "iban", "ipv4", "phone", "ssn"];
+    let deny = [r"(a+)+\$", r"(?i)(b|c|d)*e{5}f", r"\d{40}"];
+    let settings = [
+        ("mask", Value::from(kinds.to_vec())),
+        ("deny", Value::from(deny.to_vec())),
+    ];
+    let (output, stop) = output_of(&answer, &settings).await;
+    assert_eq!(
+        stop,
+        StopReason::Done,
+        "{}",
+        &output[..200.min(output.len())]
+    );
+    assert_eq!(output, answer);
+}
+
 #[test]
 fn the_component_is_small() {
     let component = guests::guest("content-safety").join("content_safety.wasm");
