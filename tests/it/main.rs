@@ -19,6 +19,7 @@ mod harness;
 mod leak;
 mod load;
 mod network;
+mod plugins;
 mod points;
 mod properties;
 mod provider;

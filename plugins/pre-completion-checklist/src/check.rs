@@ -1,0 +1,52 @@
+//! Whether a command is a check, by the operator's patterns.
+
+use crate::command::commands;
+
+/// Whether a shell line runs a command that one of the patterns describes.
+pub(crate) fn is_check(line: &str, patterns: &[String]) -> bool {
+    let commands = commands(line);
+    patterns
+        .iter()
+        .any(|pattern| commands.iter().any(|words| fits(words, pattern)))
+}
+
+/// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand between them.
+fn fits(words: &[String], pattern: &str) -> bool {
+    let mut words = words.iter();
+    pattern
+        .split_whitespace()
+        .enumerate()
+        .all(|(n, alternatives)| {
+            let fits = |word: &str| {
+                alternatives
+                    .split('|')
+                    .any(|alternative| is_like(word, alternative))
+            };
+            loop {
+                match words.next() {
+                    Some(word) if fits(word) => return true,
+                    Some(word) if n > 0 && word.starts_with(['-', '+']) => {}
+                    _ => return false,
+                }
+            }
+        })
+}
+
+/// Whether a word is what a glob of `*` describes.
+fn is_like(word: &str, glob: &str) -> bool {
+    let mut parts = glob.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| word.strip_prefix(first)) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

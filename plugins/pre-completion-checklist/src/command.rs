@@ -1,0 +1,173 @@
+//! Which simple commands a shell line runs. Good enough to tell `cargo test` from `echo cargo test`; it is not a shell.
+
+/// Programs that run the command after them, as far as their options have no words of their own.
+const WRAPPERS: &[&str] = &[
+    "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
+];
+
+/// Words of the shell that a command follows.
+const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
+
+/// How deep `bash -c` within `bash -c` is followed.
+const DEEPEST: usize = 4;
+
+/// The simple commands of a line, each as its words with quotes taken off, wrappers and assignments left out, and the
+/// program without its folder.
+pub(crate) fn commands(line: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    collect(line, 0, &mut found);
+    found
+}
+
+fn collect(line: &str, depth: usize, found: &mut Vec<Vec<String>>) {
+    for words in split(line) {
+        let words = unwrapped(words);
+        let is_shell = words
+            .first()
+            .is_some_and(|first| ["bash", "sh", "zsh", "dash"].contains(&first.as_str()));
+        let takes_line =
+            |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+        match words
+            .iter()
+            .position(takes_line)
+            .and_then(|at| words.get(at + 1))
+        {
+            Some(inner) if is_shell && depth < DEEPEST => collect(inner, depth + 1, found),
+            _ if is_shell && words.len() > 1 => {
+                // A script is a program like any other.
+                let script = words
+                    .into_iter()
+                    .skip(1)
+                    .skip_while(|word| word.starts_with('-'));
+                found.push(unwrapped(script.collect()));
+            }
+            _ => found.push(words),
+        }
+    }
+    found.retain(|words| !words.is_empty());
+}
+
+/// A command without what stands before its program, and the program without its folder.
+fn unwrapped(words: Vec<String>) -> Vec<String> {
+    let mut words = words.into_iter().peekable();
+    let mut is_wrapped = false;
+    while let Some(word) = words.peek() {
+        let program = base(word);
+        let is_wrapper = WRAPPERS.contains(&program);
+        // `timeout 60`, `nice -n 5`, `env A=b`.
+        let is_of_wrapper = is_wrapped
+            && (word.starts_with('-') || word.starts_with(|first: char| first.is_ascii_digit()));
+        if !(is_wrapper
+            || is_of_wrapper
+            || KEYWORDS.contains(&word.as_str())
+            || is_assignment(word))
+        {
+            break;
+        }
+        is_wrapped |= is_wrapper;
+        words.next();
+    }
+    let mut words: Vec<String> = words.collect();
+    if let Some(first) = words.first_mut() {
+        *first = base(first).to_owned();
+    }
+    words
+}
+
+fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+/// The words of each simple command. Comments and heredocs are skipped.
+fn split(line: &str) -> Vec<Vec<String>> {
+    let mut all = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut heredocs: Vec<String> = Vec::new();
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                while let Some(inner) = characters.next() {
+                    match inner {
+                        _ if inner == character => break,
+                        '\\' if character == '"' => word.extend(characters.next()),
+                        _ => word.push(inner),
+                    }
+                }
+            }
+            '\\' => {
+                // A line break after it joins two lines.
+                let next = characters.next().filter(|next| *next != '\n');
+                if let Some(next) = next {
+                    word.get_or_insert_default().push(next);
+                }
+            }
+            '#' if word.is_none() => while characters.next_if(|next| *next != '\n').is_some() {},
+            '<' if characters.peek() == Some(&'<') => {
+                end_word(&mut word, &mut all);
+                characters.next();
+                let is_here_string = characters.next_if_eq(&'<').is_some();
+                characters.next_if_eq(&'-');
+                while characters.next_if(|next| *next == ' ').is_some() {}
+                let mut name = String::new();
+                while let Some(next) =
+                    characters.next_if(|next| !next.is_whitespace() && !";|&)>".contains(*next))
+                {
+                    name.push(next);
+                }
+                if !is_here_string {
+                    heredocs.push(name.replace(['\'', '"', '\\'], ""));
+                }
+            }
+            '>' | '<' => {
+                // `2>&1`, `&>file`: what follows belongs to the redirection.
+                end_word(&mut word, &mut all);
+                while characters.next_if(|next| "&>|".contains(*next)).is_some() {}
+                word = Some(">".to_owned());
+            }
+            '&' if characters.peek() == Some(&'>') => end_word(&mut word, &mut all),
+            ';' | '|' | '&' | '(' | ')' | '`' | '\n' => {
+                end_word(&mut word, &mut all);
+                all.push(Vec::new());
+                if character == '\n' {
+                    for name in heredocs.drain(..) {
+                        skip_heredoc(&mut characters, &name);
+                    }
+                }
+            }
+            _ if character.is_whitespace() => end_word(&mut word, &mut all),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    end_word(&mut word, &mut all);
+    all
+}
+
+fn end_word(word: &mut Option<String>, all: &mut [Vec<String>]) {
+    if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
+        last.push(word);
+    }
+}
+
+/// Reads on until after the line that ends a heredoc.
+fn skip_heredoc(characters: &mut std::iter::Peekable<std::str::Chars<'_>>, name: &str) {
+    while characters.peek().is_some() {
+        let line: String = characters
+            .by_ref()
+            .take_while(|next| *next != '\n')
+            .collect();
+        if line.trim() == name {
+            return;
+        }
+    }
+}

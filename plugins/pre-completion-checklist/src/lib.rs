@@ -1,0 +1,42 @@
+//! Sends an answer back once when files were edited in the turn and nothing was run to check them since.
+
+mod check;
+mod command;
+mod progress;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod pre_completion_checklist {
+    use crate::progress::{Did, Progress, Settings};
+    use rind_sdk::prelude::*;
+
+    #[hook]
+    fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
+        let settings: Settings = config::all()?;
+        let did = Did::of(&finished, &settings);
+        if did != Did::Other {
+            let mut progress = Progress::load(&ctx.agent, ctx.turn)?;
+            if progress.note(did) {
+                progress.save(&ctx.agent)?;
+            }
+        }
+        Ok(ResultOutcome::default())
+    }
+
+    #[hook]
+    fn post_reason(ctx: &CallContext, answer: Message) -> Result<ReplyOutcome, Error> {
+        if answer.tool_calls().next().is_some() {
+            return Ok(ReplyOutcome::default());
+        }
+        let mut progress = Progress::load(&ctx.agent, ctx.turn)?;
+        let Some(objection) = progress.objection(&answer.text()) else {
+            return Ok(ReplyOutcome::default());
+        };
+        // Before the answer goes back: what could not be kept would be said again and again.
+        progress.save(&ctx.agent)?;
+        Ok(ReplyOutcome::default()
+            .inject(objection.to_model)
+            .notify(Level::Info, objection.to_person))
+    }
+}

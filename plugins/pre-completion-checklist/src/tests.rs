@@ -1,0 +1,333 @@
+//! Tables of commands, and the hooks on the host in memory.
+
+use crate::check::is_check;
+use crate::command::commands;
+use crate::pre_completion_checklist::{
+    __rind_hook_post_reason as post_reason, __rind_hook_post_tool as post_tool,
+};
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::{Value, json};
+use rind_sdk::testing;
+
+/// The defaults of the manifest: they are what most operators run.
+fn defaults() -> Value {
+    let manifest = include_str!("../plugin.toml");
+    let list = |key: &str| -> Vec<String> {
+        let (_, rest) = manifest
+            .split_once(&format!("[config.properties.{key}]"))
+            .unwrap();
+        let (_, rest) = rest.split_once("default = [").unwrap();
+        let (list, _) = rest.split_once("]\n").unwrap();
+        list.split('"')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    json!({
+        "edit_tools": list("edit_tools"),
+        "command_tools": list("command_tools"),
+        "check_tools": list("check_tools"),
+        "checks": list("checks"),
+        "exempt": list("exempt"),
+    })
+}
+
+fn checks() -> Vec<String> {
+    rind_sdk::serde_json::from_value(defaults()["checks"].clone()).unwrap()
+}
+
+#[test]
+fn commands_that_check_are_known() {
+    let checks = checks();
+    for line in [
+        "cargo test",
+        "cargo t -q",
+        "cargo +nightly clippy --all-targets -- -D warnings",
+        "cargo --locked check",
+        "cd host && cargo build 2>&1 | tail -5",
+        "RUST_BACKTRACE=1 timeout 60 cargo nextest run",
+        "npm test",
+        "npm run test:unit",
+        "pnpm run build",
+        "npx --yes tsc --noEmit",
+        "./node_modules/.bin/tsc",
+        "python -m pytest tests/",
+        "python3 run_tests.py",
+        "/usr/bin/env python3 -m unittest",
+        "uv run pytest",
+        "go test ./...",
+        "make",
+        "make -C web check",
+        "./gradlew test",
+        "bash -c 'make && ./a.out'",
+        "bash -lc \"cd x; cargo test\"",
+        "sh scripts/test.sh",
+        "./run-tests.sh",
+        "if ! make; then exit 1; fi",
+        "(cd a; make)",
+        "cat > a.py <<'EOF'\nx = 1\nEOF\npytest",
+        "echo `make`",
+        "x=$(go vet ./...)",
+        "pytest&",
+        "ls # list\nmake",
+        "cargo \\\n  test",
+    ] {
+        assert!(is_check(line, &checks), "{line}: {:?}", commands(line));
+    }
+}
+
+#[test]
+fn commands_that_only_speak_of_checks_are_not() {
+    let checks = checks();
+    for line in [
+        "",
+        "ls",
+        "echo cargo test",
+        "echo 'done; cargo test'",
+        "echo \"a \\\" && make\"",
+        "grep -rn pytest .",
+        "git commit -m \"make tests pass\"",
+        "git commit -m 'run\nmake\n'",
+        "cat > run.sh <<EOF\ncargo test\nmake\nEOF",
+        "cat <<-'END' > x\n\tmake\n\tEND\nls",
+        "# cargo test",
+        "ls # && make",
+        "cargo fmt",
+        "cargo add serde",
+        "npm install",
+        "npm run dev",
+        "python script.py",
+        "cat Makefile",
+        "vim make",
+        "which make",
+        "ls > make",
+        "mkdir build",
+    ] {
+        assert!(!is_check(line, &checks), "{line}: {:?}", commands(line));
+    }
+}
+
+#[test]
+fn operators_write_patterns_of_their_own() {
+    let fits = |line: &str, pattern: &str| is_check(line, &[pattern.to_owned()]);
+    assert!(fits("dev verify --fast", "dev verify|test"));
+    assert!(!fits("dev ship", "dev verify|test"));
+    assert!(fits("a-check-b x", "a*b"));
+    assert!(!fits("a-check", "a*b"));
+    assert!(fits("xx", "x*x") && !fits("x", "x*x"));
+    assert!(fits("anything", "*"));
+}
+
+fn start(changes: Value) {
+    testing::reset();
+    let mut settings = defaults();
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        settings[key] = value.clone();
+    }
+    testing::set_config(settings);
+}
+
+fn at(agent: &str, turn: u32) -> CallContext {
+    CallContext {
+        agent: agent.to_owned(),
+        turn,
+        ..testing::context()
+    }
+}
+
+fn finish_as(ctx: &CallContext, tool: &str, arguments: Value, is_error: bool, duration_ms: u64) {
+    let mut finished = testing::finished_call(tool, "");
+    finished.call.arguments = arguments.to_string();
+    finished.outcome.is_error = is_error;
+    finished.duration_ms = duration_ms;
+    assert_eq!(post_tool(ctx, finished).unwrap(), ResultOutcome::default());
+}
+
+fn edit(path: &str) {
+    finish_as(&at("main", 1), "edit_file", json!({"path": path}), false, 1);
+}
+
+fn bash(command: &str) {
+    finish_as(
+        &at("main", 1),
+        "bash",
+        json!({"command": command}),
+        false,
+        1,
+    );
+}
+
+fn message(content: Vec<Content>) -> Message {
+    Message {
+        id: "m".to_owned(),
+        role: Role::Assistant,
+        content,
+    }
+}
+
+fn answer_as(ctx: &CallContext, text: &str) -> Option<String> {
+    let outcome = post_reason(ctx, message(vec![Content::Text(text.to_owned())])).unwrap();
+    assert_eq!((outcome.text, outcome.block), (None, None));
+    outcome
+        .inject
+        .into_iter()
+        .next()
+        .map(|injection| injection.text)
+}
+
+fn answer(text: &str) -> Option<String> {
+    answer_as(&at("main", 1), text)
+}
+
+#[test]
+fn an_answer_after_unchecked_edits_is_sent_back_once_with_what_is_missing() {
+    start(json!({}));
+    edit("src/a.rs");
+    edit("src/b.rs");
+    edit("src/a.rs");
+    let said = answer("All done.").unwrap();
+    assert!(
+        said.starts_with("Not done yet: `src/a.rs`, `src/b.rs` changed in this turn"),
+        "{said}"
+    );
+    assert_eq!(answer("All done."), None, "once a turn");
+    edit("src/c.rs");
+    assert_eq!(answer("All done."), None, "also after another edit");
+}
+
+#[test]
+fn a_check_after_the_last_edit_is_enough_and_one_before_it_is_not() {
+    start(json!({}));
+    bash("cargo test");
+    edit("a.rs");
+    bash("ls");
+    bash("cargo check");
+    assert_eq!(answer("Done."), None);
+    edit("a.rs");
+    assert!(answer("Done.").is_some());
+}
+
+#[test]
+fn a_check_that_failed_counts_and_one_that_was_refused_does_not() {
+    for (duration, is_sent_back) in [(900, false), (0, true)] {
+        start(json!({}));
+        edit("a.rs");
+        finish_as(
+            &at("main", 1),
+            "bash",
+            json!({"command": "make"}),
+            true,
+            duration,
+        );
+        assert_eq!(answer("Done.").is_some(), is_sent_back, "{duration}");
+    }
+}
+
+#[test]
+fn edits_that_failed_or_need_no_check_are_not_counted() {
+    start(json!({}));
+    finish_as(
+        &at("main", 1),
+        "edit_file",
+        json!({"path": "a.rs"}),
+        true,
+        1,
+    );
+    edit("README.md");
+    finish_as(
+        &at("main", 1),
+        "read_file",
+        json!({"path": "b.rs"}),
+        false,
+        1,
+    );
+    assert_eq!(answer("Done."), None);
+}
+
+#[test]
+fn questions_empty_answers_and_answers_with_calls_are_left_alone() {
+    start(json!({}));
+    edit("a.rs");
+    assert_eq!(answer("Shall I run the tests?"), None);
+    assert_eq!(answer("**Which one do you want?**\n"), None);
+    assert_eq!(answer(" \n"), None);
+    let call = testing::proposed_call("bash", json!({"command": "make"})).call;
+    let calls = message(vec![
+        Content::Text("Done.".to_owned()),
+        Content::ToolCall(call),
+    ]);
+    assert_eq!(
+        post_reason(&at("main", 1), calls).unwrap(),
+        ReplyOutcome::default()
+    );
+    assert!(answer("Is it right? It is.").is_some());
+}
+
+#[test]
+fn turns_and_agents_are_told_apart() {
+    start(json!({}));
+    edit("a.rs");
+    assert_eq!(answer_as(&at("sub-1", 1), "Done."), None);
+    assert_eq!(
+        answer_as(&at("main", 2), "Done."),
+        None,
+        "edits of another turn"
+    );
+    assert!(answer("Done.").is_some());
+    finish_as(
+        &at("main", 2),
+        "write_file",
+        json!({"file_path": "b.py"}),
+        false,
+        1,
+    );
+    assert!(
+        answer_as(&at("main", 2), "Done.").is_some(),
+        "once in each turn"
+    );
+}
+
+#[test]
+fn tools_are_the_operators_to_name() {
+    start(
+        json!({"edit_tools": ["patch"], "check_tools": ["run_tests"], "command_tools": ["shell"]}),
+    );
+    edit("a.rs");
+    assert_eq!(answer("Done."), None);
+    finish_as(&at("main", 1), "patch", json!({}), false, 1);
+    bash("make");
+    let said = answer("Done.").unwrap();
+    assert!(
+        said.contains("a file changed") || said.contains("`a file` changed"),
+        "{said}"
+    );
+    start(
+        json!({"edit_tools": ["patch"], "check_tools": ["run_tests"], "command_tools": ["shell"]}),
+    );
+    finish_as(&at("main", 1), "patch", json!({"path": "a"}), false, 1);
+    finish_as(&at("main", 1), "run_tests", json!({}), false, 1);
+    assert_eq!(answer("Done."), None);
+    finish_as(&at("main", 1), "patch", json!({"path": "a"}), false, 1);
+    finish_as(
+        &at("main", 1),
+        "shell",
+        json!({"command": "make"}),
+        false,
+        1,
+    );
+    assert_eq!(answer("Done."), None);
+}
+
+#[test]
+fn many_files_are_counted_and_not_all_named() {
+    start(json!({}));
+    for number in 0..25 {
+        edit(&format!("{number}.rs"));
+    }
+    let said = answer("Done.").unwrap();
+    assert!(
+        said.contains("`19.rs` and 5 more changed") && !said.contains("20.rs"),
+        "{said}"
+    );
+}

@@ -1,0 +1,110 @@
+//! What follows what: counts for one place in a sequence of tools, and the suggestion that they allow.
+
+use std::collections::BTreeMap;
+
+use rind_sdk::data;
+
+/// From this many cases on all counts are halved, so that habits of today outweigh those of long ago.
+const HALVED_AT: u32 = 200;
+
+/// Most followers of one place; the most frequent are kept.
+const MOST_FOLLOWERS: usize = 12;
+
+/// The operator's settings.
+#[data]
+pub(crate) struct Settings {
+    /// Share of the cases, from 0 to 1.
+    pub(crate) confidence: f64,
+    /// Least number of cases.
+    pub(crate) observations: u32,
+    /// Whether to say anything.
+    pub(crate) suggest: bool,
+}
+
+/// How often each tool came next.
+#[data]
+#[derive(Default)]
+#[serde(transparent)]
+pub(crate) struct Followers(BTreeMap<String, u32>);
+
+/// The tool that mostly came next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Favourite {
+    /// Its name.
+    pub(crate) tool: String,
+    /// How often it came next.
+    pub(crate) times: u32,
+    /// How often any tool did.
+    pub(crate) total: u32,
+}
+
+impl Followers {
+    /// How many cases are counted.
+    pub(crate) fn total(&self) -> u32 {
+        self.0
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Counts that a tool came next.
+    pub(crate) fn add(&mut self, tool: &str) {
+        if !self.0.contains_key(tool) && self.0.len() >= MOST_FOLLOWERS {
+            let rarest = self.0.iter().min_by_key(|(_, count)| **count);
+            let rarest = rarest.map(|(name, _)| name.clone());
+            rarest.and_then(|name| self.0.remove(&name));
+        }
+        let count = self.0.entry(tool.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        if self.total() >= HALVED_AT {
+            self.0.retain(|_, count| {
+                *count /= 2;
+                *count > 0
+            });
+        }
+    }
+
+    /// The tool that came next most often.
+    pub(crate) fn favourite(&self) -> Option<Favourite> {
+        // Of two with the same count the first by name, so that nothing depends on chance.
+        let (tool, times) = self.0.iter().rev().max_by_key(|(_, count)| **count)?;
+        Some(Favourite {
+            tool: tool.clone(),
+            times: *times,
+            total: self.total(),
+        })
+    }
+}
+
+/// The tools before the next one, oldest first: at most two.
+pub(crate) fn places(before: &[String]) -> impl Iterator<Item = &[String]> {
+    let n = before.len();
+    [2, 1]
+        .into_iter()
+        .filter(move |length| *length <= n)
+        .map(move |length| &before[n - length..])
+}
+
+/// The sentence for the model, if the counts allow one. The longest place that was seen often enough decides.
+pub(crate) fn suggestion(
+    before: &[String],
+    settings: &Settings,
+    followers: impl Fn(&[String]) -> Option<Followers>,
+) -> Option<String> {
+    let seen = places(before).find_map(|place| {
+        let favourite = followers(place)?.favourite()?;
+        (favourite.total >= settings.observations).then_some((place, favourite))
+    });
+    let (place, Favourite { tool, times, total }) = seen?;
+    let is_sure = f64::from(times) / f64::from(total) >= settings.confidence;
+    // A tool that is used many times in a row needs no advice to be used again.
+    if !is_sure || place.last() == Some(&tool) {
+        return None;
+    }
+    let place: Vec<String> = place.iter().map(|tool| format!("`{tool}`")).collect();
+    let percent = (u64::from(times) * 100 + u64::from(total) / 2) / u64::from(total);
+    Some(format!(
+        "after {} the next tool has mostly been `{tool}` ({percent} % of {total} times). That is a habit of earlier work and \
+         no order.",
+        place.join(" and ")
+    ))
+}

@@ -1,0 +1,60 @@
+//! Learns which tool follows which, across sessions, and tells the model when one mostly does. It runs nothing.
+
+mod follow;
+mod ledger;
+#[cfg(test)]
+mod tests;
+mod trail;
+
+#[rind_sdk::plugin]
+mod quartermaster {
+    use crate::follow::{self, Settings};
+    use crate::ledger;
+    use crate::trail::Trail;
+    use rind_sdk::prelude::*;
+
+    /// How many of the last messages are asked for: the answer with the calls, and results of those before.
+    const LOOK_BACK: u32 = 32;
+
+    #[hook]
+    fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
+        let call = &proposed.call;
+        let mut trail = Trail::load(ctx)?;
+        if !trail.is_at(ctx, &call.id) {
+            ledger::learn(trail.tools(), &call.name)?;
+            trail.go_to(ctx, &call.id, &call.name);
+            trail.save(ctx)?;
+        }
+        Ok(CallOutcome::pass())
+    }
+
+    #[hook]
+    fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
+        let settings: Settings = config::all()?;
+        let mut trail = Trail::load(ctx)?;
+        if !settings.suggest || finished.outcome.is_error || !trail.is_at(ctx, &finished.call.id) {
+            return Ok(ResultOutcome::default());
+        }
+        let known = |place: &[String]| ledger::followers(place).ok().flatten();
+        let Some(text) = follow::suggestion(trail.tools(), &settings, known) else {
+            return Ok(ResultOutcome::default());
+        };
+        // More calls of the same answer may follow, and then it is too early to speak.
+        if !is_last(&session::messages(LOOK_BACK), &finished.call.id) || !trail.suggest(ctx, &text)
+        {
+            return Ok(ResultOutcome::default());
+        }
+        trail.save(ctx)?;
+        Ok(ResultOutcome::default().inject_once(text))
+    }
+
+    /// Whether a call is the last one of the model's last answer.
+    pub(crate) fn is_last(messages: &[Message], call: &str) -> bool {
+        let mut answers = messages
+            .iter()
+            .rev()
+            .filter(|message| message.role == Role::Assistant);
+        let last = answers.next().and_then(|answer| answer.tool_calls().last());
+        last.is_some_and(|last| last.id == call)
+    }
+}

@@ -1,0 +1,241 @@
+//! Counts and sentences, and what the hooks keep on the host in memory.
+
+use crate::follow::{Favourite, Followers, Settings, suggestion};
+use crate::ledger;
+use crate::quartermaster::{
+    __rind_hook_post_tool as post_tool, __rind_hook_pre_tool as pre_tool, is_last,
+};
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::json;
+use rind_sdk::testing;
+
+fn settings() -> Settings {
+    Settings {
+        confidence: 0.6,
+        observations: 5,
+        suggest: true,
+    }
+}
+
+fn counted(counts: &[(&str, u32)]) -> Followers {
+    let mut followers = Followers::default();
+    for (tool, times) in counts {
+        (0..*times).for_each(|_| followers.add(tool));
+    }
+    followers
+}
+
+fn names(tools: &[&str]) -> Vec<String> {
+    tools.iter().map(|tool| (*tool).to_owned()).collect()
+}
+
+/// A place and what came after it.
+type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
+
+/// What is said after `before` when these counts are known of places.
+fn said(before: &[&str], known: &[Known<'_>]) -> Option<String> {
+    suggestion(&names(before), &settings(), |place| {
+        let (_, counts) = known.iter().find(|(known, _)| names(known) == place)?;
+        Some(counted(counts))
+    })
+}
+
+#[test]
+fn the_tool_that_mostly_came_next_is_suggested_with_its_share() {
+    let said = said(
+        &["edit_file"],
+        &[(&["edit_file"], &[("bash", 11), ("read_file", 4)])],
+    )
+    .unwrap();
+    let start = "after `edit_file` the next tool has mostly been `bash` (73 % of 15 times).";
+    assert!(said.starts_with(start), "{said}");
+}
+
+#[test]
+fn it_takes_five_cases_and_sixty_percent() {
+    for (counts, is_said) in [
+        (&[("bash", 4)][..], false),
+        (&[("bash", 5)], true),
+        (&[("bash", 3), ("grep", 2)], true),
+        (&[("bash", 59), ("grep", 41)], false),
+        (&[("bash", 60), ("grep", 40)], true),
+        (&[], false),
+    ] {
+        let said = said(&["edit_file"], &[(&["edit_file"], counts)]);
+        assert_eq!(said.is_some(), is_said, "{counts:?}");
+    }
+    assert_eq!(said(&[], &[]), None);
+    assert_eq!(said(&["edit_file"], &[]), None);
+}
+
+#[test]
+fn two_tools_before_decide_when_they_were_seen_often_enough() {
+    let one: Known<'_> = (&["edit_file"], &[("bash", 20)]);
+    let after = |counts: &'static [(&'static str, u32)]| {
+        said(
+            &["grep", "edit_file"],
+            &[(&["grep", "edit_file"], counts), one],
+        )
+    };
+    let both = after(&[("read_file", 5)]).unwrap();
+    assert!(
+        both.starts_with("after `grep` and `edit_file` the next tool has mostly been `read_file`"),
+        "{both}"
+    );
+    let backed_off = after(&[("read_file", 4)]).unwrap();
+    assert!(
+        backed_off.starts_with("after `edit_file` the next tool has mostly been `bash`"),
+        "{backed_off}"
+    );
+    assert_eq!(
+        after(&[("read_file", 3), ("bash", 3)]),
+        None,
+        "the nearer knowledge is that it is open"
+    );
+}
+
+#[test]
+fn that_a_tool_follows_itself_is_not_said() {
+    assert_eq!(
+        said(&["read_file"], &[(&["read_file"], &[("read_file", 50)])]),
+        None
+    );
+}
+
+#[test]
+fn old_cases_count_half_and_rare_followers_make_room() {
+    let mut followers = counted(&[("bash", 190), ("grep", 1), ("read_file", 9)]);
+    assert_eq!(followers.total(), 99);
+    (0..96).for_each(|_| followers.add("edit_file"));
+    assert_eq!(
+        followers.favourite(),
+        Some(Favourite {
+            tool: "edit_file".to_owned(),
+            times: 96,
+            total: 195
+        })
+    );
+    for number in 0..1000 {
+        followers.add(&format!("tool-{number}"));
+    }
+    assert!(followers.total() < 200);
+    let text = rind_sdk::serde_json::to_string(&followers).unwrap();
+    assert!(text.matches(':').count() <= 12, "{text}");
+}
+
+#[test]
+fn the_store_is_bounded_and_keeps_what_was_seen_most() {
+    testing::reset();
+    for _ in 0..9 {
+        ledger::learn(&names(&["edit_file"]), "bash").unwrap();
+    }
+    for number in 0..2000 {
+        ledger::learn(&[format!("tool-{number}")], "bash").unwrap();
+    }
+    assert!(store::keys("").unwrap().len() <= 512);
+    let kept = ledger::followers(&names(&["edit_file"])).unwrap().unwrap();
+    assert_eq!(kept.total(), 9);
+}
+
+fn at(agent: &str, turn: u32, step: u32) -> CallContext {
+    CallContext {
+        agent: agent.to_owned(),
+        turn,
+        step,
+        ..testing::context()
+    }
+}
+
+fn ask(ctx: &CallContext, id: &str, tool: &str) {
+    let mut proposed = testing::proposed_call(tool, json!({}));
+    proposed.call.id = id.to_owned();
+    assert_eq!(pre_tool(ctx, proposed).unwrap(), CallOutcome::pass());
+}
+
+/// How often one tool came after others.
+fn times(before: &[&str], next: &str) -> u32 {
+    let followers = ledger::followers(&names(before))
+        .unwrap()
+        .unwrap_or_default();
+    let counts = rind_sdk::serde_json::to_value(followers).unwrap();
+    counts[next]
+        .as_u64()
+        .unwrap_or_default()
+        .try_into()
+        .unwrap()
+}
+
+#[test]
+fn calls_are_learned_as_they_are_asked_for() {
+    testing::reset();
+    let ctx = at("main", 1, 1);
+    ask(&ctx, "a", "grep");
+    ask(&ctx, "b", "edit_file");
+    ask(&at("main", 1, 2), "a", "bash");
+    assert_eq!(times(&["grep"], "edit_file"), 1);
+    assert_eq!(times(&["edit_file"], "bash"), 1);
+    assert_eq!(times(&["grep", "edit_file"], "bash"), 1);
+}
+
+#[test]
+fn a_call_that_the_gate_is_asked_about_again_counts_once() {
+    testing::reset();
+    ask(&at("main", 1, 1), "a", "grep");
+    ask(&at("main", 1, 1), "b", "bash");
+    ask(&at("main", 1, 1), "b", "bash");
+    assert_eq!(times(&["grep"], "bash"), 1);
+    assert_eq!(times(&["bash"], "bash"), 0);
+}
+
+#[test]
+fn turns_and_agents_have_trails_of_their_own_and_learn_together() {
+    testing::reset();
+    ask(&at("main", 1, 1), "a", "grep");
+    ask(&at("sub-1", 1, 1), "a", "edit_file");
+    ask(&at("main", 2, 1), "a", "edit_file");
+    assert_eq!(times(&["grep"], "edit_file"), 0);
+    ask(&at("sub-1", 1, 2), "b", "bash");
+    ask(&at("main", 2, 2), "b", "bash");
+    assert_eq!(times(&["edit_file"], "bash"), 2);
+}
+
+#[test]
+fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
+    for (suggest, is_error) in [(true, true), (false, false)] {
+        testing::reset();
+        testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
+        for turn in 1..=3 {
+            ask(&at("main", turn, 1), "a", "grep");
+            ask(&at("main", turn, 2), "b", "bash");
+        }
+        let ctx = at("main", 4, 1);
+        ask(&ctx, "call-1", "grep");
+        let mut finished = testing::finished_call("grep", "");
+        finished.outcome.is_error = is_error;
+        assert_eq!(post_tool(&ctx, finished).unwrap(), ResultOutcome::default());
+    }
+}
+
+#[test]
+fn only_the_last_call_of_the_last_answer_is_spoken_to() {
+    let answer = |ids: &[&str]| Message {
+        id: "m".to_owned(),
+        role: Role::Assistant,
+        content: ids
+            .iter()
+            .map(|id| {
+                let call = testing::proposed_call("grep", json!({})).call;
+                Content::ToolCall(ToolCall {
+                    id: (*id).to_owned(),
+                    ..call
+                })
+            })
+            .collect(),
+    };
+    let messages = [answer(&["a", "b"]), answer(&["c", "d"])];
+    assert!(is_last(&messages, "d"));
+    for id in ["a", "b", "c", "x"] {
+        assert!(!is_last(&messages, id), "{id}");
+    }
+    assert!(!is_last(&[], "a"));
+}

@@ -1,0 +1,71 @@
+//! The last tools of one agent in one turn. Kept in the session's state.
+
+use rind_sdk::prelude::{CallContext, Error, data, state};
+
+/// Where an agent is.
+#[data]
+#[derive(Default)]
+pub(crate) struct Trail {
+    /// The turn. A new one starts with no tool before it.
+    turn: u32,
+    /// Step and id of the last call. A gate is asked again about a call whose arguments were changed.
+    last: (u32, String),
+    /// The last tools, oldest first: at most two.
+    tools: Vec<String>,
+    /// The step of the last suggestion.
+    suggested_in: u32,
+    /// What was suggested in this turn.
+    suggested: Vec<String>,
+}
+
+impl Trail {
+    /// What was kept for an agent in this turn, or a new start.
+    pub(crate) fn load(ctx: &CallContext) -> Result<Self, Error> {
+        let kept: Self = state::get_json(&key(ctx))?.unwrap_or_default();
+        Ok(if kept.turn == ctx.turn {
+            kept
+        } else {
+            Self {
+                turn: ctx.turn,
+                ..Self::default()
+            }
+        })
+    }
+
+    /// Keeps it.
+    pub(crate) fn save(&self, ctx: &CallContext) -> Result<(), Error> {
+        state::set_json(&key(ctx), self)
+    }
+
+    /// Whether this is the last call that was asked for.
+    pub(crate) fn is_at(&self, ctx: &CallContext, call: &str) -> bool {
+        self.last.0 == ctx.step && self.last.1 == call
+    }
+
+    /// The tools so far, oldest first.
+    pub(crate) fn tools(&self) -> &[String] {
+        &self.tools
+    }
+
+    /// Goes on to a call.
+    pub(crate) fn go_to(&mut self, ctx: &CallContext, call: &str, tool: &str) {
+        self.last = (ctx.step, call.to_owned());
+        self.tools.push(tool.to_owned());
+        let old = self.tools.len().saturating_sub(2);
+        self.tools.drain(..old);
+    }
+
+    /// Whether there is room for a suggestion: one a step, and each once a turn. From now on it was made.
+    pub(crate) fn suggest(&mut self, ctx: &CallContext, text: &str) -> bool {
+        if self.suggested_in == ctx.step || self.suggested.iter().any(|said| said == text) {
+            return false;
+        }
+        self.suggested_in = ctx.step;
+        self.suggested.push(text.to_owned());
+        true
+    }
+}
+
+fn key(ctx: &CallContext) -> String {
+    format!("trail/{}", ctx.agent)
+}

@@ -1,0 +1,109 @@
+//! `pre-completion-checklist`: answers that are sent back, in whole turns with real edits and real commands.
+
+use rind::provider::scripted::Reply;
+use serde_json::json;
+
+use super::with_plugin;
+
+const NAME: &str = "pre-completion-checklist";
+
+fn write(path: &str) -> Reply {
+    Reply::call("write_file", json!({"path": path, "content": "new"}))
+}
+
+fn bash(command: &str) -> Reply {
+    Reply::call("bash", json!({"command": command}))
+}
+
+/// The last lines of the conversation after a turn that follows a script, and what it puts out.
+async fn turn(script: Vec<Reply>, settings: &[(&str, toml::Value)]) -> (Vec<String>, String) {
+    let (_host, setup) = with_plugin(NAME, settings, script).await;
+    let mut running = setup.build();
+    let outcome = running.turn("go on with the work").await;
+    (running.lines(), outcome.output)
+}
+
+fn objections(lines: &[String]) -> Vec<&String> {
+    lines
+        .iter()
+        .filter(|line| line.contains("Not done yet"))
+        .collect()
+}
+
+#[tokio::test]
+async fn an_answer_after_an_unchecked_edit_is_sent_back_once() {
+    let script = vec![
+        write("a.rs"),
+        Reply::text("All done."),
+        Reply::text("Done, but nothing has checked it."),
+    ];
+    let (lines, output) = turn(script, &[]).await;
+    let objections = objections(&lines);
+    assert_eq!(objections.len(), 1, "{lines:?}");
+    assert!(
+        objections[0].contains(NAME) && objections[0].contains("`a.rs` changed in this turn"),
+        "{lines:?}"
+    );
+    assert_eq!(output, "Done, but nothing has checked it.");
+}
+
+#[tokio::test]
+async fn a_check_after_the_edit_lets_the_answer_stand() {
+    let check = toml::Value::from(vec!["true"]);
+    let script = vec![write("a.rs"), bash("cd . && true"), Reply::text("Done.")];
+    let (lines, output) = turn(script, &[("checks", check.clone())]).await;
+    assert!(objections(&lines).is_empty(), "{lines:?}");
+    assert_eq!(output, "Done.");
+
+    let script = vec![
+        bash("true"),
+        write("a.rs"),
+        Reply::text("Done."),
+        bash("true"),
+        Reply::text("Done and checked."),
+    ];
+    let (lines, output) = turn(script, &[("checks", check)]).await;
+    assert_eq!(objections(&lines).len(), 1, "{lines:?}");
+    assert_eq!(output, "Done and checked.");
+}
+
+#[tokio::test]
+async fn an_edit_and_a_check_in_one_answer_are_taken_in_their_order() {
+    let check = toml::Value::from(vec!["true"]);
+    for (is_checked, reply) in [
+        (
+            true,
+            write("a.rs").and_call("bash", json!({"command": "true"})),
+        ),
+        (
+            false,
+            bash("true").and_call("write_file", json!({"path": "a.rs", "content": ""})),
+        ),
+    ] {
+        let script = vec![reply, Reply::text("Done."), Reply::text("Really.")];
+        let (lines, _) = turn(script, &[("checks", check.clone())]).await;
+        assert_eq!(objections(&lines).is_empty(), is_checked, "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_turn_is_asked_for_anew_and_one_without_edits_is_not() {
+    let script = vec![
+        write("a.rs"),
+        Reply::text("One."),
+        Reply::text("One, unchecked."),
+        Reply::text("Two."),
+        write("b.rs"),
+        Reply::text("Three."),
+        Reply::text("Three, unchecked."),
+    ];
+    let (_host, setup) = with_plugin(NAME, &[], script).await;
+    let mut running = setup.build();
+    for expected in ["One, unchecked.", "Two.", "Three, unchecked."] {
+        assert_eq!(running.turn("go on with the work").await.output, expected);
+    }
+    let lines = running.lines();
+    let objections = objections(&lines);
+    assert_eq!(objections.len(), 2);
+    assert!(objections[1].contains("`b.rs`") && !objections[1].contains("`a.rs`"));
+}
