@@ -9,7 +9,7 @@ mod doctor;
 mod grants;
 mod hostile;
 mod inspect;
-mod switch;
 mod ledger;
+mod switch;
 mod turn;
 mod usage;
