@@ -40,7 +40,8 @@ fn the_demo_shows_every_first_party_plugin_at_work() {
         "● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
         "● greet of hello {\"name\":\"Ada\"}",
         "  turn-end hello [T] pass",
-        "10 steps · 10 tool calls · ",
+        "▲ pre-completion-checklist answer sent back: nothing has checked `station.toml`",
+        "11 steps · 10 tool calls · ",
     ] {
         let squeezed = screen
             .lines()
@@ -80,7 +81,7 @@ fn the_demo_as_json_is_one_event_a_line() {
     assert_eq!(events[0]["type"], "session-opened");
     assert_eq!(events.last().unwrap()["type"], "turn-end");
     assert_eq!((of("tool-start"), of("tool-end")), (10, 10));
-    assert_eq!(of("step-start"), 10);
+    assert_eq!(of("step-start"), 11);
     let hook = events.iter().find(|event| event["type"] == "hook").unwrap();
     assert!(hook["micros"].as_f64().unwrap() > 0.0, "{hook}");
 }
