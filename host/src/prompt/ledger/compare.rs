@@ -1,0 +1,73 @@
+//! What differs between the prompts of two turns, and which cache border that breaks. It knows no entries.
+
+use super::{Before, Border, Broken, Change, PartRow, TurnLedger};
+use crate::point::payload::Tier;
+use crate::session::PromptRow;
+
+/// Every part of now with what became of it, then those that are gone.
+pub(super) fn compare(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
+    let find = |rows: &[PromptRow], part: &PromptRow| {
+        let is_it = |other: &&PromptRow| (other.tier, &other.key) == (part.tier, &part.key);
+        rows.iter().find(is_it).cloned()
+    };
+    let row = |part: &PromptRow| PartRow {
+        part: part.clone(),
+        change: match find(before, part) {
+            None => Change::Added,
+            Some(old) if old == *part => Change::Kept,
+            Some(_) => Change::Changed,
+        },
+    };
+    let removed = before
+        .iter()
+        .filter(|part| find(now, part).is_none())
+        .map(|part| PartRow {
+            part: part.clone(),
+            change: Change::Removed,
+        });
+    now.iter().map(row).chain(removed).collect()
+}
+
+/// Compares the turn with the last step before it. Changes within the turn count too: a step that has other tools than the
+/// one before reads nothing from the cache.
+pub(super) fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
+    let mut causes: Vec<(Border, String)> = Vec::new();
+    let mut last = before.step.as_ref();
+    for step in &turn.steps {
+        if let Some(last) = last {
+            if last.model != step.model {
+                let text = format!("model `{}` in place of `{}`", step.model, last.model);
+                causes.push((Border::Tools, text));
+            }
+            if last.tools != step.tools {
+                let text = format!("other tools from step {} on", step.step);
+                causes.push((Border::Tools, text));
+            }
+        }
+        last = Some(step);
+    }
+    for PartRow { part, change } in &turn.parts {
+        let what = match change {
+            Change::Kept => continue,
+            Change::Added => "added",
+            Change::Changed => "changed",
+            Change::Removed => "removed",
+        };
+        let text = format!("`{}` {what}", part.key);
+        causes.push((Border::behind(part.tier), text));
+    }
+    for tier in [Tier::Stable, Tier::Context] {
+        let text = match (before.lost.contains(&tier), turn.lost.contains(&tier)) {
+            (false, true) => "hooks rewrote the text up to it",
+            (true, false) => "hooks leave the text up to it alone again",
+            _ => continue,
+        };
+        causes.push((Border::behind(tier), text.to_owned()));
+    }
+    let border = causes.iter().map(|(border, _)| *border).min()?;
+    causes.retain(|(of, _)| *of == border);
+    Some(Broken {
+        border,
+        by: causes.into_iter().map(|(_, text)| text).collect(),
+    })
+}
