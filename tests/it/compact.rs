@@ -11,6 +11,7 @@ use rind::point::outcome as o;
 use rind::provider::scripted::{Reply, ReplyError};
 use rind::session::{Body, SessionStore};
 use rind::tool::ToolOutput;
+use rind_tests::cli::Rind;
 use rind_tests::guests::Host;
 use serde_json::{Value, json};
 
@@ -124,7 +125,7 @@ async fn two_hundred_steps_stay_within_the_budget_and_every_request_is_whole() {
     assert!((10..60).contains(&ends.len()), "{}", ends.len());
     let (_, text, is_built_in, _) = ends.last().unwrap();
     let text = text.as_deref().unwrap();
-    assert!(is_built_in & text.len().le(&4000), "{text}");
+    assert!(*is_built_in && text.len() <= 4000, "{text}");
     let n_looks: usize = text
         .split("- look ")
         .nth(1)
@@ -337,4 +338,19 @@ async fn when_the_model_does_not_answer_the_plugin_the_built_in_summary_stands_i
         traces.contains(&"before-compact summarization failed".to_owned()),
         "{traces:?}"
     );
+}
+
+#[test]
+fn the_screen_says_that_the_conversation_was_made_shorter() {
+    let call =
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"read_file\"\narguments = { path = \"a.txt\" }\n";
+    let rind = Rind::with_script(&format!("{}[[reply]]\ntext = \"done\"\n", call.repeat(4)));
+    rind.file("a.txt", &"a line of text\n".repeat(500));
+    rind.config(
+        "[agent.compact]\nthreshold_tokens = 5_000\nkeep_tokens = 0\nkeep_last_messages = 2\n",
+    );
+    let ran = rind.run(&["run", "read it"]).exits(0);
+    let line = ran.stderr.lines().find(|line| line.starts_with('≡'));
+    let line = line.unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(line.contains("messages replaced by a summary of"), "{line}");
 }

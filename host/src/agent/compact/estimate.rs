@@ -34,10 +34,6 @@ pub(super) struct Gauge {
 
 impl Gauge {
     /// Takes in what a provider reported for a request.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of tokens are far below 2^52"
-    )]
     pub(super) fn learn(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
@@ -48,23 +44,11 @@ impl Gauge {
     }
 
     /// Tokens, from an estimate.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts of tokens are positive and far below 2^52"
-    )]
     pub(super) fn tokens(self, estimated: u64) -> u64 {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }
 
     /// Bytes of text that have so many tokens.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts of tokens are positive, and a float too large for the type becomes its largest value"
-    )]
     pub(super) fn bytes(self, tokens: u64) -> usize {
         (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
     }
