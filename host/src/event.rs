@@ -54,6 +54,24 @@ pub enum Event {
         /// Its number within the turn, from 1.
         step: u32,
     },
+    /// Older messages are about to be replaced by a summary, which may take a while.
+    CompactStart {
+        /// How many messages.
+        messages: u32,
+        /// Tokens of the request as it would be without, estimated.
+        tokens: u64,
+    },
+    /// Older messages were replaced by a summary, or a hook refused that.
+    CompactEnd {
+        /// How many messages.
+        messages: u32,
+        /// What stands in their place; `None` when it was refused.
+        summary: Option<String>,
+        /// Whether the summary is the one that the host makes without a model.
+        is_built_in: bool,
+        /// Who refused, and why.
+        refused: Option<String>,
+    },
     /// The model wrote more text.
     TextDelta {
         /// The new piece.
@@ -197,6 +215,8 @@ impl Event {
             Self::TurnStart { .. } => "turn-start",
             Self::Assessed { .. } => "assessed",
             Self::StepStart { .. } => "step-start",
+            Self::CompactStart { .. } => "compact-start",
+            Self::CompactEnd { .. } => "compact-end",
             Self::TextDelta { .. } => "text-delta",
             Self::ThinkingDelta { .. } => "thinking-delta",
             Self::Retry { .. } => "retry",

@@ -8,6 +8,7 @@
 mod aimock;
 mod author;
 mod cli;
+mod compact;
 mod compile;
 mod contract;
 mod dispatch;

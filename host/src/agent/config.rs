@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::compact::CompactConfig;
 use crate::config::Section;
 
 /// Limits of a turn.
@@ -21,6 +22,8 @@ pub struct AgentConfig {
     pub tool_output_bytes: usize,
     /// Whether `AGENTS.md` and `CLAUDE.md` are put into the system prompt.
     pub context_files: bool,
+    /// When older messages are replaced by a summary.
+    pub compact: CompactConfig,
 }
 
 impl Default for AgentConfig {
@@ -31,6 +34,7 @@ impl Default for AgentConfig {
             tool_timeout_seconds: 660,
             tool_output_bytes: 4 << 20,
             context_files: true,
+            compact: CompactConfig::default(),
         }
     }
 }

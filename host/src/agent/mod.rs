@@ -11,6 +11,7 @@
 mod assess;
 mod call;
 mod calls;
+mod compact;
 mod config;
 mod end;
 mod handle;
@@ -26,6 +27,7 @@ mod system;
 mod tell;
 mod turn;
 
+pub use compact::CompactConfig;
 pub use config::AgentConfig;
 pub use handle::{CallPoint, SessionHandle};
 pub use scope::Reach;
@@ -126,6 +128,8 @@ pub struct Agent {
     family: Family,
     /// The shared part of the turn that runs, or of the last one: hooks that nobody waits for may outlive their turn.
     scope: Option<Arc<TurnScope>>,
+    /// How large its requests are, as far as it is known.
+    compaction: compact::Compaction,
     /// The stable parts of the system prompt as the first turn made them.
     frozen: Option<Vec<PromptPart>>,
     /// The last entry of the prompt ledger.
@@ -163,6 +167,7 @@ impl Agent {
             approvals: Arc::default(),
             family,
             scope: None,
+            compaction: compact::Compaction::default(),
             frozen: None,
             ledger: None,
             is_announced: false,

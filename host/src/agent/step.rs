@@ -53,9 +53,9 @@ impl Turn<'_> {
         })
     }
 
-    /// `context`, then `pre-reason`.
+    /// Compaction when it is due, `context`, then `pre-reason`.
     async fn build_request(&mut self) -> Result<Request, Stop> {
-        let mut messages = self.agent.spec.session.messages();
+        let mut messages = self.compacted().await?;
         messages.append(&mut self.passing);
         let messages = self.pass::<at::Context>("conversation", messages).await?;
         let reasoned = self
@@ -80,14 +80,16 @@ impl Turn<'_> {
         let tools: Vec<ToolSpec> = tools.map(|spec| (*spec).clone()).collect();
         let names = tools.iter().map(|spec| spec.name.clone()).collect();
         self.scope.set_active(names);
-        Ok(Request {
+        let mut request = Request {
             model: wanted.model,
             system: self.system.clone(),
             messages: wanted.messages,
             tools,
             temperature: wanted.temperature,
             max_tokens: wanted.max_tokens,
-        })
+        };
+        self.fit(&mut request);
+        Ok(request)
     }
 
     /// Sends the request and shows the answer while it comes.
@@ -124,12 +126,15 @@ impl Turn<'_> {
             tools,
         };
         let answer = scope.request(&caller, &request, &mut on, kept).await;
-        answer.map_err(|no| match no {
+        let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => refusal("request", &said),
             NoAnswer::Cancelled => Stop::Cancelled,
             NoAnswer::Provider(why) => Stop::Provider(why),
             NoAnswer::Session(error) => error.into(),
-        })
+        })?;
+        let reported = response.usage.input_tokens;
+        self.agent.compaction.learn(&request, reported);
+        Ok(response)
     }
 
     /// `post-reason`, then the answer becomes a message.

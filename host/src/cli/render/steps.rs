@@ -23,6 +23,39 @@ pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>, by: Option<&str>
     )
 }
 
+/// Older messages that were replaced by a summary, or were not.
+pub(super) fn compact_end(
+    n_messages: u32,
+    summary: Option<&str>,
+    is_built_in: bool,
+    refused: Option<&str>,
+) -> String {
+    let messages = count(u64::from(n_messages), "message");
+    match summary {
+        Some(summary) => {
+            let by = if is_built_in {
+                ""
+            } else {
+                ", written by a plugin"
+            };
+            styled(
+                DIM,
+                format_args!(
+                    "≡ the conversation was too long: {messages} replaced by a summary of {}{by}",
+                    bytes(summary.len() as u64)
+                ),
+            )
+        }
+        None => styled(
+            WARN,
+            format_args!(
+                "≡ the conversation is too long and stays so: {}",
+                one_line(refused.unwrap_or("no reason given"), WHY_WIDTH)
+            ),
+        ),
+    }
+}
+
 /// A subagent that starts.
 pub(super) fn subagent_start(agent: &str, plugin: Option<&str>, task: &str) -> String {
     let by = plugin

@@ -92,6 +92,8 @@ impl TurnRenderer {
             }
         }
         match event {
+            Event::CompactStart { .. } => self.waiting.start("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.waiting.start("waiting for the model"),
             Event::ToolStart { call, .. } => {
                 self.running.insert(call.id.clone(), call.name.clone());
                 self.wait_for_tools();
@@ -338,6 +340,17 @@ fn line(event: &Event, view: View) -> Option<String> {
         Event::ToolStart {
             call, plugin, by, ..
         } => Some(steps::tool_start(call, plugin.as_deref(), by.as_deref())),
+        Event::CompactEnd {
+            messages,
+            summary,
+            is_built_in,
+            refused,
+        } => Some(steps::compact_end(
+            *messages,
+            summary.as_deref(),
+            *is_built_in,
+            refused.as_deref(),
+        )),
         Event::SubagentStart {
             agent,
             plugin,

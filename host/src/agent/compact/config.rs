@@ -1,0 +1,38 @@
+//! The section `[agent.compact]` of the settings.
+
+use serde::Deserialize;
+
+/// When the conversation is shortened, and how much of it stays. Tokens are estimated, and the estimate follows what the
+/// provider reports.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompactConfig {
+    /// Whether it is done at all.
+    pub enabled: bool,
+    /// A request with more tokens than this, system prompt and tools included, is preceded by compaction.
+    pub threshold_tokens: u64,
+    /// So many of the newest messages stay as they are at least.
+    pub keep_last_messages: usize,
+    /// The newest messages stay as they are until they have so many tokens at least. A tool call and its result are never
+    /// parted, so it may be more.
+    pub keep_tokens: u64,
+    /// Longest summary, in tokens; also at most half of what it stands for.
+    pub max_summary_tokens: u64,
+    /// A request that has more tokens than this after all is sent with its tool results cut, the oldest first. The session
+    /// keeps them whole. Absent: never.
+    pub hard_limit_tokens: Option<u64>,
+}
+
+impl Default for CompactConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            // Leaves room for an answer and a large tool result in a window of 128,000, the smallest that is common.
+            threshold_tokens: 80_000,
+            keep_last_messages: 6,
+            keep_tokens: 16_000,
+            max_summary_tokens: 4_000,
+            hard_limit_tokens: None,
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The built-in summary: what can be read off the messages without asking a model.
+//!
+//! It is text in sections of bullets, and reads its own text back, so that the summary of a summary loses nothing but what
+//! the limits cut. Start from [`summarize`].
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::fit::cut_middle;
+use crate::message::{Message, Role};
+use crate::text::clean;
+
+const REQUESTS: &str = "What the user asked for";
+const FILES: &str = "Files touched";
+const TOOLS: &str = "Tools used";
+const SAID: &str = "What the assistant said last";
+const RESULTS: &str = "Last results of tools, their first lines";
+const ERRORS: &str = "Errors that stand";
+const EARLIER: &str = "Earlier summary";
+
+/// Longest request that is kept whole, in bytes.
+const REQUEST_BYTES: usize = 2000;
+
+/// Longest line of a result, an error, or of what the model said, in bytes.
+const LINE_BYTES: usize = 240;
+
+/// Most files, errors, results and sayings that are kept: the newest ones.
+const MOST: [usize; 4] = [80, 10, 5, 3];
+
+/// What one summary says.
+#[derive(Default)]
+struct Extract {
+    earlier: String,
+    requests: Vec<String>,
+    /// Path, and the tools that it was given to; the last touched is last.
+    files: Vec<(String, Vec<String>)>,
+    tools: BTreeMap<String, u64>,
+    said: Vec<String>,
+    results: Vec<String>,
+    /// What failed, and how. A success of the same takes it out.
+    errors: Vec<(String, String)>,
+    /// What each call is about that has no result yet, by its id.
+    open: HashMap<String, String>,
+}
+
+/// A summary of messages in at most `limit` bytes. `earlier` is what an older summary among them says.
+pub(super) fn summarize<'a>(
+    messages: &'a [Message],
+    earlier: impl Fn(&'a Message) -> Option<&'a str>,
+    limit: usize,
+) -> String {
+    let mut extract = Extract::default();
+    for message in messages {
+        match earlier(message) {
+            Some(text) => extract.read(text),
+            None => extract.take(message),
+        }
+    }
+    extract.write(limit)
+}
+
+impl Extract {
+    fn take(&mut self, message: &Message) {
+        let text = message.joined_text();
+        let text = text.trim();
+        match message.role {
+            // What plugins said was for that moment; what matters of it is in what the model did then.
+            Role::User if message.plugin.is_none() && !text.is_empty() => {
+                self.requests.push(cut_middle(text, REQUEST_BYTES));
+            }
+            Role::Assistant if !text.is_empty() => self.said.push(clean(text, LINE_BYTES)),
+            _ => {}
+        }
+        for call in message.tool_calls() {
+            *self.tools.entry(call.name.clone()).or_default() += 1;
+            let subject = match path_of(&call.arguments) {
+                Some(path) => {
+                    self.touch(path, &call.name);
+                    format!("{} {path}", call.name)
+                }
+                None => format!("{} {}", call.name, call.arguments),
+            };
+            self.open
+                .insert(call.id.clone(), clean(&subject, LINE_BYTES));
+        }
+        for result in message.tool_results() {
+            let subject = self.open.remove(&result.call_id);
+            let subject = subject.unwrap_or_else(|| result.name.clone());
+            let line = result.content.lines().find(|line| !line.trim().is_empty());
+            let line = clean(line.unwrap_or("(nothing)"), LINE_BYTES);
+            self.errors.retain(|(failed, _)| *failed != subject);
+            if result.is_error {
+                self.errors.push((subject, line));
+            } else {
+                self.results.push(format!("{}: {line}", result.name));
+            }
+        }
+    }
+
+    fn touch(&mut self, path: &str, tool: &str) {
+        let path = clean(path, LINE_BYTES);
+        let known = self.files.iter().position(|(known, _)| *known == path);
+        let mut tools = known.map_or_else(Vec::new, |at| self.files.remove(at).1);
+        if !tools.iter().any(|known| known == tool) {
+            tools.push(tool.to_owned());
+        }
+        self.files.push((path, tools));
+    }
+
+    /// Takes in an earlier summary: bullet by bullet when it is one of these, as it is when somebody else wrote it.
+    fn read(&mut self, text: &str) {
+        if !text.starts_with("## ") || !sections(text).all(|(title, _)| is_title(title)) {
+            self.earlier = text.to_owned();
+            return;
+        }
+        for (title, bullets) in sections(text) {
+            for bullet in bullets {
+                match title {
+                    REQUESTS => self.requests.push(bullet),
+                    FILES => {
+                        let (path, tools) = bullet.rsplit_once(" (").unwrap_or((&bullet, ""));
+                        for tool in tools.trim_end_matches(')').split(", ") {
+                            self.touch(path, tool);
+                        }
+                    }
+                    TOOLS => {
+                        let (tool, n) = bullet.rsplit_once(' ').unwrap_or((&bullet, "1"));
+                        *self.tools.entry(tool.to_owned()).or_default() += n.parse().unwrap_or(1);
+                    }
+                    SAID => self.said.push(bullet),
+                    RESULTS => self.results.push(bullet),
+                    ERRORS => {
+                        let (subject, line) = bullet.split_once(" → ").unwrap_or((&bullet, ""));
+                        self.errors.push((subject.to_owned(), line.to_owned()));
+                    }
+                    _ => self.earlier = bullet,
+                }
+            }
+        }
+    }
+
+    fn write(self, limit: usize) -> String {
+        let [n_files, n_errors, n_results, n_said] = MOST;
+        let files = self.files.into_iter();
+        let files = files.map(|(path, tools)| format!("{path} ({})", tools.join(", ")));
+        let tools = self
+            .tools
+            .into_iter()
+            .map(|(tool, n)| format!("{tool} {n}"));
+        let errors = self.errors.into_iter();
+        let errors = errors.map(|(subject, line)| format!("{subject} → {line}"));
+        // What must not be lost has its share first; the rest of the room goes to what comes after.
+        let half = limit / 2;
+        let mut text = String::new();
+        if !self.earlier.is_empty() {
+            section(
+                &mut text,
+                EARLIER,
+                &[cut_middle(&self.earlier, limit / 3)],
+                half,
+            );
+        }
+        let with_requests = half + text.len();
+        section(&mut text, REQUESTS, &self.requests, with_requests);
+        section(
+            &mut text,
+            ERRORS,
+            newest(&errors.collect::<Vec<_>>(), n_errors),
+            limit,
+        );
+        section(
+            &mut text,
+            FILES,
+            newest(&files.collect::<Vec<_>>(), n_files),
+            limit,
+        );
+        section(&mut text, TOOLS, &tools.collect::<Vec<_>>(), limit);
+        section(&mut text, RESULTS, newest(&self.results, n_results), limit);
+        section(&mut text, SAID, newest(&self.said, n_said), limit);
+        text.trim_end().to_owned()
+    }
+}
+
+/// Adds a section with as many bullets as fit, the newest first to be let in, as long as the text stays below `limit` bytes.
+fn section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
+    let head = format!("## {title}\n");
+    let mut room = limit.saturating_sub(text.len() + head.len() + 1);
+    let mut kept = Vec::new();
+    for bullet in bullets.iter().rev() {
+        let mut bullet = format!("- {}\n", bullet.replace('\n', "\n  "));
+        if bullet.len() > room && kept.is_empty() && room > LINE_BYTES {
+            // The newest one says something even when it does not fit whole.
+            bullet.truncate(bullet.floor_char_boundary(room - "…\n".len()));
+            bullet.push_str("…\n");
+        }
+        if bullet.len() > room {
+            break;
+        }
+        room -= bullet.len();
+        kept.push(bullet);
+    }
+    if kept.is_empty() {
+        return;
+    }
+    text.push_str(&head);
+    text.extend(kept.into_iter().rev());
+    text.push('\n');
+}
+
+fn newest(all: &[String], n: usize) -> &[String] {
+    all.get(all.len().saturating_sub(n)..).unwrap_or_default()
+}
+
+fn is_title(title: &str) -> bool {
+    [REQUESTS, FILES, TOOLS, SAID, RESULTS, ERRORS, EARLIER].contains(&title)
+}
+
+/// Titles and bullets of a text as [`Extract::write`] makes it.
+fn sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
+    let text = text.strip_prefix("## ").unwrap_or(text);
+    text.split("\n## ").map(|section| {
+        let (title, body) = section.split_once('\n').unwrap_or((section, ""));
+        let body = body.trim_end().strip_prefix("- ").unwrap_or_default();
+        let bullets = body.split("\n- ").filter(|bullet| !bullet.is_empty());
+        (title, bullets.map(|b| b.replace("\n  ", "\n")).collect())
+    })
+}
+
+/// The file that a call is about.
+fn path_of(arguments: &serde_json::Value) -> Option<&str> {
+    let path = ["path", "file_path"]
+        .into_iter()
+        .find_map(|key| arguments.get(key));
+    path.and_then(serde_json::Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::compact::tests::{call, fails, result, says, user};
+
+    fn work() -> Vec<Message> {
+        vec![
+            user("make it\n\n- faster"),
+            call("1", "read_file", "a.rs"),
+            result("1", "\nfn main() {}\nrest"),
+            call("2", "edit_file", "a.rs"),
+            fails("2", "no such text"),
+            call("3", "edit_file", "b.rs"),
+            fails("3", "not found"),
+            call("4", "edit_file", "a.rs"),
+            result("4", "edited"),
+            says("It is faster now."),
+            user("and smaller"),
+        ]
+    }
+
+    const WORK: &str = "\
+## What the user asked for
+- make it
+  
+  - faster
+- and smaller
+
+## Errors that stand
+- edit_file b.rs → not found
+
+## Files touched
+- b.rs (edit_file)
+- a.rs (read_file, edit_file)
+
+## Tools used
+- edit_file 3
+- read_file 1
+
+## Last results of tools, their first lines
+- read_file: fn main() {}
+- edit_file: edited
+
+## What the assistant said last
+- It is faster now.";
+
+    #[test]
+    fn it_says_what_was_asked_touched_used_and_what_failed() {
+        assert_eq!(summarize(&work(), |_| None, 8000), WORK);
+    }
+
+    #[test]
+    fn a_summary_of_a_summary_is_that_of_the_whole() {
+        let text = summarize(&work(), |_| None, 8000);
+        let mut whole = work();
+        let more = [call("5", "edit_file", "b.rs"), result("5", "edited")];
+        whole.extend(more.clone());
+        let stand_in = [vec![user("summary")], more.to_vec()].concat();
+        let again = summarize(
+            &stand_in,
+            |m| (m.joined_text() == "summary").then_some(text.as_str()),
+            8000,
+        );
+        assert_eq!(again, summarize(&whole, |_| None, 8000));
+        assert!(!again.contains("Errors"), "{again}");
+    }
+
+    #[test]
+    fn a_summary_by_somebody_else_is_kept_as_it_is() {
+        let messages = [user("old"), user("and more")];
+        let theirs = "## Goal\n- win";
+        let earlier = |m: &Message| (m.joined_text() == "old").then_some(theirs);
+        let once = summarize(&messages, earlier, 8000);
+        assert!(
+            once.starts_with("## Earlier summary\n- ## Goal\n  - win\n"),
+            "{once}"
+        );
+        let own = |m: &Message| (m.joined_text() == "old").then_some(once.as_str());
+        let twice = summarize(&messages, own, 8000);
+        assert_eq!(twice.matches("## Goal\n  - win").count(), 1, "{twice}");
+        assert_eq!(twice.matches("- and more").count(), 2, "{twice}");
+    }
+
+    #[test]
+    fn it_keeps_to_its_limit_and_the_newest_request_is_in_it() {
+        let requests = (0..200).map(|n| user(&format!("request {n} {}", "word ".repeat(n))));
+        let messages: Vec<Message> = requests.chain(work()).collect();
+        for limit in [600, 1000, 4000, 20_000] {
+            let text = summarize(&messages, |_| None, limit);
+            assert!(text.len() <= limit, "{} of {limit}", text.len());
+            assert!(text.contains("- and smaller"), "{text}");
+        }
+        let long = summarize(&[user(&"é".repeat(5000))], |_| None, 1000);
+        assert!(long.len() <= 500 && long.ends_with('…'), "{long}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The hard limit: a request that is too large after all is sent with its tool results cut.
+
+use std::ops::Range;
+
+use crate::message::{Content, Message};
+
+/// Longest tool result in the first round and in the second, in bytes: enough to see what it was about, then enough to see
+/// that there was one.
+const ROUNDS: [usize; 2] = [4000, 400];
+
+/// Cuts tool results until `is_enough`: those of `slice` first, then all others, the oldest first. Returns how many were cut.
+pub(super) fn cut_results(
+    messages: &mut [Message],
+    slice: Range<usize>,
+    is_enough: impl Fn(&[Message]) -> bool,
+) -> usize {
+    let rest = (0..messages.len()).filter(|at| !slice.contains(at));
+    let mut n_cut = 0;
+    for part in [slice.clone().collect(), rest.collect::<Vec<_>>()] {
+        for limit in ROUNDS {
+            for at in &part {
+                if is_enough(messages) {
+                    return n_cut;
+                }
+                n_cut += messages
+                    .get_mut(*at)
+                    .map_or(0, |message| cut(message, limit));
+            }
+        }
+    }
+    n_cut
+}
+
+fn cut(message: &mut Message, limit: usize) -> usize {
+    let mut n_cut = 0;
+    for part in &mut message.content {
+        if let Content::ToolResult(result) = part
+            && result.content.len() > limit
+        {
+            result.content = cut_middle(&result.content, limit);
+            n_cut += 1;
+        }
+    }
+    n_cut
+}
+
+/// The beginning and the end of a text, together at most `limit` bytes and a note of what is missing between.
+pub(super) fn cut_middle(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(limit / 2);
+    let tail = text.ceil_char_boundary(text.len() - limit / 2);
+    let missing = tail - head;
+    let (head, tail) = (&text[..head], &text[tail..]);
+    format!("{head}\n[{missing} bytes were cut here to make room]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::compact::tests::exchange;
+
+    fn sizes(messages: &[Message]) -> Vec<usize> {
+        let results = messages.iter().flat_map(Message::tool_results);
+        results.map(|result| result.content.len()).collect()
+    }
+
+    fn cut_to(total: usize) -> Vec<bool> {
+        let mut messages: Vec<Message> = (0..4).flat_map(|at| exchange(at, &[10_000])).collect();
+        cut_results(&mut messages, 2..6, |messages| {
+            sizes(messages).iter().sum::<usize>() <= total
+        });
+        sizes(&messages).iter().map(|size| *size < 10_000).collect()
+    }
+
+    #[test]
+    fn results_of_the_slice_are_cut_first_and_no_more_than_needed() {
+        assert_eq!(cut_to(40_000), [false; 4]);
+        assert_eq!(cut_to(35_000), [false, true, false, false]);
+        assert_eq!(cut_to(21_000), [false, true, true, false]);
+        assert_eq!(cut_to(16_000), [true, true, true, false]);
+        assert_eq!(cut_to(0), [true; 4]);
+    }
+
+    #[test]
+    fn a_cut_keeps_both_ends_and_whole_characters() {
+        assert_eq!(cut_middle("short", 5), "short");
+        let cut = cut_middle(&"é".repeat(100), 21);
+        assert!(cut.starts_with("ééééé\n[180 bytes"), "{cut}");
+        assert!(cut.ends_with("]\nééééé"), "{cut}");
+    }
+}

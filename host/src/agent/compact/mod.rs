@@ -1,0 +1,256 @@
+//! Compaction: when a conversation grows too long, its older part is replaced by a summary.
+//!
+//! Owns when that happens, what is taken out and what stands in its place; hooks of `before-compact` may refuse or bring a
+//! summary of their own. The session keeps every line: what the model is sent from then on is the shorter conversation, also
+//! after a resume. Start from [`Turn::compacted`].
+
+mod config;
+mod estimate;
+mod extract;
+mod fit;
+mod slice;
+
+use std::ops::Range;
+
+pub use config::CompactConfig;
+
+use self::estimate::Gauge;
+use self::slice::Tail;
+use super::tell::blocked;
+use super::turn::{Stop, Turn};
+use crate::event::Event;
+use crate::message::{Message, Role};
+use crate::point::catalog as at;
+use crate::point::outcome::Level;
+use crate::point::payload::Slice;
+use crate::provider::Request;
+use crate::session::Body;
+
+/// Why it is done, as hooks and the session are told.
+const REASON: &str = "token-threshold";
+
+/// How the message begins that stands for those taken out.
+const MARK: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
+                    no requests]\n\n";
+
+/// A slice must be worth it: this part of the threshold at least. Otherwise a tail that is itself too long would be followed
+/// by a compaction at every step.
+const LEAST_PART: u64 = 10;
+
+/// What an agent remembers between steps of how large its requests are.
+#[derive(Debug, Default)]
+pub(super) struct Compaction {
+    gauge: Gauge,
+    /// Tokens below which it is not tried again, after it was refused or was of no use.
+    not_below: u64,
+}
+
+impl Compaction {
+    /// Takes in what a provider reported for a request.
+    pub(super) fn learn(&mut self, request: &Request, reported: u64) {
+        self.gauge.learn(estimate::of_request(request), reported);
+    }
+
+    /// Not again before the conversation has grown by a tenth.
+    fn put_off(&mut self, tokens: u64) {
+        self.not_below = tokens + tokens / 10;
+    }
+}
+
+impl Turn<'_> {
+    /// The conversation for the next request, shortened first when it is too long.
+    pub(super) async fn compacted(&mut self) -> Result<Vec<Message>, Stop> {
+        let messages = self.agent.spec.session.messages();
+        let config = self.agent.spec.config.compact.clone();
+        if !config.enabled {
+            return Ok(messages);
+        }
+        let gauge = self.agent.compaction.gauge;
+        let specs = self.agent.spec.tools.specs();
+        let around = estimate::of_head(&self.system, specs.iter().map(|spec| &**spec))
+            + estimate::of_messages(&self.passing);
+        let total = |messages: &[Message]| gauge.tokens(around + estimate::of_messages(messages));
+        let before = total(&messages);
+        if before <= config.threshold_tokens {
+            self.agent.compaction.not_below = 0;
+            return Ok(messages);
+        }
+        if before < self.agent.compaction.not_below {
+            return Ok(messages);
+        }
+        let part = slice_of(&messages, &config, gauge).map(|range| messages[range].to_vec());
+        let size = |part: &Vec<Message>| gauge.tokens(estimate::of_messages(part));
+        let Some(part) = part.filter(|p| size(p) >= config.threshold_tokens / LEAST_PART) else {
+            self.agent.compaction.put_off(before);
+            return Ok(messages);
+        };
+        let limit = gauge.bytes(config.max_summary_tokens.min(size(&part) / 2));
+        if !self.replace(part, before, limit).await? {
+            self.agent.compaction.put_off(before);
+            return Ok(messages);
+        }
+        let messages = self.agent.spec.session.messages();
+        let after = total(&messages);
+        self.agent.compaction.not_below = 0;
+        if after > config.threshold_tokens {
+            self.agent.compaction.put_off(after);
+        }
+        Ok(messages)
+    }
+
+    /// `before-compact`, the summary in the place of the messages, `after-compact`. Whether it was done.
+    async fn replace(
+        &mut self,
+        part: Vec<Message>,
+        tokens: u64,
+        limit: usize,
+    ) -> Result<bool, Stop> {
+        let n_messages = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        self.emit(Event::CompactStart {
+            messages: n_messages,
+            tokens,
+        });
+        let slice = Slice {
+            reason: REASON.to_owned(),
+            messages: part,
+            summary: String::new(),
+        };
+        let judged = self.dispatch::<at::BeforeCompact>(slice).await;
+        if let Some(said) = blocked(&judged) {
+            let why = format!("plugin {} held it back: {}", said.plugin, said.text);
+            self.emit(Event::CompactEnd {
+                messages: n_messages,
+                summary: None,
+                is_built_in: false,
+                refused: Some(why),
+            });
+            return Ok(false);
+        }
+        let mut slice = judged.value;
+        let is_built_in = slice.summary.trim().is_empty();
+        slice.summary = if is_built_in {
+            extract::summarize(&slice.messages, summary_in, limit)
+        } else {
+            fit::cut_middle(slice.summary.trim(), limit)
+        };
+        let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
+        self.agent.spec.session.append(Body::Replaced {
+            reason: REASON.to_owned(),
+            removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
+            messages: vec![message],
+        })?;
+        self.emit(Event::CompactEnd {
+            messages: n_messages,
+            summary: Some(slice.summary.clone()),
+            is_built_in,
+            refused: None,
+        });
+        self.dispatch::<at::AfterCompact>(slice).await;
+        Ok(true)
+    }
+
+    /// Cuts tool results of a request that is larger than the hard limit allows.
+    pub(super) fn fit(&self, request: &mut Request) {
+        let config = &self.agent.spec.config.compact;
+        let gauge = self.agent.compaction.gauge;
+        let Some(limit) = config.hard_limit_tokens else {
+            return;
+        };
+        let head = estimate::of_head(&request.system, &request.tools);
+        let tokens = |messages: &[Message]| gauge.tokens(head + estimate::of_messages(messages));
+        if tokens(&request.messages) <= limit {
+            return;
+        }
+        let slice = slice_of(&request.messages, config, gauge).unwrap_or_default();
+        let n_cut = fit::cut_results(&mut request.messages, slice, |m| tokens(m) <= limit);
+        let left = tokens(&request.messages);
+        let rest = if left > limit {
+            format!("; it still has about {left} tokens")
+        } else {
+            String::new()
+        };
+        self.agent.notice(
+            Level::Warn,
+            format!("the request is over agent.compact.hard_limit_tokens = {limit}: {n_cut} tool results are sent cut{rest}"),
+        );
+    }
+}
+
+fn slice_of(messages: &[Message], config: &CompactConfig, gauge: Gauge) -> Option<Range<usize>> {
+    let tail = Tail {
+        messages: config.keep_last_messages,
+        tokens: config.keep_tokens,
+    };
+    let tokens = |message: &Message| gauge.tokens(estimate::of_message(message));
+    slice::choose(messages, tail, tokens, |m| summary_in(m).is_some())
+}
+
+/// The summary that a message is, if it is one.
+fn summary_in(message: &Message) -> Option<&str> {
+    match &message.content[..] {
+        [crate::message::Content::Text { text }]
+            if message.role == Role::User && message.plugin.is_none() =>
+        {
+            text.strip_prefix(MARK)
+        }
+        _ => None,
+    }
+}
+
+/// Messages for the tests of this folder.
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::message::{Content, Message, Role, ToolCall, ToolResult};
+
+    pub(super) fn user(text: &str) -> Message {
+        Message::text(Role::User, text)
+    }
+
+    pub(super) fn says(text: &str) -> Message {
+        Message::text(Role::Assistant, text)
+    }
+
+    pub(super) fn call(id: &str, name: &str, path: &str) -> Message {
+        let call = ToolCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: json!({"path": path}),
+        };
+        Message::new(Role::Assistant, vec![Content::ToolCall(call)])
+    }
+
+    fn answer(id: &str, content: &str, is_error: bool) -> Message {
+        let result = ToolResult {
+            call_id: id.to_owned(),
+            name: if id == "1" { "read_file" } else { "edit_file" }.to_owned(),
+            content: content.to_owned(),
+            is_error,
+        };
+        Message::new(Role::Tool, vec![Content::ToolResult(result)])
+    }
+
+    pub(super) fn result(id: &str, content: &str) -> Message {
+        answer(id, content, false)
+    }
+
+    pub(super) fn fails(id: &str, content: &str) -> Message {
+        answer(id, content, true)
+    }
+
+    /// A message of the model with a call for each size, and their results of that many bytes.
+    pub(super) fn exchange(at: usize, sizes: &[usize]) -> Vec<Message> {
+        let id = |n: usize| format!("{at}-{n}");
+        let calls = (0..sizes.len()).flat_map(|n| call(&id(n), "look", "a").content);
+        let text = Content::Text {
+            text: "said".to_owned(),
+        };
+        let content = std::iter::once(text).chain(calls).collect();
+        let results = sizes.iter().enumerate();
+        let results = results.map(|(n, size)| result(&id(n), &"x".repeat(*size)));
+        std::iter::once(Message::new(Role::Assistant, content))
+            .chain(results)
+            .collect()
+    }
+}

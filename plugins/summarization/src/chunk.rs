@@ -1,0 +1,56 @@
+//! The conversation as text, in parts that fit into a question.
+
+use rind_sdk::prelude::*;
+
+/// The messages as text, cut between messages into parts of at most `chunk_bytes`. A message that is longer than that alone
+/// keeps both its ends.
+pub(crate) fn chunks(messages: &[Message], chunk_bytes: usize, result_bytes: usize) -> Vec<String> {
+    let mut chunks: Vec<String> = Vec::new();
+    for message in messages {
+        let text = shorten(&text(message, result_bytes), chunk_bytes);
+        match chunks.last_mut() {
+            Some(chunk) if chunk.len() + text.len() <= chunk_bytes => chunk.push_str(&text),
+            _ => chunks.push(text),
+        }
+    }
+    chunks
+}
+
+/// A message as text. Reasoning is left out: what came of it is in the words and the calls.
+fn text(message: &Message, result_bytes: usize) -> String {
+    let who = match message.role {
+        Role::User => "user",
+        Role::Assistant => "agent",
+        Role::Tool => "tool",
+    };
+    let mut lines = String::new();
+    for part in &message.content {
+        let line = match part {
+            Content::Text(text) if !text.trim().is_empty() => format!("{who}: {text}\n"),
+            Content::ToolCall(call) => {
+                let arguments = shorten(&call.arguments, result_bytes);
+                format!("{who} calls {}: {arguments}\n", call.name)
+            }
+            Content::ToolResult(result) => {
+                let failed = if result.is_error { " (failed)" } else { "" };
+                let content = shorten(&result.content, result_bytes);
+                format!("result of {}{failed}: {content}\n", result.name)
+            }
+            _ => continue,
+        };
+        lines.push_str(&line);
+    }
+    lines
+}
+
+/// Both ends of a text that is longer than `limit` bytes, all of it at most that.
+fn shorten(text: &str, limit: usize) -> String {
+    const GAP: &str = "\n[…]\n";
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let room = limit.saturating_sub(GAP.len()) / 2;
+    let head = text.floor_char_boundary(room);
+    let tail = text.ceil_char_boundary(text.len() - room);
+    format!("{}{GAP}{}", &text[..head], &text[tail..])
+}

@@ -1,0 +1,25 @@
+//! Asks the model for the summary that takes the place of old messages.
+
+mod chunk;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod summarization {
+    use crate::summary::{self, Settings};
+    use rind_sdk::model;
+    use rind_sdk::prelude::*;
+
+    #[hook]
+    fn before_compact(slice: Slice) -> Result<SliceOutcome, Error> {
+        // Another plugin's word stands; the host asks again about it once that is there.
+        if !slice.summary.trim().is_empty() {
+            return Ok(SliceOutcome::default());
+        }
+        let settings: Settings = config::all()?;
+        let ask = |question: &model::Question| Ok(model::ask(question)?.text);
+        let summary = summary::write(&slice.messages, &settings, ask)?;
+        Ok(SliceOutcome::summary(summary))
+    }
+}
