@@ -10,6 +10,7 @@ mod author;
 mod cli;
 mod compile;
 mod contract;
+mod core;
 mod dispatch;
 mod external;
 mod files;
