@@ -1,5 +1,6 @@
 //! First-party plugins in their sandbox: the real components in a real agent.
 
+mod audit_log;
 mod cost_tracker;
 
 use rind::event::Event;

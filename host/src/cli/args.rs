@@ -25,6 +25,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
+    /// Look into sessions
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
+    },
     /// Say what really holds on this machine, what is weaker and what is missing
     Doctor(DoctorArgs),
 }
@@ -166,4 +171,23 @@ pub(super) struct BuildArgs {
     /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into its own folder
     #[arg(long, value_name = "OUT")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
+    Audit(AuditArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct AuditArgs {
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(default_value = "last", value_name = "ID")]
+    pub(super) session: String,
+    /// Check the log, and exit with 1 when it is broken
+    #[arg(long)]
+    pub(super) verify: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }

@@ -15,6 +15,7 @@ mod render;
 mod run;
 mod sandbox;
 mod secrets;
+mod session;
 mod setup;
 
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::plugin::compile;
 use crate::tool::process::confine;
-use args::{Args, Command, PluginCommand};
+use args::{Args, Command, PluginCommand, SessionCommand};
 use exit::Exit;
 
 /// How long tasks that are left over may take to end when the program does.
@@ -93,6 +94,9 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
             PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
             PluginCommand::Grants(args) => grants::grants(&setup::paths(None)?, &args),
             PluginCommand::Build(build) => plugin::build(build).await,
+        },
+        Command::Session { command } => match command {
+            SessionCommand::Audit(audit) => session::audit(&audit),
         },
     }
 }

@@ -13,12 +13,13 @@ fn help_names_the_commands_and_the_exit_codes() {
     Usage: rind <COMMAND>
 
     Commands:
-      run     Run one turn: give the model a task and print its answer
-      demo    See it work: a scripted turn on real files in a temporary folder, with the first-party
-              plugins
-      plugin  List, inspect and build plugins
-      doctor  Say what really holds on this machine, what is weaker and what is missing
-      help    Print this message or the help of the given subcommand(s)
+      run      Run one turn: give the model a task and print its answer
+      demo     See it work: a scripted turn on real files in a temporary folder, with the first-party
+               plugins
+      plugin   List, inspect and build plugins
+      session  Look into sessions
+      doctor   Say what really holds on this machine, what is weaker and what is missing
+      help     Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
