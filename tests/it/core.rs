@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod cost_tracker;
+mod model_quartermaster;
 
 use rind::event::Event;
 use rind_tests::guests::Host;
