@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rind_sdk::data;
 use rind_sdk::types::Usage;
 
-/// List prices of the vendors, without discounts for batches and without surcharges for long contexts.
+/// List prices of the vendors in November 2026, without discounts for batches, without surcharges for long contexts, and with
+/// the cheaper of two ways to write a cache: a cost is never said to be more than it was.
 const LIST: &str = include_str!("prices.json");
 
 /// Tokens that a price is for.
@@ -111,6 +112,8 @@ mod tests {
             ("claude-3-5-haiku-latest", Some(0.8)),
             ("anthropic/claude-3.5-sonnet", Some(3.0)),
             ("gpt-5-2025-08-07", Some(1.25)),
+            ("claude-opus-5-5", Some(4.0)),
+            ("claude-opus-5", Some(5.0)),
             ("gpt-5-mini", Some(0.25)),
             ("gpt-4o-2024-05-13", Some(5.0)),
             ("gpt-4o-2024-11-20", Some(2.5)),
