@@ -11,6 +11,9 @@ pub mod message;
 pub mod paths;
 pub mod text;
 
+// Whether a log of what happened is whole.
+pub mod audit;
+
 // Where plugins act.
 pub mod point;
 

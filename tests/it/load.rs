@@ -32,6 +32,7 @@ fn why(plugins: &PluginSet, name: &str) -> String {
             "shadowed by {}",
             by.parent().unwrap().file_name().unwrap().display()
         ),
+        Why::Disallowed { place } => format!("disallowed {place}"),
         Why::Disabled => "disabled".to_owned(),
         Why::Held(plugin) => format!(
             "held: {:?}",

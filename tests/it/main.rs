@@ -11,6 +11,7 @@ mod cli;
 mod compact;
 mod compile;
 mod contract;
+mod core;
 mod dispatch;
 mod external;
 mod files;

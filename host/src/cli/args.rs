@@ -192,6 +192,8 @@ pub(super) enum SessionCommand {
     List(SessionListArgs),
     /// Say who put what into the system prompt of each turn, what changed, and what that cost the provider's cache
     Prompt(SessionPromptArgs),
+    /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
+    Audit(AuditArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -206,6 +208,19 @@ pub(super) struct SessionPromptArgs {
     /// Id of the session, the beginning of it, or `last`
     #[arg(default_value = "last", value_name = "ID")]
     pub(super) session: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct AuditArgs {
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(default_value = "last", value_name = "ID")]
+    pub(super) session: String,
+    /// Check the log, and exit with 1 when it is broken
+    #[arg(long)]
+    pub(super) verify: bool,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -5,6 +5,7 @@
 
 mod approve;
 mod args;
+mod audit;
 mod demo;
 mod doctor;
 mod exit;
@@ -93,6 +94,7 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),
             SessionCommand::Prompt(prompt) => session::prompt(&setup::paths(None)?, &prompt),
+            SessionCommand::Audit(args) => audit::audit(&args),
         },
         Command::Plugin { command } => match command {
             PluginCommand::List(list) => plugin::list(list).await,

@@ -11,6 +11,7 @@ use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
 use super::exit::{Exit, Usage};
 use super::{render, setup};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
+use crate::grant::Trust;
 use crate::plugin::inspect::{self, Report};
 use crate::plugin::load::{PluginSet, Why};
 
@@ -32,6 +33,7 @@ pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
 
 pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
     let plugins = load(&args.plugins).await?;
+    setup::warn_protected(&args.plugins, &plugins);
     let reports: Vec<Report> = plugins
         .plugins
         .iter()
@@ -72,13 +74,22 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
     } else {
         load(&PluginArgs::default()).await?
     };
-    let is_it = |name: &str| is_folder || name == args.plugin;
+    let is_it = |name: &str, trust| {
+        if is_folder {
+            trust == Trust::Local
+        } else {
+            name == args.plugin
+        }
+    };
     let loaded = plugins.plugins.iter().map(AsRef::as_ref);
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Held(plugin) => Some(&**plugin),
         _ => None,
     });
-    if let Some(plugin) = loaded.chain(held).find(|p| is_it(&p.manifest.name)) {
+    if let Some(plugin) = loaded
+        .chain(held)
+        .find(|p| is_it(&p.manifest.name, p.trust))
+    {
         let report = inspect::inspect(plugin);
         if args.json {
             render::json(&report)?;
@@ -89,7 +100,11 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Done);
     }
-    let Some(at) = plugins.left_out.iter().position(|left| is_it(&left.name)) else {
+    let Some(at) = plugins
+        .left_out
+        .iter()
+        .position(|left| is_it(&left.name, left.found.trust))
+    else {
         return Err(Usage(format!(
             "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
             args.plugin

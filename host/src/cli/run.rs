@@ -44,6 +44,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
     super::grants::check_flags(&args.plugins, &plugins)?;
+    setup::warn_protected(&args.plugins, &plugins);
     plugins
         .left_out
         .iter()

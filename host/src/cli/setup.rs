@@ -23,6 +23,7 @@ use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::protected;
 use crate::plugin::store::PluginStore;
 use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
@@ -126,12 +127,14 @@ pub(super) fn load_options(
     is_project_trusted: bool,
     grants: GrantOptions,
 ) -> anyhow::Result<LoadOptions> {
-    let mut sources: Vec<Source> = Vec::new();
-    if !args.no_plugins {
-        sources.extend(managed_folders().into_iter().map(|path| Source {
-            trust: Trust::Managed,
-            path,
-        }));
+    let managed = managed_folders().into_iter().map(|path| Source {
+        trust: Trust::Managed,
+        path,
+    });
+    let mut sources: Vec<Source> = managed.collect();
+    if args.no_plugins {
+        sources = protected::sources(&sources);
+    } else {
         sources.push(Source {
             trust: Trust::User,
             path: paths.config.join("plugins"),
@@ -176,6 +179,15 @@ pub(super) fn load_options(
             ..EgressOptions::default()
         },
     })
+}
+
+/// Says what was set or typed of plugins that only the administrator can switch off, and does not count.
+pub(super) fn warn_protected(args: &PluginArgs, plugins: &PluginSet) {
+    plugins.refused.iter().for_each(|text| render::warn(text));
+    let names = plugins.plugins.iter().map(|plugin| &plugin.manifest.name);
+    for name in names.filter(|name| args.no_plugins && protected::is_protected(name)) {
+        render::warn(&protected::refusal("--no-plugins", name));
+    }
 }
 
 /// Folders of Rind's own and the workspace must not lie in one another: what may be read or written in the workspace would

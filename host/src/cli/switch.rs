@@ -10,6 +10,7 @@ use super::args::{PluginArgs, SwitchArgs};
 use super::exit::{Exit, Usage};
 use super::{plugin, render, setup};
 use crate::disk::{private_folder, replace_private};
+use crate::plugin::protected;
 
 pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit> {
     let paths = setup::paths(None)?;
@@ -22,6 +23,9 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
             "there is no plugin `{name}`; see `rind plugin list`"
         ))
         .into());
+    }
+    if !is_on && protected::is_protected(name) {
+        return Err(Usage(protected::refusal("`rind plugin disable`", name)).into());
     }
     let file = if args.project {
         paths.workspace_config()

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::pattern::CapabilityPattern;
 use super::table::Ruling;
 use super::{Capability, Trust};
+use crate::paths::ADMIN_POLICY;
 
 /// Largest policy file. A line for each of a thousand plugins fits.
 const MAX_BYTES: u64 = 1 << 20;
@@ -40,6 +41,8 @@ struct Lists {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PluginLists {
+    /// Whether it is left out altogether.
+    disable: bool,
     /// Digest of the content that `allow` is for.
     digest: Option<String>,
     allow: Vec<CapabilityPattern>,
@@ -94,6 +97,23 @@ impl Policy {
     pub fn parse(texts: &[(&str, &Path)]) -> Result<Self, PolicyError> {
         let files: Result<Vec<_>, _> = texts.iter().map(|(text, path)| parse(text, path)).collect();
         Ok(Self { files: files? })
+    }
+
+    /// The administrator's part of the policy.
+    #[must_use]
+    pub fn of_admin(&self) -> Self {
+        let files = self.files.iter().filter(|(name, _)| name == ADMIN_POLICY);
+        Self {
+            files: files.cloned().collect(),
+        }
+    }
+
+    /// Where the policy says that a plugin is left out, if it does.
+    #[must_use]
+    pub fn disables(&self, plugin: &str) -> Option<String> {
+        let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
+        let (name, _) = self.files.iter().find(|(_, file)| disables(file))?;
+        Some(format!("[plugins.{plugin}] in {name}"))
     }
 
     /// What the policy says of a capability, and where. `None` when it says nothing.

@@ -115,6 +115,15 @@ pub enum Error {
         /// Which, and what to do.
         message: String,
     },
+    /// Its name is that of a plugin that cannot be replaced.
+    #[error(
+        "the name `{plugin}` is kept for the plugin that comes with Rind, which nobody else can stand in for; give it another \
+         name in plugin.toml"
+    )]
+    Reserved {
+        /// The name.
+        plugin: String,
+    },
     /// It implements a point that nobody defines.
     #[error("it implements `{point}`, but {why}")]
     UnknownPoint {

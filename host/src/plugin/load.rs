@@ -19,7 +19,7 @@ use super::loader::Loader;
 use super::manifest::Manifest;
 use super::reach::RecordsLeft;
 use super::store::PluginStore;
-use super::{Error, imports};
+use super::{Error, imports, protected};
 use crate::config::PluginSettings;
 use crate::egress::{EgressOptions, PluginEgress};
 use crate::folder::GrantedFolders;
@@ -138,6 +138,11 @@ pub enum Why {
     },
     /// The operator switched it off.
     Disabled,
+    /// A policy leaves it out.
+    Disallowed {
+        /// Which, and where in it.
+        place: String,
+    },
     /// It asks for what only the operator can give, and there was no yes. Its decision says what waits.
     Held(Box<Loaded>),
 }
@@ -151,6 +156,8 @@ pub struct PluginSet {
     pub left_out: Vec<LeftOut>,
     /// What the operator said yes to while they were loaded.
     pub given: Vec<Given>,
+    /// Settings that do not count, and why, each a line for people.
+    pub refused: Vec<String>,
 }
 
 impl PluginSet {
@@ -207,9 +214,21 @@ impl PluginSet {
             }
         };
         let name = manifest.name.clone();
-        let settings = loader.options.settings_of(&name, found.trust);
-        let why = if let Some(by) = self.holder(&name) {
+        let mut settings = loader.options.settings_of(&name, found.trust);
+        let is_protected = protected::is_protected(&name);
+        if is_protected && found.trust == Trust::Managed {
+            let refused = protected::settle(&name, &mut settings, loader.options);
+            self.refused.extend(refused);
+        }
+        let policy = protected::policy(&name, &loader.options.grants.policy);
+        let why = if is_protected && found.trust != Trust::Managed {
+            Why::Failed(Error::Reserved {
+                plugin: name.clone(),
+            })
+        } else if let Some(by) = self.holder(&name) {
             Why::Shadowed { by }
+        } else if let Some(place) = policy.disables(&name) {
+            Why::Disallowed { place }
         } else if !settings.enabled {
             Why::Disabled
         } else {

@@ -16,12 +16,12 @@ use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
 use super::manifest::Manifest;
-use super::store::{PluginStore, own_folder};
-use super::{Error, imports, tools};
+use super::store::{PluginStore, data_folder, own_folder};
+use super::{Error, imports, protected, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
-use crate::grant::ask::Given;
+use crate::grant::ask::{Given, GrantOptions};
 use crate::grant::decide::Decision;
 use crate::grant::{Granted, OfferedTool, Request, Trust};
 use crate::message::ToolSpec;
@@ -119,7 +119,12 @@ impl Loader<'_> {
         plugin.request.digest.clone_from(&plugin.digest);
         plugin.request.tools = plugin.tools.iter().map(offered).collect();
         plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
-        let (decision, yes) = self.options.grants.settle(&plugin.request).await;
+        let grants = &self.options.grants;
+        let grants = GrantOptions {
+            policy: protected::policy(&plugin.manifest.name, &grants.policy).into_owned(),
+            ..grants.clone()
+        };
+        let (decision, yes) = grants.settle(&plugin.request).await;
         given.extend(yes);
         let granted = decision.granted();
         plugin.decision = decision;
@@ -175,7 +180,7 @@ impl Loader<'_> {
         let options = self.options;
         let places = FolderPlaces {
             workspace: options.workspace.clone(),
-            data: own.join("files"),
+            data: data_folder(own),
             // No plugin has this name.
             empty: options.data.join(".empty"),
             protected: options.protected.clone(),

@@ -29,6 +29,7 @@ mod loader;
 pub mod manifest;
 mod nesting;
 pub mod open;
+pub mod protected;
 mod reach;
 mod settings;
 mod stderr;

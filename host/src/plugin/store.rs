@@ -47,6 +47,12 @@ pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
     data.join(format!("{plugin}@{}", &hash[..16]))
 }
 
+/// The folder that a plugin knows as `data`, in its [own](own_folder).
+#[must_use]
+pub fn data_folder(own: &Path) -> PathBuf {
+    own.join("files")
+}
+
 /// Checks a key as `state` and `store` take it.
 pub fn check_key(key: &str) -> Result<(), HandleError> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES {

@@ -66,3 +66,17 @@ fn what_is_not_there_cannot_be_switched_off() {
         ran.stderr
     );
 }
+
+#[test]
+fn the_audit_log_is_not_switched_off() {
+    let rind = Rind::default();
+    rind.managed("audit-log");
+    let ran = rind.run(&["plugin", "disable", "audit-log"]).exits(2);
+    assert!(ran.stderr.contains("audit-log"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("/etc/rind/policy.toml"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!rind.home().join("config/config.toml").exists());
+}

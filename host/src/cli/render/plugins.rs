@@ -64,7 +64,7 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => styled(BAD, "✗"),
         Why::Held(_) => styled(WARN, "?"),
-        Why::Shadowed { .. } | Why::Disabled => styled(DIM, "○"),
+        Why::Shadowed { .. } | Why::Disabled | Why::Disallowed { .. } => styled(DIM, "○"),
     };
     let name = styled(BOLD, format_args!("{:<22}", one_line(&left.name, NAME)));
     answer_line(format_args!(
@@ -80,6 +80,7 @@ fn why(left: &LeftOut) -> String {
         Why::Shadowed { by } => format!("shadowed by {}", by.display()),
         Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
         Why::Disabled => "switched off in config.toml".to_owned(),
+        Why::Disallowed { place } => format!("switched off by {place}"),
     }
 }
 

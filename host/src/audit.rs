@@ -1,0 +1,275 @@
+//! Whether a log that the plugin `audit-log` keeps is whole: each line holds the hash of the one before it, and the session
+//! remembers the last one.
+//!
+//! Owns the format of a line and the check. Must not know where logs are: it is given the bytes of a log's files in order.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Name of the plugin that keeps the log.
+pub const PLUGIN: &str = "audit-log";
+
+/// Key of the plugin's session state that holds the [`Head`] as JSON.
+pub const HEAD_KEY: &str = "head";
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// Its number in the log, from 1.
+    pub n: u64,
+    /// Milliseconds since 1970.
+    pub time: i64,
+    /// Session id.
+    pub session: String,
+    /// Number of the turn.
+    pub turn: u32,
+    /// Name of the agent.
+    pub agent: String,
+    /// What happened, an object with a `type`.
+    pub event: Value,
+    /// SHA-256 of the line before it; of `rind audit SESSION` in the first.
+    pub prev: String,
+}
+
+impl Line {
+    /// The `type` of its event.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.event["type"].as_str().unwrap_or_default()
+    }
+}
+
+/// The last line, as the session remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Head {
+    /// Session id.
+    pub session: String,
+    /// Number of the line.
+    pub n: u64,
+    /// Its hash.
+    pub hash: String,
+}
+
+/// A log that was read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Checked {
+    /// The lines that could be read.
+    pub lines: Vec<Line>,
+    /// Where the chain is broken first, as `FILE:LINE: why`; `None` when it is whole.
+    pub broken: Option<String>,
+    /// What is worth knowing and breaks nothing.
+    pub notes: Vec<String>,
+}
+
+/// Reads and checks the log of a session. `files` are its files in order, each with its name and bytes; `head` is what the
+/// session remembers.
+#[must_use]
+pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) -> Checked {
+    let mut checked = Checked::default();
+    let mut last = (0, hash(format!("rind audit {session}").as_bytes()));
+    let mut at = "the log".to_owned();
+    let head = head.filter(|head| head.session == session);
+    for (name, bytes) in files {
+        for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            at = format!("{name}:{}", number + 1);
+            match follow(session, line, &mut last, head) {
+                Ok(line) => {
+                    if line.kind() == "torn" {
+                        let note = "a line was cut off before this one and is left out";
+                        checked.notes.push(format!("{at}: {note}"));
+                    }
+                    checked.lines.push(line);
+                }
+                Err((why, line)) => {
+                    checked.broken.get_or_insert(format!("{at}: {why}"));
+                    checked.lines.extend(line);
+                }
+            }
+        }
+    }
+    match head {
+        Some(head) if head.n > last.0 => {
+            let why = format!(
+                "the log ends at line {}, and the session knows of {}",
+                last.0, head.n
+            );
+            checked.broken.get_or_insert(format!("{at}: {why}"));
+        }
+        Some(_) => {}
+        None => {
+            let note = "the session remembers no line of the log, so that lines taken from its end are not missed";
+            checked.notes.push(note.to_owned());
+        }
+    }
+    checked
+}
+
+/// Why a line does not follow, and the line where it can be read.
+type Broken = (String, Option<Line>);
+
+/// Whether a line follows on `last`, number and hash of the one before it; it is the last one then. One that does not follow is
+/// gone on from as well, so that the lines behind it are judged by themselves.
+fn follow(
+    session: &str,
+    bytes: &[u8],
+    last: &mut (u64, String),
+    head: Option<&Head>,
+) -> Result<Line, Broken> {
+    let Some(text) = bytes.strip_suffix(b"\n") else {
+        return Err(("the line is cut off".to_owned(), None));
+    };
+    let line: Line = serde_json::from_slice(text)
+        .map_err(|error| (format!("it cannot be read: {error}"), None))?;
+    let before = std::mem::replace(last, (line.n, hash(text)));
+    let why = if line.session != session {
+        format!("it is of session {}", crate::text::clean(&line.session, 64))
+    } else if line.n != before.0.saturating_add(1) {
+        format!(
+            "line {} of the log stands where {} should be",
+            line.n,
+            before.0.saturating_add(1)
+        )
+    } else if line.prev != before.1 {
+        "it does not follow on the line before: one of the two was changed".to_owned()
+    } else if line.kind() == "gap" {
+        "lines were missing or changed before this one when it was written".to_owned()
+    } else if head.is_some_and(|head| head.n == line.n && head.hash != last.1) {
+        "it is not the line that the session remembers".to_owned()
+    } else {
+        return Ok(line);
+    };
+    Err((why, Some(line)))
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log of lines with these events, and its head.
+    fn log(kinds: &[&str]) -> (Vec<String>, Head) {
+        let mut head = Head {
+            session: "s".to_owned(),
+            n: 0,
+            hash: hash(b"rind audit s"),
+        };
+        let mut lines = Vec::new();
+        for kind in kinds {
+            let line = Line {
+                n: head.n + 1,
+                time: 0,
+                session: "s".to_owned(),
+                turn: 1,
+                agent: "main".to_owned(),
+                event: serde_json::json!({"type": kind}),
+                prev: head.hash,
+            };
+            let text = serde_json::to_string(&line).unwrap();
+            head = Head {
+                session: "s".to_owned(),
+                n: line.n,
+                hash: hash(text.as_bytes()),
+            };
+            lines.push(text + "\n");
+        }
+        (lines, head)
+    }
+
+    fn files(parts: &[&[String]]) -> Vec<(String, Vec<u8>)> {
+        let file = |(number, lines): (usize, &&[String])| {
+            let name = format!("{}.jsonl", number + 1);
+            (name, lines.concat().into_bytes())
+        };
+        parts.iter().enumerate().map(file).collect()
+    }
+
+    #[test]
+    fn a_whole_log_is_whole_over_its_files_and_with_an_older_head() {
+        let (lines, head) = log(&["a", "b", "c"]);
+        let checked = check("s", &files(&[&lines[..2], &lines[2..]]), Some(&head));
+        assert_eq!((checked.lines.len(), checked.broken), (3, None));
+        assert_eq!(checked.notes, Vec::<String>::new());
+        let (_, older) = log(&["a", "b"]);
+        assert_eq!(check("s", &files(&[&lines]), Some(&older)).broken, None);
+        let without = check("s", &files(&[&lines]), None);
+        assert_eq!((without.broken, without.notes.len()), (None, 1));
+    }
+
+    #[test]
+    fn whatever_is_done_to_the_lines_is_found_where_it_was_done() {
+        let (lines, head) = log(&["a", "b", "c", "d"]);
+        let pick = |which: &[usize]| -> Vec<String> {
+            which.iter().map(|at| lines[*at].clone()).collect()
+        };
+        let mut tampered = lines.clone();
+        tampered[1] = tampered[1].replace("\"b\"", "\"x\"");
+        let mut last_tampered = lines.clone();
+        last_tampered[3] = last_tampered[3].replace("\"d\"", "\"x\"");
+        let mut cut = lines.clone();
+        cut[3].truncate(20);
+        let mut unreadable = lines.clone();
+        unreadable[0] = "{}\n".to_owned();
+        for (done, lines, expected) in [
+            ("tampered", tampered, "1.jsonl:3: it does not follow"),
+            (
+                "last tampered",
+                last_tampered,
+                "1.jsonl:4: it is not the line that the session remembers",
+            ),
+            (
+                "removed",
+                pick(&[0, 2, 3]),
+                "1.jsonl:2: line 3 of the log stands where 2 should be",
+            ),
+            (
+                "first removed",
+                pick(&[1, 2, 3]),
+                "1.jsonl:1: line 2 of the log",
+            ),
+            (
+                "reordered",
+                pick(&[0, 2, 1, 3]),
+                "1.jsonl:2: line 3 of the log",
+            ),
+            (
+                "doubled",
+                pick(&[0, 0, 1, 2, 3]),
+                "1.jsonl:2: line 1 of the log",
+            ),
+            (
+                "truncated",
+                pick(&[0, 1]),
+                "1.jsonl:2: the log ends at line 2, and the session knows of 4",
+            ),
+            ("all removed", pick(&[]), "the log: the log ends at line 0"),
+            ("cut off", cut, "1.jsonl:4: the line is cut off"),
+            ("unreadable", unreadable, "1.jsonl:1: it cannot be read"),
+        ] {
+            let broken = check("s", &files(&[&lines]), Some(&head)).broken.unwrap();
+            assert!(broken.starts_with(expected), "{done}: {broken}");
+        }
+        let broken = check("t", &files(&[&lines]), None).broken.unwrap();
+        assert!(broken.contains("it is of session s"), "{broken}");
+    }
+
+    #[test]
+    fn a_gap_breaks_the_log_and_a_repaired_line_does_not() {
+        let (lines, head) = log(&["a", "torn", "b"]);
+        let checked = check("s", &files(&[&lines]), Some(&head));
+        assert_eq!((checked.broken, checked.notes.len()), (None, 1));
+        let (lines, head) = log(&["a", "gap", "b"]);
+        let broken = check("s", &files(&[&lines]), Some(&head)).broken.unwrap();
+        assert!(
+            broken.starts_with("1.jsonl:2: lines were missing"),
+            "{broken}"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! `rind session audit`: what the plugin audit-log wrote of a session, and whether anybody touched it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::args::AuditArgs;
+use super::exit::{Exit, Usage};
+use super::{render, setup};
+use crate::audit::{self, Checked, Head, Line};
+use crate::grant::Trust;
+use crate::paths::Paths;
+use crate::plugin::discover::Found;
+use crate::plugin::store::{data_folder, own_folder};
+use crate::session::{Body, SessionStore};
+
+/// Shows the audit log of a session, and checks it when asked to.
+pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
+    let paths = setup::paths(None)?;
+    let store = SessionStore::new(paths.sessions());
+    let id = store.resolve(&args.session)?;
+    let folder = folder(&paths, &id);
+    let files = files(&folder)?;
+    let head = head(&store, &id)?;
+    if files.is_empty() && head.is_none() {
+        return Err(Usage(format!(
+            "session {id} has no audit log in {}; the plugin {} was not there when it ran",
+            folder.display(),
+            audit::PLUGIN
+        ))
+        .into());
+    }
+    let checked = audit::check(&id, &files, head.as_ref());
+    if args.json {
+        json(&checked, args.verify)?;
+    } else {
+        checked.lines.iter().for_each(row);
+        if args.verify {
+            verdict(&id, &checked);
+        }
+    }
+    let is_broken = args.verify && checked.broken.is_some();
+    Ok(if is_broken { Exit::Failed } else { Exit::Done })
+}
+
+/// Where the plugin that comes with Rind keeps the log of a session.
+fn folder(paths: &Paths, session: &str) -> PathBuf {
+    let managed = Found {
+        trust: Trust::Managed,
+        folder: PathBuf::new(),
+    };
+    let own = own_folder(&paths.data.join("plugins"), audit::PLUGIN, &managed);
+    data_folder(&own).join(session)
+}
+
+/// The files of a log in order; none where there is no log.
+fn files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let reading = || format!("read the audit log {}", folder.display());
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(reading),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(reading)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".jsonl") {
+            files.push((name, std::fs::read(entry.path()).with_context(reading)?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The last line that the session remembers.
+fn head(store: &SessionStore, id: &str) -> anyhow::Result<Option<Head>> {
+    let (entries, _) = store.read(id)?;
+    let kept = entries
+        .into_iter()
+        .rev()
+        .find_map(|entry| match entry.body {
+            Body::State {
+                plugin, key, value, ..
+            } if plugin == audit::PLUGIN && key == audit::HEAD_KEY => value,
+            _ => None,
+        });
+    Ok(kept.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// `{"lines": […]}`, and with a check `"whole"`, `"broken"` and `"notes"`.
+fn json(checked: &Checked, is_verified: bool) -> anyhow::Result<()> {
+    if !is_verified {
+        return render::json(&serde_json::json!({"lines": checked.lines}));
+    }
+    let mut value = serde_json::to_value(checked)?;
+    value["whole"] = checked.broken.is_none().into();
+    render::json(&value)
+}
+
+/// One line: number, time, turn and agent, what happened.
+fn row(line: &Line) {
+    let time = jiff::Timestamp::from_millisecond(line.time)
+        .map_or_else(|_| line.time.to_string(), |time| format!("{time:.0}"));
+    let mut said = String::new();
+    for (key, value) in line.event.as_object().into_iter().flatten() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        match key.as_str() {
+            "type" | "id" => {}
+            "hash" | "arguments" | "expected" => {
+                said += &format!(" {key}={}", text.get(..12).unwrap_or(&text));
+            }
+            _ => said += &format!(" {key}={text}"),
+        }
+    }
+    let who = format!("turn {} {}", line.turn, line.agent);
+    render::answer_line(render::printable(&format!(
+        "{:>5} {time} {who} {}{said}",
+        line.n,
+        line.kind()
+    )));
+}
+
+fn verdict(id: &str, checked: &Checked) {
+    checked.notes.iter().for_each(|note| render::note(note));
+    match &checked.broken {
+        None => render::note(&format!(
+            "the audit log of session {id} is whole: {}",
+            render::count(checked.lines.len() as u64, "line")
+        )),
+        Some(why) => render::warn(&format!("the audit log of session {id} is broken: {why}")),
+    }
+}

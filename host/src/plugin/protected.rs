@@ -1,0 +1,82 @@
+//! Plugins that only the administrator of the machine can switch off.
+//!
+//! The list is the host's: what a plugin says of itself counts for nothing. It holds for the copy that comes with Rind; another
+//! plugin cannot have the name.
+
+use std::borrow::Cow;
+
+use super::discover::{Source, discover};
+use super::load::LoadOptions;
+use super::manifest::Manifest;
+use crate::config::PluginSettings;
+use crate::grant::policy::Policy;
+use crate::paths::ADMIN_POLICY;
+
+/// Their names.
+const NAMES: &[&str] = &[crate::audit::PLUGIN];
+
+/// Whether a plugin of this name is one of them.
+#[must_use]
+pub fn is_protected(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+/// Those of the plugins in `sources` that are protected, each as a source of its own.
+#[must_use]
+pub fn sources(sources: &[Source]) -> Vec<Source> {
+    let found = discover(sources).into_iter().filter(|found| {
+        Manifest::read(&found.folder).is_ok_and(|manifest| is_protected(&manifest.name))
+    });
+    let source = |found: super::discover::Found| Source {
+        trust: found.trust,
+        path: found.folder,
+    };
+    found.map(source).collect()
+}
+
+/// Why something that would switch a protected plugin off does not.
+#[must_use]
+pub fn refusal(what: &str, plugin: &str) -> String {
+    format!(
+        "plugin {plugin} runs in spite of {what}: only the administrator can switch it off, with `disable = true` under \
+         [plugins.{plugin}] in {ADMIN_POLICY}"
+    )
+}
+
+/// The policy that holds for a plugin: the administrator's alone for a protected one.
+pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
+    if is_protected(plugin) {
+        Cow::Owned(policy.of_admin())
+    } else {
+        Cow::Borrowed(policy)
+    }
+}
+
+/// Leaves nothing of the settings of a protected plugin but its own `config`: with the others it could be made to see nothing,
+/// or to be too slow for everything. Returns what to tell the operator.
+pub(super) fn settle(
+    plugin: &str,
+    settings: &mut PluginSettings,
+    options: &LoadOptions,
+) -> Vec<String> {
+    let is_more = |settings: &PluginSettings| *settings != only_config(settings);
+    let mut refused = Vec::new();
+    let of_project = options.project_settings.get(plugin);
+    if is_more(settings) || of_project.is_some_and(is_more) {
+        let what = format!("the settings of [plugins.{plugin}]");
+        refused.push(refusal(&what, plugin));
+    }
+    let policy = &options.grants.policy;
+    if let (Some(place), None) = (policy.disables(plugin), policy.of_admin().disables(plugin)) {
+        refused.push(refusal(&place, plugin));
+    }
+    *settings = only_config(settings);
+    refused
+}
+
+fn only_config(settings: &PluginSettings) -> PluginSettings {
+    PluginSettings {
+        config: settings.config.clone(),
+        ..PluginSettings::default()
+    }
+}

@@ -1,0 +1,139 @@
+//! What may be spent, and the reason once it is.
+
+use std::fmt::Display;
+
+use rind_sdk::data;
+
+use crate::ledger::Ledger;
+use crate::say::dollars;
+
+/// A limit for a turn and one for the session.
+#[data]
+#[derive(Default)]
+#[serde(default)]
+pub(crate) struct Limits<T: Default> {
+    pub(crate) turn: Option<T>,
+    pub(crate) session: Option<T>,
+}
+
+impl<T: Default + Copy> Limits<T> {
+    /// Whether nothing is limited.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.turn.is_none() && self.session.is_none()
+    }
+}
+
+/// Why no more may be asked, if a budget is spent.
+pub(crate) fn spent(ledger: &Ledger, usd: &Limits<f64>, tokens: &Limits<u64>) -> Option<String> {
+    let (turn, session) = (&ledger.this_turn, &ledger.session);
+    over("turn", turn.usd, usd.turn, dollars, "budget_usd.turn")
+        .or_else(|| {
+            over(
+                "session",
+                session.usd,
+                usd.session,
+                dollars,
+                "budget_usd.session",
+            )
+        })
+        .or_else(|| {
+            over(
+                "turn",
+                turn.tokens(),
+                tokens.turn,
+                in_tokens,
+                "budget_tokens.turn",
+            )
+        })
+        .or_else(|| {
+            let used = session.tokens();
+            over(
+                "session",
+                used,
+                tokens.session,
+                in_tokens,
+                "budget_tokens.session",
+            )
+        })
+}
+
+fn over<T: PartialOrd + Copy, D: Display>(
+    what: &str,
+    used: T,
+    limit: Option<T>,
+    show: impl Fn(T) -> D,
+    setting: &str,
+) -> Option<String> {
+    let limit = limit.filter(|limit| used >= *limit)?;
+    Some(format!(
+        "the budget of this {what} is spent: {} of {}; the operator can raise `{setting}` under [plugins.cost-tracker.config]",
+        show(used),
+        show(limit)
+    ))
+}
+
+fn in_tokens(tokens: u64) -> String {
+    format!("{tokens} tokens")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Sum;
+
+    #[test]
+    fn each_budget_is_spent_when_it_is_reached() {
+        let sum = |usd, input| Sum {
+            usd,
+            input,
+            ..Sum::default()
+        };
+        let ledger = Ledger {
+            this_turn: sum(0.5, 100),
+            session: sum(2.0, 900),
+            ..Ledger::default()
+        };
+        let limits = |turn, session| Limits { turn, session };
+        for (usd, tokens, expected) in [
+            (limits(None, None), Limits::default(), None),
+            (limits(Some(0.51), Some(2.1)), limits_of(101, 901), None),
+            (
+                limits(Some(0.5), None),
+                Limits::default(),
+                Some("$0.50 of $0.50"),
+            ),
+            (
+                limits(None, Some(1.0)),
+                Limits::default(),
+                Some("this session is spent: $2.00 of $1.00"),
+            ),
+            (
+                limits(None, None),
+                limits_of(100, 901),
+                Some("`budget_tokens.turn`"),
+            ),
+            (
+                limits(None, None),
+                limits_of(101, 900),
+                Some("900 tokens of 900 tokens"),
+            ),
+            (limits(Some(0.0), None), Limits::default(), Some("$0.0000")),
+        ] {
+            let reason = spent(&ledger, &usd, &tokens);
+            match expected {
+                None => assert_eq!(reason, None),
+                Some(text) => assert!(
+                    reason.as_ref().is_some_and(|r| r.contains(text)),
+                    "{reason:?}"
+                ),
+            }
+        }
+    }
+
+    fn limits_of(turn: u64, session: u64) -> Limits<u64> {
+        Limits {
+            turn: Some(turn),
+            session: Some(session),
+        }
+    }
+}

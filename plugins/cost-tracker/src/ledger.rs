@@ -1,0 +1,297 @@
+//! The sums of one session: by turn, model, plugin and tool.
+
+use std::collections::BTreeMap;
+
+use rind_sdk::data;
+use rind_sdk::types::Usage;
+
+use crate::price::Price;
+
+/// Names that are told apart in one list. Further ones are counted together.
+const MAX_NAMES: usize = 200;
+
+/// Where further names are counted.
+const OTHERS: &str = "(others)";
+
+/// Who a request is from when it is a plugin's and cannot be told whose.
+const SOME_PLUGIN: &str = "(a plugin)";
+
+/// Bytes of a tool result that are taken for one token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Calls that are under way. Far more than one step makes.
+const MAX_OPEN: usize = 256;
+
+/// Requests and what they used.
+#[data]
+#[derive(Default, PartialEq)]
+pub(crate) struct Sum {
+    pub(crate) requests: u64,
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) cache_write: u64,
+    /// What is known of the cost, in dollars.
+    pub(crate) usd: f64,
+    /// Tokens of models without a price. With any, `usd` is the least that it was.
+    pub(crate) unpriced: u64,
+}
+
+impl Sum {
+    fn request(&mut self, usage: &Usage, price: Option<Price>) {
+        let mut one = Self {
+            requests: 1,
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            cache_read: usage.cache_read_tokens,
+            cache_write: usage.cache_write_tokens,
+            ..Self::default()
+        };
+        match price {
+            Some(price) => one.usd = price.of(usage),
+            None => one.unpriced = one.tokens(),
+        }
+        self.add(&one);
+    }
+
+    /// Adds another sum.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.usd += other.usd;
+        self.unpriced = self.unpriced.saturating_add(other.unpriced);
+    }
+
+    /// Input and output tokens.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+/// Calls of one tool.
+#[data]
+#[derive(Default, PartialEq)]
+pub(crate) struct ToolSum {
+    /// The plugin that the tool is from; none for a built-in one.
+    #[serde(default)]
+    pub(crate) plugin: Option<String>,
+    pub(crate) calls: u64,
+    pub(crate) errors: u64,
+    pub(crate) millis: u64,
+    /// Tokens of its results, estimated from their bytes.
+    pub(crate) tokens: u64,
+    /// What these cost as input once, in dollars, estimated.
+    pub(crate) usd: f64,
+}
+
+/// A tool call under way.
+#[data]
+pub(crate) struct Open {
+    agent: String,
+    plugin: Option<String>,
+}
+
+/// Everything that is kept of a session.
+#[data]
+#[derive(Default)]
+#[serde(default)]
+pub(crate) struct Ledger {
+    /// The turn of the main agent that `this_turn` is of.
+    pub(crate) turn: u32,
+    pub(crate) this_turn: Sum,
+    pub(crate) session: Sum,
+    pub(crate) models: BTreeMap<String, Sum>,
+    /// Requests that plugins made.
+    pub(crate) plugins: BTreeMap<String, Sum>,
+    pub(crate) tools: BTreeMap<String, ToolSum>,
+    /// The model that each agent is asking just now.
+    pub(crate) asking: BTreeMap<String, String>,
+    pub(crate) open: BTreeMap<String, Open>,
+    /// The model that answered last, for the price of tool results.
+    pub(crate) last_model: String,
+}
+
+/// Where a hook was called, as far as it counts here.
+pub(crate) struct At<'a> {
+    pub(crate) agent: &'a str,
+    /// 0 for the main agent.
+    pub(crate) depth: u32,
+    pub(crate) turn: u32,
+}
+
+impl Ledger {
+    /// Begins a new turn if it is one. Turns of subagents are part of the main agent's.
+    pub(crate) fn enter(&mut self, at: &At<'_>) {
+        if at.depth == 0 && at.turn != self.turn {
+            self.turn = at.turn;
+            self.this_turn = Sum::default();
+            self.asking.clear();
+            self.open.clear();
+        }
+    }
+
+    /// An agent is about to ask this model.
+    pub(crate) fn ask(&mut self, at: &At<'_>, model: &str) {
+        if self.asking.len() < MAX_OPEN {
+            self.asking.insert(at.agent.to_owned(), model.to_owned());
+        }
+    }
+
+    /// The model that answers, for a provider that does not say: the one that the agent asked.
+    pub(crate) fn asked(&self, at: &At<'_>) -> Option<&str> {
+        self.asking.get(at.agent).map(String::as_str)
+    }
+
+    /// An answer has come. One that no agent waits for is to a plugin's question.
+    pub(crate) fn answered(
+        &mut self,
+        at: &At<'_>,
+        model: &str,
+        usage: &Usage,
+        price: Option<Price>,
+    ) {
+        let is_loop = self.asking.remove(at.agent).is_some();
+        model.clone_into(&mut self.last_model);
+        self.this_turn.request(usage, price);
+        self.session.request(usage, price);
+        entry(&mut self.models, model).request(usage, price);
+        if !is_loop {
+            let plugin = self.calling(at.agent);
+            entry(&mut self.plugins, &plugin).request(usage, price);
+        }
+    }
+
+    /// The plugin whose tool an agent is running, if there is just one.
+    fn calling(&self, agent: &str) -> String {
+        let mut plugins: Vec<&String> = self
+            .open
+            .values()
+            .filter(|open| open.agent == agent)
+            .filter_map(|open| open.plugin.as_ref())
+            .collect();
+        plugins.sort();
+        plugins.dedup();
+        match &plugins[..] {
+            [one] => (*one).clone(),
+            _ => SOME_PLUGIN.to_owned(),
+        }
+    }
+
+    /// A tool is about to run.
+    pub(crate) fn begin(&mut self, at: &At<'_>, call: &str, plugin: Option<String>) {
+        if self.open.len() < MAX_OPEN {
+            let agent = at.agent.to_owned();
+            self.open.insert(call.to_owned(), Open { agent, plugin });
+        }
+    }
+
+    /// A tool has run, or was refused.
+    pub(crate) fn ran(&mut self, call: &str, tool: &str, ran: &Ran, price: Option<Price>) {
+        let open = self.open.remove(call);
+        let sum = entry(&mut self.tools, tool);
+        sum.plugin = open.and_then(|open| open.plugin).or(sum.plugin.take());
+        sum.calls += 1;
+        sum.errors += u64::from(ran.is_error);
+        sum.millis = sum.millis.saturating_add(ran.millis);
+        let tokens = (ran.bytes as u64).div_ceil(BYTES_PER_TOKEN);
+        sum.tokens = sum.tokens.saturating_add(tokens);
+        sum.usd += price.map_or(0.0, |price| price.of_input(tokens));
+    }
+
+    /// An agent's turn has ended.
+    pub(crate) fn leave(&mut self, at: &At<'_>) {
+        self.asking.remove(at.agent);
+        self.open.retain(|_, open| open.agent != at.agent);
+    }
+}
+
+/// A finished call in numbers.
+pub(crate) struct Ran {
+    pub(crate) bytes: usize,
+    pub(crate) millis: u64,
+    pub(crate) is_error: bool,
+}
+
+fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
+    let name = if map.len() < MAX_NAMES || map.contains_key(name) {
+        name
+    } else {
+        OTHERS
+    };
+    map.entry(name.to_owned()).or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(agent: &str, depth: u32, turn: u32) -> At<'_> {
+        At { agent, depth, turn }
+    }
+
+    fn usage(input: u64, output: u64) -> Usage {
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+        }
+    }
+
+    #[test]
+    fn a_subagents_answers_count_in_the_turn_of_the_main_agent() {
+        let mut ledger = Ledger::default();
+        for (at, input) in [
+            (at("main", 0, 2), 10),
+            (at("sub", 1, 1), 100),
+            (at("main", 0, 2), 1),
+        ] {
+            ledger.enter(&at);
+            ledger.ask(&at, "m");
+            ledger.answered(&at, "m", &usage(input, 0), None);
+        }
+        assert_eq!(ledger.this_turn.tokens(), 111);
+        ledger.enter(&at("main", 0, 3));
+        assert_eq!(ledger.this_turn, Sum::default());
+        assert_eq!(
+            (ledger.session.tokens(), ledger.session.unpriced),
+            (111, 111)
+        );
+    }
+
+    #[test]
+    fn an_answer_that_no_agent_waits_for_is_the_plugins_whose_tool_runs() {
+        let mut ledger = Ledger::default();
+        let main = at("main", 0, 1);
+        ledger.answered(&main, "m", &usage(1, 0), None);
+        ledger.begin(&main, "1", Some("search".to_owned()));
+        ledger.answered(&main, "m", &usage(2, 0), None);
+        ledger.begin(&main, "2", Some("other".to_owned()));
+        ledger.answered(&main, "m", &usage(4, 0), None);
+        ledger.ask(&main, "m");
+        ledger.answered(&main, "m", &usage(8, 0), None);
+        let of = |name: &str| ledger.plugins[name].tokens();
+        assert_eq!((of("search"), of(SOME_PLUGIN)), (2, 5));
+    }
+
+    #[test]
+    fn further_names_are_counted_together() {
+        let mut ledger = Ledger::default();
+        for number in 0..1000 {
+            let name = format!("tool-{number}");
+            let ran = Ran {
+                bytes: 9,
+                millis: 1,
+                is_error: number == 0,
+            };
+            ledger.ran("id", &name, &ran, None);
+        }
+        assert_eq!(ledger.tools.len(), MAX_NAMES + 1);
+        assert_eq!(ledger.tools[OTHERS].calls, 800);
+        let first = &ledger.tools["tool-0"];
+        assert_eq!((first.errors, first.tokens), (1, 3));
+    }
+}

@@ -1,0 +1,147 @@
+//! Counts tokens and money per session, model, tool and plugin, says so when a turn ends, and stops when a budget is spent.
+
+mod budget;
+mod ledger;
+mod price;
+mod say;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod wire;
+
+#[rind_sdk::plugin]
+mod cost_tracker {
+    use crate::budget::{self, Limits};
+    use crate::ledger::{At, Ledger, Ran};
+    use crate::price::{self, Price, Prices};
+    use crate::{say, totals, wire};
+    use rind_sdk::prelude::*;
+
+    /// Where the sums of the session are kept.
+    const KEY: &str = "ledger";
+
+    #[data]
+    struct Settings {
+        notice: bool,
+        details: bool,
+        budget_usd: Limits<f64>,
+        budget_tokens: Limits<u64>,
+        prices: Prices,
+    }
+
+    impl Settings {
+        fn price(&self, model: &str) -> Option<Price> {
+            price::find(model, &self.prices, &price::list())
+        }
+    }
+
+    fn at(ctx: &CallContext) -> At<'_> {
+        At {
+            agent: &ctx.agent,
+            depth: ctx.depth,
+            turn: ctx.turn,
+        }
+    }
+
+    fn open(ctx: &CallContext) -> Result<Ledger, Error> {
+        let mut ledger: Ledger = state::get_json(KEY)?.unwrap_or_default();
+        ledger.enter(&at(ctx));
+        Ok(ledger)
+    }
+
+    #[hook]
+    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
+        let settings: Settings = config::all()?;
+        let mut ledger = open(ctx)?;
+        if let Some(why) = budget::spent(&ledger, &settings.budget_usd, &settings.budget_tokens) {
+            return Ok(RequestOutcome::block(why));
+        }
+        ledger.ask(&at(ctx), &request.model);
+        state::set_json(KEY, &ledger)?;
+        Ok(RequestOutcome::default())
+    }
+
+    #[hook]
+    fn after_provider_response(
+        ctx: &CallContext,
+        response: WireResponse,
+    ) -> Result<Observed, Error> {
+        let settings: Settings = config::all()?;
+        let mut ledger = open(ctx)?;
+        let model = wire::model(&response.body)
+            .or_else(|| ledger.asked(&at(ctx)).map(str::to_owned))
+            .unwrap_or_else(|| response.provider.clone());
+        let price = settings.price(&model);
+        let is_new = !ledger.models.contains_key(&model);
+        ledger.answered(&at(ctx), &model, &response.usage, price);
+        state::set_json(KEY, &ledger)?;
+        let usage = &response.usage;
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        let mut outcome = Observed::default().metric("cost.request.tokens", tokens as f64);
+        match price {
+            Some(price) => outcome = outcome.metric("cost.request.usd", price.of(usage)),
+            None if is_new && !settings.budget_usd.is_empty() => {
+                let text = format!(
+                    "`{model}` has no price, so the budget in dollars does not hold it; give it one under \
+                     [plugins.cost-tracker.config.prices]"
+                );
+                outcome = outcome.notify(Level::Warn, text);
+            }
+            None => {}
+        }
+        Ok(outcome)
+    }
+
+    #[hook]
+    fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
+        let mut ledger = open(ctx)?;
+        ledger.begin(&at(ctx), &proposed.call.id, proposed.plugin);
+        state::set_json(KEY, &ledger)?;
+        Ok(CallOutcome::pass())
+    }
+
+    #[hook]
+    fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
+        let settings: Settings = config::all()?;
+        let mut ledger = open(ctx)?;
+        let ran = Ran {
+            bytes: finished.outcome.content.len(),
+            millis: finished.duration_ms,
+            is_error: finished.outcome.is_error,
+        };
+        let price = settings.price(&ledger.last_model);
+        ledger.ran(&finished.call.id, &finished.call.name, &ran, price);
+        state::set_json(KEY, &ledger)?;
+        Ok(ResultOutcome::default())
+    }
+
+    #[hook]
+    fn post_output(ctx: &CallContext, _output: String) -> Result<Observed, Error> {
+        if ctx.depth > 0 {
+            return Ok(Observed::default());
+        }
+        let ledger = open(ctx)?;
+        Ok(Observed::default()
+            .metric("cost.turn.usd", ledger.this_turn.usd)
+            .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
+            .metric("cost.session.usd", ledger.session.usd)
+            .metric("cost.session.tokens", ledger.session.tokens() as f64))
+    }
+
+    #[hook]
+    fn turn_end(ctx: &CallContext, _summary: TurnSummary) -> Result<Observed, Error> {
+        let settings: Settings = config::all()?;
+        let mut ledger = open(ctx)?;
+        ledger.leave(&at(ctx));
+        state::set_json(KEY, &ledger)?;
+        if ctx.depth > 0 {
+            return Ok(Observed::default());
+        }
+        totals::keep(&ctx.session, &ledger.session)?;
+        let outcome = Observed::default().metric("cost.all_sessions.usd", totals::all()?.usd);
+        Ok(match say::summary(&ledger, settings.details) {
+            Some(text) if settings.notice => outcome.notify(Level::Info, text),
+            _ => outcome,
+        })
+    }
+}

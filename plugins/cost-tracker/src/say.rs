@@ -1,0 +1,106 @@
+//! Sums in words.
+
+use std::collections::BTreeMap;
+
+use crate::ledger::{Ledger, Sum};
+
+/// Names that a summary lists of each kind, the most expensive first.
+const MAX_LISTED: usize = 5;
+
+/// Dollars with as many digits as tell something.
+pub(crate) fn dollars(usd: f64) -> String {
+    if usd < 0.1 {
+        format!("${usd:.4}")
+    } else {
+        format!("${usd:.2}")
+    }
+}
+
+/// `$0.0123`, `at least $0.0123`, or the tokens where nothing has a price.
+fn cost(sum: &Sum) -> String {
+    match (sum.unpriced, sum.tokens()) {
+        (0, _) => dollars(sum.usd),
+        (unpriced, all) if unpriced == all => format!("{all} tokens without a price"),
+        _ => format!("at least {}", dollars(sum.usd)),
+    }
+}
+
+/// The line for the end of a turn; none when nothing was asked in it.
+pub(crate) fn summary(ledger: &Ledger, has_details: bool) -> Option<String> {
+    if ledger.this_turn.requests == 0 {
+        return None;
+    }
+    let mut text = format!(
+        "cost: {} this turn, {} this session",
+        cost(&ledger.this_turn),
+        cost(&ledger.session)
+    );
+    if has_details {
+        let tools = ledger.tools.iter().map(|(name, tool)| {
+            let said = format!("{name} {} in {} calls", dollars(tool.usd), tool.calls);
+            (tool.usd, tool.tokens, said)
+        });
+        text += &listed("models", sums(&ledger.models));
+        text += &listed("plugins", sums(&ledger.plugins));
+        text += &listed("results of tools, estimated", tools.collect());
+    }
+    Some(text)
+}
+
+fn sums(of: &BTreeMap<String, Sum>) -> Vec<(f64, u64, String)> {
+    of.iter()
+        .map(|(name, sum)| (sum.usd, sum.tokens(), format!("{name} {}", cost(sum))))
+        .collect()
+}
+
+/// The most expensive of these, or with the most tokens.
+fn listed(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+    rows.truncate(MAX_LISTED);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<String> = rows.into_iter().map(|(_, _, said)| said).collect();
+    format!("; {what}: {}", rows.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_that_is_not_all_known_says_so() {
+        let sum = |usd, input, unpriced| Sum {
+            requests: 1,
+            usd,
+            input,
+            unpriced,
+            ..Sum::default()
+        };
+        for (turn, session, expected) in [
+            (
+                sum(0.0123, 9, 0),
+                sum(0.45, 9, 0),
+                "cost: $0.0123 this turn, $0.45 this session",
+            ),
+            (
+                sum(0.0, 9, 0),
+                sum(12.345, 9, 3),
+                "cost: $0.0000 this turn, at least $12.35 this session",
+            ),
+            (
+                sum(0.0, 9, 9),
+                sum(0.0, 20, 20),
+                "cost: 9 tokens without a price this turn, 20 tokens without a price this session",
+            ),
+        ] {
+            let ledger = Ledger {
+                this_turn: turn,
+                session,
+                ..Ledger::default()
+            };
+            assert_eq!(summary(&ledger, true).as_deref(), Some(expected));
+        }
+        assert_eq!(summary(&Ledger::default(), true), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! The hooks on the host in memory.
+
+use crate::cost_tracker::{
+    __rind_hook_after_provider_response as after_response, __rind_hook_post_output as post_output,
+    __rind_hook_post_tool as post_tool, __rind_hook_pre_reason as pre_reason,
+    __rind_hook_pre_tool as pre_tool, __rind_hook_turn_end as turn_end,
+};
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::{Value, json};
+use rind_sdk::testing;
+
+fn start(changes: Value) {
+    testing::reset();
+    let mut settings = json!({
+        "notice": true, "details": false, "budget_usd": {}, "budget_tokens": {}, "prices": {},
+    });
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        settings[key] = value.clone();
+    }
+    testing::set_config(settings);
+}
+
+fn in_turn(turn: u32) -> CallContext {
+    CallContext {
+        turn,
+        ..testing::context()
+    }
+}
+
+fn usage(input: u64, output: u64) -> Usage {
+    Usage {
+        input_tokens: input,
+        output_tokens: output,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+    }
+}
+
+/// Asks and is answered; the reason when it was refused.
+fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
+    let ctx = in_turn(turn);
+    let request = ModelRequest {
+        model: model.to_owned(),
+        ..testing::model_request()
+    };
+    if let Some(why) = pre_reason(&ctx, request).unwrap().block {
+        return Err(why);
+    }
+    let response = WireResponse {
+        provider: "test".to_owned(),
+        status: 200,
+        latency_ms: 1,
+        usage: used,
+        body: String::new(),
+    };
+    Ok(after_response(&ctx, response).unwrap())
+}
+
+fn end(turn: u32) -> String {
+    let summary = TurnSummary {
+        stop: StopReason::Done,
+        steps: 1,
+        tool_calls: 0,
+        usage: usage(0, 0),
+        cost_usd: 0.0,
+        duration_ms: 1,
+        output: String::new(),
+    };
+    let outcome = turn_end(&in_turn(turn), summary).unwrap();
+    let notices = outcome
+        .effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Notify(line) => Some(line.text),
+            _ => None,
+        });
+    notices.collect()
+}
+
+#[test]
+fn a_turn_ends_with_what_it_and_the_session_cost() {
+    start(json!({}));
+    step(1, "claude-sonnet-4-5", usage(10_000, 1_000)).unwrap();
+    assert_eq!(end(1), "cost: $0.0450 this turn, $0.0450 this session");
+    step(2, "gpt-5-mini", usage(100_000, 0)).unwrap();
+    step(2, "gpt-5-mini", usage(0, 100_000)).unwrap();
+    assert_eq!(end(2), "cost: $0.23 this turn, $0.27 this session");
+    step(3, "unknown", usage(1, 1)).unwrap();
+    assert_eq!(
+        end(3),
+        "cost: 2 tokens without a price this turn, at least $0.27 this session"
+    );
+    assert_eq!(end(4), "", "nothing was asked");
+}
+
+#[test]
+fn a_spent_budget_refuses_the_next_request_and_a_new_turn_has_its_own() {
+    start(json!({"budget_usd": {"turn": 0.01}}));
+    step(1, "gpt-4", usage(1_000, 0)).unwrap();
+    let why = step(1, "gpt-4", usage(1, 0)).unwrap_err();
+    assert!(
+        why.contains("this turn is spent: $0.0300 of $0.0100"),
+        "{why}"
+    );
+    step(2, "gpt-4", usage(1_000, 0)).unwrap();
+
+    start(json!({"budget_tokens": {"session": 10}}));
+    step(1, "scripted", usage(5, 5)).unwrap();
+    let why = step(2, "scripted", usage(1, 0)).unwrap_err();
+    assert!(why.contains("this session is spent: 10 tokens"), "{why}");
+}
+
+#[test]
+fn a_model_without_a_price_is_warned_of_once_where_there_is_a_budget_in_dollars() {
+    let n_warned = |outcome: &Observed| {
+        let is_warning =
+            |e: &&Effect| matches!(e, Effect::Notify(line) if line.level == Level::Warn);
+        outcome.effects.iter().filter(is_warning).count()
+    };
+    for (settings, expected) in [
+        (json!({"budget_usd": {"session": 1.0}}), [1, 0]),
+        (json!({}), [0, 0]),
+        (
+            json!({"budget_usd": {"session": 1.0}, "prices": {"x": {"input": 1, "output": 1}}}),
+            [0, 0],
+        ),
+    ] {
+        start(settings);
+        let warned = [1, 2].map(|turn| n_warned(&step(turn, "x", usage(1, 1)).unwrap()));
+        assert_eq!(warned, expected);
+    }
+}
+
+#[test]
+fn tools_are_counted_with_the_plugin_they_are_from() {
+    start(json!({"details": true, "prices": {"m": {"input": 1000, "output": 0}}}));
+    step(1, "m", usage(1, 0)).unwrap();
+    let ctx = in_turn(1);
+    let mut proposed = testing::proposed_call("find", json!({}));
+    proposed.plugin = Some("search".to_owned());
+    pre_tool(&ctx, proposed).unwrap();
+    let outcome = post_tool(&ctx, testing::finished_call("find", "x".repeat(400))).unwrap();
+    assert_eq!(outcome, ResultOutcome::default());
+    let ledger: Value = state::get_json("ledger").unwrap().unwrap();
+    assert_eq!(ledger["tools"]["find"]["plugin"], "search");
+    assert_eq!(ledger["tools"]["find"]["tokens"], 100);
+    assert_eq!(ledger["open"], json!({}));
+    let said = end(1);
+    assert!(
+        said.ends_with("; models: m $0.0010; results of tools, estimated: find $0.10 in 1 calls"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_output_comes_with_metrics_of_turn_and_session() {
+    start(json!({"prices": {"m": {"input": 1000, "output": 0}}}));
+    step(1, "m", usage(1_000, 0)).unwrap();
+    end(1);
+    step(2, "m", usage(500, 0)).unwrap();
+    let outcome = post_output(&in_turn(2), "text".to_owned()).unwrap();
+    let metrics: Vec<(String, f64)> = outcome
+        .effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Metric(metric) => Some((metric.name, metric.value)),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        ("cost.turn.usd", 0.5),
+        ("cost.turn.tokens", 500.0),
+        ("cost.session.usd", 1.5),
+        ("cost.session.tokens", 1500.0),
+    ];
+    assert_eq!(
+        metrics,
+        expected.map(|(name, value)| (name.to_owned(), value))
+    );
+}

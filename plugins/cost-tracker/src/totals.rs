@@ -1,0 +1,62 @@
+//! What all sessions together have cost, in the plugin's store.
+
+use rind_sdk::prelude::*;
+
+use crate::ledger::Sum;
+
+/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose nothing.
+const MAX_SESSIONS: usize = 200;
+
+/// Sessions before those, in one sum.
+const EARLIER: &str = "earlier";
+
+/// Beginning of the keys of sessions. Their ids sort by time.
+const PREFIX: &str = "session/";
+
+/// Keeps the sum of a session, and puts the oldest ones together when there are too many.
+pub(crate) fn keep(session: &str, sum: &Sum) -> Result<(), Error> {
+    let key = format!("{PREFIX}{session}");
+    store::set_json(&key, sum)?;
+    let mut keys = store::keys(PREFIX)?;
+    if keys.len() <= MAX_SESSIONS {
+        return Ok(());
+    }
+    keys.retain(|other| *other != key);
+    let mut earlier: Sum = store::get_json(EARLIER)?.unwrap_or_default();
+    for old in keys.iter().take(keys.len() + 1 - MAX_SESSIONS) {
+        if let Some(sum) = store::get_json(old)? {
+            earlier.add(&sum);
+        }
+        store::set_json(EARLIER, &earlier)?;
+        store::remove(old)?;
+    }
+    Ok(())
+}
+
+/// Everything that was ever counted.
+pub(crate) fn all() -> Result<Sum, Error> {
+    let mut all: Sum = store::get_json(EARLIER)?.unwrap_or_default();
+    for key in store::keys(PREFIX)? {
+        if let Some(sum) = store::get_json(&key)? {
+            all.add(&sum);
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn old_sessions_are_put_together_and_nothing_is_lost() {
+    rind_sdk::testing::reset();
+    let sum = Sum {
+        requests: 1,
+        input: 3,
+        ..Sum::default()
+    };
+    for number in 0..MAX_SESSIONS + 30 {
+        keep(&format!("{number:04}"), &sum).unwrap();
+    }
+    assert_eq!(store::keys(PREFIX).unwrap().len(), MAX_SESSIONS);
+    assert_eq!(all().unwrap().requests, 230);
+    keep("0229", &sum).unwrap();
+    assert_eq!(all().unwrap().requests, 230, "a session counts once");
+}

@@ -1,0 +1,123 @@
+//! Learns which of the configured models does which kind of task well and cheaply, and picks it.
+
+mod pick;
+mod stats;
+mod task;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod model_quartermaster {
+    use crate::pick::{Action, Settings, pick};
+    use crate::stats::Stats;
+    use crate::task::{self, Running};
+    use rind_sdk::prelude::*;
+
+    /// Where the statistics are, across sessions.
+    const STATS: &str = "stats";
+
+    /// Where a turn under way is kept.
+    fn key(ctx: &CallContext) -> String {
+        format!("turn/{}", ctx.agent)
+    }
+
+    fn running(ctx: &CallContext) -> Result<Option<Running>, Error> {
+        let kept: Option<Running> = state::get_json(&key(ctx))?;
+        Ok(kept.filter(|running| running.turn == ctx.turn))
+    }
+
+    #[hook]
+    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
+        let settings: Settings = config::all()?;
+        if settings.models.is_empty() {
+            return Ok(RequestOutcome::default());
+        }
+        let mut outcome = RequestOutcome::default();
+        let mut running = match running(ctx)? {
+            Some(running) => running,
+            None => {
+                let kind = task::kind(&request.messages);
+                let stats: Stats = store::get_json(STATS)?.unwrap_or_default();
+                let pick = pick(&kind, &request.model, &stats, &settings, task::chance(ctx));
+                let mut running = Running::new(ctx.turn, kind, &request.model);
+                let done = match &pick.action {
+                    Action::Defer => format!("keeps `{}`", request.model),
+                    Action::Suggest(model) => format!("suggests `{model}`"),
+                    Action::Enforce(model) => format!("takes `{model}`"),
+                };
+                outcome = outcome.log(Level::Info, format!("{done}: {}", pick.why));
+                match pick.action {
+                    Action::Defer => {}
+                    Action::Suggest(model) => {
+                        outcome = suggest(outcome, &running.kind, &model, &pick.why)?;
+                    }
+                    Action::Enforce(model) => running.picked = Some(model),
+                }
+                running
+            }
+        };
+        if let Some(picked) = &running.picked {
+            outcome.model = Some(picked.clone());
+        }
+        running.model = outcome.model.clone().unwrap_or(request.model);
+        running.is_asking = true;
+        (running.results, running.errors) = task::results(&request.messages);
+        state::set_json(&key(ctx), &running)?;
+        Ok(outcome)
+    }
+
+    /// Tells the person of a suggestion, once in a session.
+    fn suggest(
+        outcome: RequestOutcome,
+        kind: &str,
+        model: &str,
+        why: &str,
+    ) -> Result<RequestOutcome, Error> {
+        let key = format!("suggested/{kind}");
+        if state::get(&key).as_deref() == Some(model) {
+            return Ok(outcome);
+        }
+        state::set(&key, model)?;
+        Ok(outcome.notify(Level::Info, format!("suggests the model `{model}`: {why}")))
+    }
+
+    #[hook]
+    fn after_provider_response(ctx: &CallContext, response: WireResponse) -> Result<(), Error> {
+        let Some(mut running) = running(ctx)?.filter(|running| running.is_asking) else {
+            return Ok(());
+        };
+        running.is_asking = false;
+        running.requests += 1;
+        let usage = &response.usage;
+        running.input = running.input.saturating_add(usage.input_tokens);
+        running.output = running.output.saturating_add(usage.output_tokens);
+        running.millis = running.millis.saturating_add(response.latency_ms);
+        state::set_json(&key(ctx), &running)
+    }
+
+    #[hook]
+    fn post_reason(ctx: &CallContext, message: Message) -> Result<ReplyOutcome, Error> {
+        if let Some(mut running) = running(ctx)? {
+            running.is_empty =
+                message.text().trim().is_empty() && message.tool_calls().count() == 0;
+            state::set_json(&key(ctx), &running)?;
+        }
+        Ok(ReplyOutcome::default())
+    }
+
+    #[hook]
+    fn turn_end(ctx: &CallContext, summary: TurnSummary) -> Result<(), Error> {
+        let Some(running) = running(ctx)? else {
+            return Ok(());
+        };
+        state::remove(&key(ctx))?;
+        let settings: Settings = config::all()?;
+        if let Some(seen) = running.observed(summary.stop) {
+            // Read again: another session may have written meanwhile.
+            let mut stats: Stats = store::get_json(STATS)?.unwrap_or_default();
+            stats.add(&running.kind, &running.model, seen, &settings.names());
+            store::set_json(STATS, &stats)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! The pick, and why.
+
+use std::cmp::Ordering;
+
+use rind_sdk::data;
+
+use crate::stats::{Stat, Stats};
+
+/// A model that may be picked.
+#[data]
+pub(crate) struct Candidate {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) input_price: Option<f64>,
+    #[serde(default)]
+    pub(crate) output_price: Option<f64>,
+    #[serde(default)]
+    pub(crate) latency_ms: Option<f64>,
+}
+
+/// The operator's settings.
+#[data]
+pub(crate) struct Settings {
+    pub(crate) models: Vec<Candidate>,
+    pub(crate) enforce_from: f64,
+    pub(crate) suggest_from: f64,
+    pub(crate) observations: f64,
+    pub(crate) margin: f64,
+    pub(crate) explore: f64,
+}
+
+impl Settings {
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.models.iter().map(|model| model.name.clone()).collect()
+    }
+
+    fn has(&self, model: &str) -> bool {
+        self.models.iter().any(|listed| listed.name == model)
+    }
+}
+
+/// What to do about the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Leave it as it is.
+    Defer,
+    /// Say which one would be taken.
+    Suggest(String),
+    /// Take this one.
+    Enforce(String),
+}
+
+/// A pick and its reason.
+pub(crate) struct Pick {
+    pub(crate) action: Action,
+    pub(crate) why: String,
+}
+
+fn defer(why: String) -> Pick {
+    let action = Action::Defer;
+    Pick { action, why }
+}
+
+/// What to do about `current` at a task of this kind. `chance` is a number from 0 to 1 that decides whether to explore.
+pub(crate) fn pick(
+    kind: &str,
+    current: &str,
+    stats: &Stats,
+    settings: &Settings,
+    chance: f64,
+) -> Pick {
+    if !settings.has(current) {
+        return defer(format!("`{current}` is not in the list of models"));
+    }
+    if chance < settings.explore
+        && let Some(least) = least_known(kind, stats, settings)
+    {
+        let why = format!("{kind}: explores `{least}`, of which least is known");
+        return Pick {
+            action: Action::Enforce(least),
+            why,
+        };
+    }
+    let known: Vec<(&Candidate, Stat)> = settings
+        .models
+        .iter()
+        .map(|model| (model, stats.of(kind, &model.name)))
+        .collect();
+    let n: f64 = known.iter().map(|(_, stat)| stat.n).sum();
+    if n < settings.observations {
+        let wanted = settings.observations;
+        return defer(format!("{kind}: {n:.0} of {wanted:.0} turns seen"));
+    }
+    let best = known.iter().map(|(_, stat)| stat.surely());
+    let best = best.fold(0.0, f64::max);
+    let mut good: Vec<&(&Candidate, Stat)> = known
+        .iter()
+        .filter(|(_, stat)| stat.n >= 1.0 && stat.surely() >= best - settings.margin)
+        .collect();
+    let has_prices = good
+        .iter()
+        .all(|(model, stat)| dollars(model, stat).is_some());
+    // Stable: of two that are the same the one that is listed first is taken.
+    good.sort_by(|a, b| cheaper(a, b, has_prices));
+    let Some((model, stat)) = good.first() else {
+        return defer(format!("{kind}: nothing is known"));
+    };
+    let (name, surely) = (&model.name, stat.surely());
+    let why = format!(
+        "{kind}: `{name}` went well in {:.0} of {:.0} turns, so surely in {:.0} %; {} of {} models within {:.0} % of the best, {}",
+        stat.good,
+        stat.n,
+        surely * 100.0,
+        good.len(),
+        known.len(),
+        settings.margin * 100.0,
+        price_in_words(model, stat, has_prices)
+    );
+    let action = if name == current || surely < settings.suggest_from {
+        Action::Defer
+    } else if surely < settings.enforce_from {
+        Action::Suggest(name.clone())
+    } else {
+        Action::Enforce(name.clone())
+    };
+    Pick { action, why }
+}
+
+/// The model with the fewest turns of a kind.
+fn least_known(kind: &str, stats: &Stats, settings: &Settings) -> Option<String> {
+    let turns = |model: &&Candidate| stats.of(kind, &model.name).n;
+    let least = settings
+        .models
+        .iter()
+        .min_by(|a, b| turns(a).total_cmp(&turns(b)));
+    least.map(|model| model.name.clone())
+}
+
+/// Dollars of a turn, for a model whose prices are set.
+fn dollars(model: &Candidate, stat: &Stat) -> Option<f64> {
+    let (input, output) = (model.input_price?, model.output_price?);
+    Some((stat.input * input + stat.output * output) / stat.n / 1_000_000.0)
+}
+
+fn tokens(stat: &Stat) -> f64 {
+    (stat.input + stat.output) / stat.n
+}
+
+/// Milliseconds of a request, learnt or as the operator says.
+fn latency(model: &Candidate, stat: &Stat) -> f64 {
+    if stat.requests > 0.0 {
+        stat.millis / stat.requests
+    } else {
+        model.latency_ms.unwrap_or(f64::MAX)
+    }
+}
+
+/// By cost, in dollars where all have prices and in tokens otherwise, then by latency.
+fn cheaper(a: &(&Candidate, Stat), b: &(&Candidate, Stat), has_prices: bool) -> Ordering {
+    let cost = |(model, stat): &(&Candidate, Stat)| match has_prices {
+        true => dollars(model, stat).unwrap_or(f64::MAX),
+        false => tokens(stat),
+    };
+    let by_cost = cost(a).total_cmp(&cost(b));
+    by_cost.then(latency(a.0, &a.1).total_cmp(&latency(b.0, &b.1)))
+}
+
+fn price_in_words(model: &Candidate, stat: &Stat, has_prices: bool) -> String {
+    match dollars(model, stat).filter(|_| has_prices) {
+        Some(usd) => format!("the cheapest of them at ${usd:.5} a turn"),
+        None => format!("the one with the fewest tokens, {:.0} a turn", tokens(stat)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Observed;
+
+    fn settings(models: &[(&str, Option<f64>)]) -> Settings {
+        let models = models.iter().map(|(name, price)| Candidate {
+            name: (*name).to_owned(),
+            input_price: *price,
+            output_price: *price,
+            latency_ms: None,
+        });
+        Settings {
+            models: models.collect(),
+            enforce_from: 0.85,
+            suggest_from: 0.65,
+            observations: 50.0,
+            margin: 0.05,
+            explore: 0.0,
+        }
+    }
+
+    /// Each model with good turns, all turns and tokens a turn.
+    fn stats(of: &[(&str, u32, u32, u64)]) -> Stats {
+        let mut stats = Stats::default();
+        for (model, good, n, input) in of {
+            for number in 0..*n {
+                let seen = Observed {
+                    is_good: number < *good,
+                    input: *input,
+                    requests: 1,
+                    millis: 10,
+                    ..Observed::default()
+                };
+                stats.add(
+                    "k",
+                    model,
+                    seen,
+                    &[
+                        (*model).to_owned(),
+                        "a".to_owned(),
+                        "b".to_owned(),
+                        "c".to_owned(),
+                    ],
+                );
+            }
+        }
+        stats
+    }
+
+    fn enforce(name: &str) -> Action {
+        Action::Enforce(name.to_owned())
+    }
+
+    #[test]
+    fn what_is_known_decides_and_the_cheapest_of_the_good_wins() {
+        let priced = settings(&[("a", Some(10.0)), ("b", Some(1.0))]);
+        let unpriced = settings(&[("a", None), ("b", Some(1.0))]);
+        for (known, settings, expected) in [
+            // Not enough turns of the kind.
+            (
+                stats(&[("a", 20, 20, 9), ("b", 29, 29, 9)]),
+                &priced,
+                Action::Defer,
+            ),
+            (
+                stats(&[("a", 50, 50, 9), ("b", 50, 50, 9)]),
+                &priced,
+                enforce("b"),
+            ),
+            // Cheaper by tokens where prices are not all there.
+            (
+                stats(&[("a", 50, 50, 9), ("b", 50, 50, 10)]),
+                &unpriced,
+                Action::Defer,
+            ),
+            (
+                stats(&[("a", 50, 50, 9), ("b", 50, 50, 8)]),
+                &unpriced,
+                enforce("b"),
+            ),
+            // Cheap and bad.
+            (
+                stats(&[("a", 50, 50, 9), ("b", 25, 50, 9)]),
+                &priced,
+                Action::Defer,
+            ),
+            // Good enough to be spoken of.
+            (
+                stats(&[("a", 10, 50, 9), ("b", 45, 50, 9)]),
+                &priced,
+                Action::Suggest("b".to_owned()),
+            ),
+            // The best of bad ones.
+            (
+                stats(&[("a", 10, 50, 9), ("b", 30, 50, 9)]),
+                &priced,
+                Action::Defer,
+            ),
+            // All is known of the one and nothing of the other.
+            (stats(&[("b", 60, 60, 9)]), &priced, enforce("b")),
+        ] {
+            let pick = pick("k", "a", &known, settings, 0.9);
+            assert_eq!(pick.action, expected, "{}", pick.why);
+        }
+    }
+
+    #[test]
+    fn a_model_outside_the_list_is_neither_picked_nor_replaced() {
+        let known = stats(&[("a", 60, 60, 9), ("b", 60, 60, 1)]);
+        let only_a = settings(&[("a", None)]);
+        assert_eq!(pick("k", "a", &known, &only_a, 0.0).action, Action::Defer);
+        assert_eq!(
+            pick("k", "typed", &known, &only_a, 0.0).action,
+            Action::Defer
+        );
+        assert_eq!(
+            pick("k", "a", &known, &settings(&[]), 0.0).action,
+            Action::Defer
+        );
+    }
+
+    #[test]
+    fn exploring_tries_what_is_known_least_and_is_off_by_default() {
+        let known = stats(&[("a", 3, 3, 9)]);
+        let mut settings = settings(&[("a", None), ("b", None)]);
+        assert_eq!(pick("k", "a", &known, &settings, 0.0).action, Action::Defer);
+        settings.explore = 0.1;
+        assert_eq!(pick("k", "a", &known, &settings, 0.05).action, enforce("b"));
+        assert_eq!(pick("k", "a", &known, &settings, 0.5).action, Action::Defer);
+    }
+}

@@ -1,0 +1,144 @@
+//! What is known of each model and kind of task, within bounds.
+
+use std::collections::BTreeMap;
+
+use rind_sdk::data;
+
+/// Observations of a model and kind after which all its numbers are halved: what is old counts less and less, and no number
+/// grows for ever.
+const MAX_OBSERVED: f64 = 1000.0;
+
+/// z of a two-sided interval of 95 %.
+const Z: f64 = 1.96;
+
+/// One model at one kind of task.
+#[data]
+#[derive(Default, PartialEq)]
+pub(crate) struct Stat {
+    /// Turns.
+    pub(crate) n: f64,
+    /// Those that went well.
+    pub(crate) good: f64,
+    pub(crate) input: f64,
+    pub(crate) output: f64,
+    pub(crate) requests: f64,
+    pub(crate) millis: f64,
+}
+
+/// One turn.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Observed {
+    pub(crate) is_good: bool,
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) requests: u64,
+    pub(crate) millis: u64,
+}
+
+impl Stat {
+    pub(crate) fn add(&mut self, seen: Observed) {
+        if self.n >= MAX_OBSERVED {
+            for number in [
+                &mut self.n,
+                &mut self.good,
+                &mut self.input,
+                &mut self.output,
+                &mut self.requests,
+                &mut self.millis,
+            ] {
+                *number /= 2.0;
+            }
+        }
+        self.n += 1.0;
+        self.good += f64::from(u8::from(seen.is_good));
+        self.input += seen.input as f64;
+        self.output += seen.output as f64;
+        self.requests += seen.requests as f64;
+        self.millis += seen.millis as f64;
+    }
+
+    /// The least that its rate of success is likely to be, from 0 to 1: the lower end of Wilson's interval.
+    pub(crate) fn surely(&self) -> f64 {
+        if self.n < 1.0 {
+            return 0.0;
+        }
+        let (n, rate) = (self.n, self.good / self.n);
+        let centre = rate + Z * Z / (2.0 * n);
+        let spread = Z * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt();
+        ((centre - spread) / (1.0 + Z * Z / n)).max(0.0)
+    }
+}
+
+/// By kind, then by model.
+#[data]
+#[derive(Default)]
+#[serde(transparent)]
+pub(crate) struct Stats(pub(crate) BTreeMap<String, BTreeMap<String, Stat>>);
+
+impl Stats {
+    pub(crate) fn of(&self, kind: &str, model: &str) -> Stat {
+        let found = self.0.get(kind).and_then(|models| models.get(model));
+        found.cloned().unwrap_or_default()
+    }
+
+    /// Adds a turn, and forgets models that are not in the list.
+    pub(crate) fn add(&mut self, kind: &str, model: &str, seen: Observed, listed: &[String]) {
+        if !listed.iter().any(|name| name == model) {
+            return;
+        }
+        for models in self.0.values_mut() {
+            models.retain(|name, _| listed.contains(name));
+        }
+        let models = self.0.entry(kind.to_owned()).or_default();
+        models.entry(model.to_owned()).or_default().add(seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_successes_say_less_than_many() {
+        for (good, n, expected) in [
+            (0.0, 0.0, 0.0),
+            (1.0, 1.0, 0.207),
+            (10.0, 10.0, 0.722),
+            (50.0, 50.0, 0.929),
+            (45.0, 50.0, 0.786),
+            (25.0, 50.0, 0.366),
+            (0.0, 50.0, 0.0),
+        ] {
+            let stat = Stat {
+                n,
+                good,
+                ..Stat::default()
+            };
+            assert!(
+                (stat.surely() - expected).abs() < 0.001,
+                "{good}/{n}: {}",
+                stat.surely()
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_only_of_listed_models() {
+        let listed = ["a".to_owned(), "b".to_owned()];
+        let mut stats = Stats::default();
+        let seen = Observed {
+            is_good: true,
+            ..Observed::default()
+        };
+        for _ in 0..5000 {
+            stats.add("k", "a", seen, &listed);
+            stats.add("k", "other", seen, &listed);
+        }
+        let stat = stats.of("k", "a");
+        assert!(stat.n <= MAX_OBSERVED && stat.n >= MAX_OBSERVED / 2.0);
+        assert!((stat.good - stat.n).abs() < 1e-9);
+        assert_eq!(stats.of("k", "other"), Stat::default());
+        stats.add("k", "b", seen, &listed[1..]);
+        assert_eq!(stats.of("k", "a"), Stat::default());
+    }
+}

@@ -1,0 +1,194 @@
+//! What kind of task a request is, and how its turn goes.
+
+use rind_sdk::data;
+use rind_sdk::prelude::*;
+
+use crate::stats::Observed;
+
+/// Bytes of an input up to which it is short, and up to which it is medium.
+const SIZES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
+
+/// A turn of an agent.
+#[data]
+pub(crate) struct Running {
+    pub(crate) turn: u32,
+    pub(crate) kind: String,
+    /// The model that is asked in it.
+    pub(crate) model: String,
+    /// The model that was picked, if one was.
+    pub(crate) picked: Option<String>,
+    /// Whether an answer is waited for.
+    pub(crate) is_asking: bool,
+    pub(crate) requests: u64,
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) millis: u64,
+    /// Tool results of the turn, and how many of them are errors.
+    pub(crate) results: u32,
+    pub(crate) errors: u32,
+    /// Whether the last answer had neither text nor calls.
+    pub(crate) is_empty: bool,
+}
+
+impl Running {
+    pub(crate) fn new(turn: u32, kind: String, model: &str) -> Self {
+        Self {
+            turn,
+            kind,
+            model: model.to_owned(),
+            picked: None,
+            is_asking: false,
+            requests: 0,
+            input: 0,
+            output: 0,
+            millis: 0,
+            results: 0,
+            errors: 0,
+            is_empty: true,
+        }
+    }
+
+    /// What the turn shows of the model, once it has ended; `None` when that says nothing of the model.
+    pub(crate) fn observed(&self, stop: StopReason) -> Option<Observed> {
+        let has_ended = match stop {
+            StopReason::Done => true,
+            StopReason::MaxSteps | StopReason::Failed => false,
+            StopReason::Blocked | StopReason::Cancelled => return None,
+        };
+        Some(Observed {
+            is_good: has_ended && !self.is_empty && self.errors * 2 <= self.results,
+            input: self.input,
+            output: self.output,
+            requests: self.requests,
+            millis: self.millis,
+        })
+    }
+}
+
+/// The kind of a task: `short-plain`, `long-tools` and so on.
+pub(crate) fn kind(messages: &[Message]) -> String {
+    let input = messages
+        .iter()
+        .rev()
+        .find(|message| message.role == Role::User);
+    let n_bytes = input.map_or(0, |message| message.text().len());
+    let size = SIZES.iter().find(|(most, _)| n_bytes <= *most);
+    let size = size.map_or("long", |(_, name)| name);
+    let has_tools = messages.iter().any(|message| message.role == Role::Tool);
+    format!("{size}-{}", if has_tools { "tools" } else { "plain" })
+}
+
+/// Tool results since the input, and how many of them are errors.
+pub(crate) fn results(messages: &[Message]) -> (u32, u32) {
+    let since = messages
+        .iter()
+        .rev()
+        .take_while(|message| message.role != Role::User);
+    since
+        .flat_map(Message::tool_results)
+        .fold((0, 0), |(all, errors), result| {
+            (all + 1, errors + u32::from(result.is_error))
+        })
+}
+
+/// A number from 0 to 1 that is the same for the same turn: FNV-1a, then the finish of MurmurHash3, because the turn's number
+/// comes last and FNV alone hardly spreads it.
+pub(crate) fn chance(ctx: &CallContext) -> f64 {
+    let text = format!("{} {} {}", ctx.session, ctx.agent, ctx.turn);
+    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+        hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
+    }
+    hash ^= hash >> 33;
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, content: Content) -> Message {
+        Message {
+            id: "m".to_owned(),
+            role,
+            content: vec![content],
+        }
+    }
+
+    fn text(role: Role, n_bytes: usize) -> Message {
+        message(role, Content::Text("x".repeat(n_bytes)))
+    }
+
+    fn result(is_error: bool) -> Message {
+        let result = ToolResult {
+            call_id: "c".to_owned(),
+            name: "t".to_owned(),
+            content: String::new(),
+            is_error,
+        };
+        message(Role::Tool, Content::ToolResult(result))
+    }
+
+    #[test]
+    fn kinds_are_of_the_last_input_and_the_tools_used() {
+        for (messages, expected) in [
+            (vec![], "short-plain"),
+            (
+                vec![text(Role::User, 5000), text(Role::User, 200)],
+                "short-plain",
+            ),
+            (
+                vec![text(Role::User, 201), text(Role::Assistant, 9)],
+                "medium-plain",
+            ),
+            (vec![text(Role::User, 2001), result(false)], "long-tools"),
+        ] {
+            assert_eq!(kind(&messages), expected);
+        }
+        let messages = [
+            result(true),
+            text(Role::User, 1),
+            result(true),
+            result(false),
+        ];
+        assert_eq!(results(&messages), (2, 1));
+    }
+
+    #[test]
+    fn a_turn_is_good_when_it_ended_with_an_answer_and_most_calls_worked() {
+        for (stop, is_empty, errors, expected) in [
+            (StopReason::Done, false, 0, Some(true)),
+            (StopReason::Done, false, 1, Some(true)),
+            (StopReason::Done, false, 2, Some(false)),
+            (StopReason::Done, true, 0, Some(false)),
+            (StopReason::MaxSteps, false, 0, Some(false)),
+            (StopReason::Failed, false, 0, Some(false)),
+            (StopReason::Blocked, false, 0, None),
+            (StopReason::Cancelled, false, 0, None),
+        ] {
+            let running = Running {
+                is_empty,
+                errors,
+                results: 2,
+                ..Running::new(1, String::new(), "m")
+            };
+            let is_good = running.observed(stop).map(|seen| seen.is_good);
+            assert_eq!(is_good, expected, "{stop:?} {is_empty} {errors}");
+        }
+    }
+
+    #[test]
+    fn chances_are_spread_evenly() {
+        let below = (0..1000).filter(|turn| {
+            let ctx = CallContext {
+                turn: *turn,
+                ..rind_sdk::testing::context()
+            };
+            chance(&ctx) < 0.2
+        });
+        let n = below.count();
+        assert!((120..280).contains(&n), "{n}");
+    }
+}

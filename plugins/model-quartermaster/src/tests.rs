@@ -1,0 +1,131 @@
+//! The hooks on the host in memory.
+
+use crate::model_quartermaster::{
+    __rind_hook_after_provider_response as after_response, __rind_hook_post_reason as post_reason,
+    __rind_hook_pre_reason as pre_reason, __rind_hook_turn_end as turn_end,
+};
+use rind_sdk::prelude::*;
+use rind_sdk::serde_json::{Value, json};
+use rind_sdk::testing;
+
+fn start(models: Value) {
+    testing::reset();
+    testing::set_config(json!({
+        "models": models, "enforce_from": 0.85, "suggest_from": 0.65, "observations": 50,
+        "margin": 0.05, "explore": 0,
+    }));
+}
+
+/// A whole turn; what became of the request.
+fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
+    let ctx = CallContext {
+        turn: number,
+        ..testing::context()
+    };
+    let request = ModelRequest {
+        model: model.to_owned(),
+        ..testing::model_request()
+    };
+    let outcome = pre_reason(&ctx, request).unwrap();
+    let usage = Usage {
+        input_tokens: 100,
+        output_tokens: 10,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+    };
+    let response = WireResponse {
+        provider: "test".to_owned(),
+        status: 200,
+        latency_ms: 7,
+        usage,
+        body: String::new(),
+    };
+    after_response(&ctx, response.clone()).unwrap();
+    // A plugin's own question is no request of the turn.
+    after_response(&ctx, response).unwrap();
+    let message = Message {
+        id: "m".to_owned(),
+        role: Role::Assistant,
+        content: vec![Content::Text("done".to_owned())],
+    };
+    assert_eq!(post_reason(&ctx, message).unwrap(), ReplyOutcome::default());
+    let summary = TurnSummary {
+        stop,
+        steps: 1,
+        tool_calls: 0,
+        usage,
+        cost_usd: 0.0,
+        duration_ms: 1,
+        output: String::new(),
+    };
+    turn_end(&ctx, summary).unwrap();
+    outcome
+}
+
+fn models() -> Value {
+    json!([
+        {"name": "large", "input_price": 10, "output_price": 50},
+        {"name": "small", "input_price": 1, "output_price": 5},
+    ])
+}
+
+#[test]
+fn after_fifty_good_turns_the_cheaper_model_is_taken_and_the_log_says_why() {
+    start(models());
+    for number in 1..=50 {
+        let model = if number % 2 == 0 { "small" } else { "large" };
+        assert_eq!(
+            turn(number, model, StopReason::Done).model,
+            None,
+            "turn {number}"
+        );
+    }
+    let outcome = turn(51, "large", StopReason::Done);
+    assert_eq!(outcome.model.as_deref(), Some("small"));
+    let [Effect::Log(line)] = &outcome.effects[..] else {
+        panic!("{:?}", outcome.effects);
+    };
+    assert!(
+        line.text
+            .contains("takes `small`: short-plain: `small` went well in 25 of 25 turns")
+            && line.text.contains("at $0.00015 a turn"),
+        "{}",
+        line.text
+    );
+    let stats: Value = store::get_json("stats").unwrap().unwrap();
+    assert_eq!(
+        stats["short-plain"]["small"]["n"], 26.0,
+        "the picked model gets the turn"
+    );
+    assert_eq!(stats["short-plain"]["small"]["requests"], 26.0);
+    assert_eq!(state::keys("turn/"), Vec::<String>::new());
+}
+
+#[test]
+fn a_middling_model_is_suggested_once() {
+    start(models());
+    for number in 1..=60 {
+        let is_bad = number % 10 == 0;
+        let stop = if is_bad {
+            StopReason::MaxSteps
+        } else {
+            StopReason::Done
+        };
+        turn(number, "small", stop);
+    }
+    let n_notices = |outcome: &RequestOutcome| {
+        let is_notice = |effect: &&Effect| matches!(effect, Effect::Notify(line) if line.text.contains("`small`"));
+        outcome.effects.iter().filter(is_notice).count()
+    };
+    let first = turn(61, "large", StopReason::Cancelled);
+    assert_eq!((first.model.clone(), n_notices(&first)), (None, 1));
+    assert_eq!(n_notices(&turn(62, "large", StopReason::Cancelled)), 0);
+}
+
+#[test]
+fn without_a_list_nothing_is_done_and_nothing_kept() {
+    start(json!([]));
+    assert_eq!(turn(1, "any", StopReason::Done), RequestOutcome::default());
+    assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
+    assert_eq!(state::keys(""), Vec::<String>::new());
+}

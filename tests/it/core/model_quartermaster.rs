@@ -1,0 +1,63 @@
+//! `model-quartermaster`: what it learns in one session decides in the next, and it takes no model that is not in its list.
+
+use rind::provider::scripted::Reply;
+use rind_tests::guests::Host;
+use serde_json::{Value, json};
+
+use super::setup_of;
+use crate::harness::Running;
+
+const NAME: &str = "model-quartermaster";
+
+/// A host where `small` went well in 60 turns of short questions, as the plugin would have written it.
+fn host(models: Value, good: f64) -> Host {
+    let mut host = Host::default();
+    host.guest(NAME);
+    let models: toml::Value = serde_json::from_value(models).unwrap();
+    host.set(NAME, "models", models);
+    let stat = json!({"n": 60.0, "good": good, "input": 600.0, "output": 60.0, "requests": 60.0, "millis": 60.0});
+    let stats = json!({"short-plain": {"small": stat}});
+    let store = rind::plugin::store::PluginStore::of(&host.options.data.join(NAME));
+    store.set("stats", &stats.to_string()).unwrap();
+    host
+}
+
+async fn turn(host: &Host) -> Running {
+    let mut running = setup_of(host, vec![Reply::text("done")]).await.build();
+    running.turn("what is this?").await;
+    running
+}
+
+fn asked(running: &Running) -> String {
+    running.provider.bodies()[0]["model"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn what_was_learnt_takes_the_model_and_the_turn_is_learnt_from() {
+    let host = host(json!([{"name": "test-model"}, {"name": "small"}]), 60.0);
+    let running = turn(&host).await;
+    assert_eq!(asked(&running), "small");
+    let store = rind::plugin::store::PluginStore::of(&host.options.data.join(NAME));
+    let stats: Value = serde_json::from_str(&store.get("stats").unwrap().unwrap()).unwrap();
+    assert_eq!(stats["short-plain"]["small"]["n"], 61.0);
+    assert_eq!(stats["short-plain"].get("test-model"), None);
+}
+
+#[tokio::test]
+async fn a_middling_model_is_only_suggested_and_one_outside_the_list_never_taken() {
+    let both = json!([{"name": "test-model"}, {"name": "small"}]);
+    let running = turn(&host(both, 54.0)).await;
+    assert_eq!(asked(&running), "test-model");
+    let said = super::notices(&running, NAME);
+    assert!(
+        said.len() == 1 && said[0].starts_with("suggests the model `small`"),
+        "{said:?}"
+    );
+
+    let running = turn(&host(json!([{"name": "test-model"}]), 60.0)).await;
+    assert_eq!(asked(&running), "test-model");
+    assert!(super::notices(&running, NAME).is_empty());
+}
