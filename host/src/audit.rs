@@ -84,7 +84,7 @@ pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) ->
                 }
                 Err((why, line)) => {
                     checked.broken.get_or_insert(format!("{at}: {why}"));
-                    checked.lines.extend(line);
+                    checked.lines.extend(line.map(|line| *line));
                 }
             }
         }
@@ -107,7 +107,7 @@ pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) ->
 }
 
 /// Why a line does not follow, and the line where it can be read.
-type Broken = (String, Option<Line>);
+type Broken = (String, Option<Box<Line>>);
 
 /// Whether a line follows on `last`, number and hash of the one before it; it is the last one then. One that does not follow is
 /// gone on from as well, so that the lines behind it are judged by themselves.
@@ -140,7 +140,7 @@ fn follow(
     } else {
         return Ok(line);
     };
-    Err((why, Some(line)))
+    Err((why, Some(Box::new(line))))
 }
 
 fn hash(bytes: &[u8]) -> String {
