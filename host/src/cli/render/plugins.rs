@@ -52,7 +52,7 @@ pub(in super::super) fn loaded(plugin: &Loaded) {
         DIM,
         format_args!("{:.1} ms {from}", plugin.load_time.as_secs_f64() * 1000.0),
     );
-    let name = styled(PLUGIN, format_args!("{:<20}", plugin.manifest.name));
+    let name = styled(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
     say(format_args!(
         "  {name} {} {took}",
         one_line(&plugin.manifest.description, usize::MAX)

@@ -156,7 +156,7 @@ pub(super) fn access(record: &AccessRecord) -> String {
     let why = record.reason.as_deref().unwrap_or_default();
     format!(
         "  {} {} {} {}",
-        styled(PLUGIN, format_args!("{:<20}", record.plugin)),
+        styled(PLUGIN, format_args!("{:<24}", record.plugin)),
         styled(style, word),
         one_line(&record.target, WHY_WIDTH),
         styled(DIM, one_line(why, WHY_WIDTH)),
@@ -193,7 +193,7 @@ pub(super) fn hook(record: &TraceRecord) -> String {
     format!(
         "  {} {} {} {}{what}{why}",
         styled(DIM, format_args!("{:<24}", record.point)),
-        styled(PLUGIN, format_args!("{:<20}", record.plugin)),
+        styled(PLUGIN, format_args!("{:<24}", record.plugin)),
         styled(DIM, format_args!("{took:>9}")),
         styled(style, word),
     )
