@@ -701,6 +701,8 @@ async fn the_requests_of_a_session_are_counted_redirects_too() {
     assert_eq!(server.received().len(), 100);
     let records = session.memory.accesses.lock().unwrap().len();
     assert_eq!(records, 101, "that nothing is left is told once");
+    let (_, target, _) = record(&session);
+    assert_eq!(target, format!("GET {url}"), "with where it was to go");
     // Another session has requests of its own.
     let answer = fetch(&Session::open(&plugins), "rind", &Ask::get(&url)).await;
     assert_eq!(answer["status"], 200);

@@ -50,6 +50,9 @@ impl Egress {
         let mut record = Record::open(self, when, &request.method);
         if let Err(spent) = self.budget.take() {
             if spent.is_first {
+                if let Ok(target) = Target::parse(&request.url) {
+                    record.name(target.name(&clean(&request.method, 16)));
+                }
                 record.close(Some(&spent.error));
             }
             record.forget();
