@@ -22,8 +22,6 @@ pub struct ImportRow {
     pub name: &'static str,
     /// Side effect that must be declared; `None` is free for all.
     pub needs: Option<SideEffect>,
-    /// Whether this host offers it.
-    pub is_offered: bool,
 }
 
 /// Every host interface of `wit/`.
@@ -31,72 +29,58 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "types",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "payloads",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "outcomes",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "log",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "state",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "store",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "config",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "points",
         needs: None,
-        is_offered: true,
     },
     ImportRow {
         name: "session",
         needs: Some(SideEffect::Session),
-        is_offered: true,
     },
     ImportRow {
         name: "model",
         needs: Some(SideEffect::External),
-        is_offered: true,
     },
     ImportRow {
         name: "agents",
         needs: Some(SideEffect::External),
-        is_offered: true,
     },
     ImportRow {
         name: "tools-host",
         needs: Some(SideEffect::External),
-        is_offered: true,
     },
     ImportRow {
         name: "files",
         needs: Some(SideEffect::Filesystem),
-        is_offered: true,
     },
     ImportRow {
         name: "http",
         needs: Some(SideEffect::Network),
-        is_offered: true,
     },
 ];
 
@@ -184,9 +168,6 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
         return refuse(format!(
             "which needs `{line}` under `[external]` in plugin.toml"
         ));
-    }
-    if !row.is_offered {
-        return refuse("which this version of the host does not grant to any plugin".to_owned());
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Plugins: the only folder that names wasmtime.
 //!
-//! [`manifest`] reads `plugin.toml`; [`engine`], [`compile`] and [`cache`] turn bytes into native code; [`authority`] decides whether a
-//! component's imports and exports are covered; [`load`] puts it together for every folder that is searched; `instance`
-//! keeps one warm instance for each plugin and session; `hooks` and `tools` make it look like any other hook or tool.
+//! [`manifest`] reads `plugin.toml`; [`engine`], [`compile`] and [`cache`] turn bytes into native code; [`authority`] decides
+//! whether a component's imports and exports are covered; [`load`] goes through every folder that is searched, and `loader`
+//! puts one plugin together with what it is granted; `imports` are the host's interfaces; `instance` keeps one warm instance
+//! for each plugin and session; `hooks` and `tools` make it look like any other hook or tool, and what it says leaves
+//! through `exit`.
 //! It reaches the session only through [`crate::point::handle::AgentHandle`].
 //!
 //! Start from [`load::PluginSet::load`].
