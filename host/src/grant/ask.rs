@@ -98,11 +98,13 @@ impl std::fmt::Debug for GrantOptions {
 impl GrantOptions {
     /// Decides on a request, and asks when there is something to ask and somebody to be asked. The second value is the yes,
     /// if one was given.
-    pub async fn settle(&self, request: &Request) -> (Decision, Option<Given>) {
+    ///
+    /// `policy` is what holds for this plugin: mostly [`GrantOptions::policy`].
+    pub async fn settle(&self, request: &Request, policy: &Policy) -> (Decision, Option<Given>) {
         let decision = super::decide::decide(
             request,
             Known {
-                policy: &self.policy,
+                policy,
                 answers: self.answers.as_ref(),
                 session: self.session.as_deref(),
                 flags: &self.flags,

@@ -21,7 +21,7 @@ use super::{Error, imports, protected, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
-use crate::grant::ask::{Given, GrantOptions};
+use crate::grant::ask::Given;
 use crate::grant::decide::Decision;
 use crate::grant::{Granted, OfferedTool, Request, Trust};
 use crate::message::ToolSpec;
@@ -120,11 +120,8 @@ impl Loader<'_> {
         plugin.request.tools = plugin.tools.iter().map(offered).collect();
         plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
         let grants = &self.options.grants;
-        let grants = GrantOptions {
-            policy: protected::policy(&plugin.manifest.name, &grants.policy).into_owned(),
-            ..grants.clone()
-        };
-        let (decision, yes) = grants.settle(&plugin.request).await;
+        let policy = protected::policy(&plugin.manifest.name, &grants.policy);
+        let (decision, yes) = grants.settle(&plugin.request, &policy).await;
         given.extend(yes);
         let granted = decision.granted();
         plugin.decision = decision;
