@@ -28,6 +28,7 @@ use crate::tool::policy::PolicyMode;
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let prompt = prompt(args.prompt.as_deref())?;
     let paths = setup::paths(args.workspace.as_deref())?;
+    setup::check_apart(&paths)?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-");

@@ -192,7 +192,7 @@ pub(super) fn warn_protected(args: &PluginArgs, plugins: &PluginSet) {
 
 /// Folders of Rind's own and the workspace must not lie in one another: what may be read or written in the workspace would
 /// reach sessions, keys and grants.
-fn check_apart(paths: &Paths) -> anyhow::Result<()> {
+pub(super) fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let workspace = canonical(&paths.workspace);
     // Not the managed folder: whoever builds Rind in a checkout and works there has the program itself in the workspace.
@@ -223,7 +223,6 @@ pub(super) struct Parts<'a> {
 
 /// Puts an agent together, in a new session or one that goes on.
 pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Event>)> {
-    check_apart(parts.paths)?;
     let workspace = Workspace::open(&parts.paths.workspace)
         .with_context(|| format!("open the workspace {}", parts.paths.workspace.display()))?;
     let store = SessionStore::new(parts.paths.sessions());

@@ -24,7 +24,7 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
     exit 1
     ---- stdout
     ✓ hello                  managed  0.1.0    turn-end, greet()
-    ○ loop-detection         managed  switched off in config.toml
+    ○ loop-detection         managed  switched off in your settings
     ✗ echo                   user     [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
           |
         4 | compnent = "guest_echo.wasm"
@@ -47,7 +47,7 @@ fn the_list_as_json_says_the_same() {
         "name": "loop-detection",
         "trust": "managed",
         "folder": "[RIND_HOME]/managed/loop-detection",
-        "why": "switched off in config.toml"
+        "why": "switched off in your settings"
       },
       {
         "name": "echo",

@@ -24,7 +24,7 @@ fn a_plugin_is_switched_off_and_on_everywhere_and_the_settings_keep_their_commen
     );
     assert!(!runs(&rind));
     let list = rind.run(&["plugin", "list"]).exits(0).stdout;
-    assert!(list.contains("switched off in config.toml"), "{list}");
+    assert!(list.contains("switched off in your settings"), "{list}");
     let config = fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
     assert_eq!(
         config,

@@ -79,7 +79,7 @@ fn why(left: &LeftOut) -> String {
         Why::Failed(error) => error.to_string(),
         Why::Shadowed { by } => format!("shadowed by {}", by.display()),
         Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
-        Why::Disabled => "switched off in config.toml".to_owned(),
+        Why::Disabled => "switched off in your settings".to_owned(),
         Why::Disallowed { place } => format!("switched off by {place}"),
     }
 }
