@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
-use rind::grant::ask::GrantOptions;
 use rind::message::{EffectClass, ToolCall};
 use rind::plugin::load::{PluginSet, Why};
 use rind::point::catalog::PreTool;
@@ -106,7 +105,6 @@ impl Attack {
 /// Loads a program as a plugin called `attacker`.
 pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> PluginSet {
     let mut host = Host::default();
-    host.options.grants = GrantOptions::default();
     let folder = host.folder().join(trust.to_string()).join("attacker");
     put(&folder, program, manifest);
     host.options.sources.push(rind::plugin::discover::Source {

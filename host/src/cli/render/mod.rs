@@ -5,6 +5,7 @@
 
 pub(super) mod doctor;
 pub(super) mod grants;
+mod line;
 pub(super) mod plugins;
 pub(super) mod session;
 mod steps;

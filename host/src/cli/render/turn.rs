@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use super::waiting::Waiting;
 use super::{
-    BAD, BOLD, DIM, PLUGIN, WARN, answer, answer_line, count, duration, has_terminal, millis,
-    one_line, printable, say, steps, styled, warning,
+    BAD, BOLD, DIM, WARN, answer, answer_line, count, duration, has_terminal, line, millis,
+    printable, say, steps, styled, warning,
 };
 use crate::event::Event;
 use crate::message::{Message, Role};
-use crate::point::outcome::Level;
-use crate::point::payload::{Decision, StopReason, TurnSummary};
+use crate::point::payload::{StopReason, TurnSummary};
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
 /// Refusals of one plugin that are shown to those who did not ask for a trace.
@@ -86,7 +85,7 @@ impl TurnRenderer {
             } => self.turn_end(summary, output),
             Event::InSubagent { agent, event } => self.in_subagent(agent, event),
             other => {
-                if let Some(line) = line(other, self.view) {
+                if let Some(line) = line::line(other, self.view) {
                     self.line(line);
                 }
             }
@@ -178,7 +177,7 @@ impl TurnRenderer {
             Event::Hook { record } => self.hook(record),
             Event::InSubagent { agent, event } => return self.in_subagent(agent, event),
             Event::SessionOpened { .. } | Event::TurnStart { .. } | Event::Assessed { .. } => None,
-            other => line(other, self.view),
+            other => line::line(other, self.view),
         };
         if let Some(line) = line {
             self.line(format!("  {} {line}", styled(DIM, agent)));
@@ -285,120 +284,5 @@ fn is_draft(event: &Event) -> bool {
     match event {
         Event::InSubagent { event, .. } => is_draft(event),
         other => matches!(other, Event::TextDelta { .. } | Event::ThinkingDelta { .. }),
-    }
-}
-
-/// The line for an event, if it has one.
-fn line(event: &Event, view: View) -> Option<String> {
-    match event {
-        Event::SessionOpened {
-            id,
-            resumed,
-            messages,
-            ..
-        } => {
-            let what = if *resumed {
-                format!("resumed with {}", count(u64::from(*messages), "message"))
-            } else {
-                "new".to_owned()
-            };
-            Some(styled(DIM, format_args!("session {id} ({what})")))
-        }
-        Event::TurnStart { turn, input, .. } if view.trace => Some(format!(
-            "{} {}",
-            styled(BOLD, format_args!("turn {turn}")),
-            styled(DIM, one_line(input, 100))
-        )),
-        Event::Assessed {
-            decision,
-            confidence,
-            reasons,
-        } if view.trace || *decision != Decision::Direct => {
-            let word = serde_json::to_value(decision)
-                .ok()
-                .and_then(|v| v.as_str().map(str::to_owned))
-                .unwrap_or_default();
-            Some(styled(
-                DIM,
-                format_args!(
-                    "assessed as {word} ({confidence:.2}): {}",
-                    one_line(&reasons.join(", "), 160)
-                ),
-            ))
-        }
-        Event::Retry {
-            attempt,
-            delay_ms,
-            reason,
-        } => {
-            let wait = millis(*delay_ms);
-            Some(styled(
-                WARN,
-                format_args!("attempt {attempt} in {wait}: {}", one_line(reason, 160)),
-            ))
-        }
-        Event::ToolStart {
-            call, plugin, by, ..
-        } => Some(steps::tool_start(call, plugin.as_deref(), by.as_deref())),
-        Event::CompactEnd {
-            messages,
-            summary,
-            is_built_in,
-            refused,
-        } => Some(steps::compact_end(
-            *messages,
-            summary.as_deref(),
-            *is_built_in,
-            refused.as_deref(),
-        )),
-        Event::SubagentStart {
-            agent,
-            plugin,
-            task,
-            ..
-        } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
-        Event::SubagentEnd {
-            agent,
-            answer,
-            is_error,
-            usage,
-        } => Some(steps::subagent_end(agent, answer, *is_error, *usage)),
-        Event::ToolEnd {
-            result,
-            duration_ms,
-            refused_by,
-            ..
-        } => Some(steps::tool_end(result, *duration_ms, refused_by.as_deref())),
-        Event::Notice {
-            level,
-            plugin,
-            text,
-        } => {
-            let style = match level {
-                Level::Debug | Level::Info => DIM,
-                Level::Warn => WARN,
-                Level::Error => BAD,
-            };
-            let who = plugin
-                .as_deref()
-                .map(|plugin| format!("{} ", styled(PLUGIN, plugin)))
-                .unwrap_or_default();
-            Some(format!(
-                "{} {who}{}",
-                styled(style, "▲"),
-                styled(style, printable(text))
-            ))
-        }
-        Event::Injected { plugin, text, .. } if view.trace => Some(format!(
-            "  {} {}",
-            styled(PLUGIN, plugin),
-            styled(DIM, format_args!("told the model: {}", one_line(text, 120)))
-        )),
-        Event::Error { place, message } => Some(format!(
-            "{} {}",
-            styled(BAD, format_args!("{place}:")),
-            printable(message)
-        )),
-        _ => None,
     }
 }
