@@ -3,13 +3,13 @@
 #![allow(
     missing_docs,
     clippy::unwrap_used,
-    reason = "a bench that cannot go on fails"
+    clippy::print_stdout,
+    reason = "a bench that cannot go on fails, and it prints"
 )]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, criterion_group, criterion_main};
 use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle};
 use rind::event::{Event, Events};
 use rind::plugin::load::PluginSet;
@@ -43,6 +43,9 @@ const CORE: [&str; 10] = [
 
 /// Steps of a turn: each but the last reads a file.
 const STEPS: u32 = 20;
+
+/// Turns with the plugins and turns without.
+const PAIRS: usize = 40;
 
 /// An agent on a new session in a folder of its own.
 struct Bench {
@@ -141,7 +144,23 @@ fn warm(runtime: &Runtime, plugins: &PluginSet) -> Bench {
     bench
 }
 
-fn step(c: &mut Criterion) {
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// A quarter, the half and three quarters of the way through the sorted values.
+fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|n| values[values.len() * n / 4])
+}
+
+fn print(what: &str, [low, middle, high]: [f64; 3]) {
+    println!("{what:<34} {middle:>7.3} ms a step  ({low:.3} to {high:.3})");
+}
+
+/// Not with criterion: it compares what ran minutes apart, and a machine that is slow for a while is slow for one of the two.
+fn main() {
     let runtime = Runtime::new().unwrap();
     let none = PluginSet::default();
     let mut host = Host::default();
@@ -149,28 +168,25 @@ fn step(c: &mut Criterion) {
     let ten = runtime.block_on(host.load());
     assert_eq!(ten.plugins.len(), CORE.len(), "{:?}", ten.left_out);
 
-    let mut group = c.benchmark_group("step");
-    group.sample_size(30);
-    group.bench_function("no plugins", |b| {
-        b.iter_custom(|iters| {
-            (0..iters)
-                .map(|_| warm(&runtime, &none).turn(&runtime))
-                .sum()
-        });
-    });
-    // Each pair runs back to back, so that a machine that is slow for a while is slow for both.
-    group.bench_function("ten core plugins, less no plugins", |b| {
-        b.iter_custom(|iters| {
-            let pair = |_| {
-                let (mut without, mut with) = (warm(&runtime, &none), warm(&runtime, &ten));
-                let without = without.turn(&runtime);
-                with.turn(&runtime).saturating_sub(without)
-            };
-            (0..iters).map(pair).sum()
-        });
-    });
-    group.finish();
+    let run = |plugins| millis(warm(&runtime, plugins).turn(&runtime));
+    // Whoever comes second finds caches warmer: each comes first half of the time.
+    let pairs: Vec<(f64, f64)> = (0..PAIRS)
+        .map(|n| {
+            if n % 2 == 0 {
+                let without = run(&none);
+                (without, run(&ten))
+            } else {
+                let with = run(&ten);
+                (run(&none), with)
+            }
+        })
+        .collect();
+    println!("{PAIRS} pairs of turns of {STEPS} steps: median, and the middle half");
+    print("no plugins", quartiles(pairs.iter().map(|pair| pair.0)));
+    print(
+        "ten core plugins",
+        quartiles(pairs.iter().map(|pair| pair.1)),
+    );
+    let less = pairs.iter().map(|(without, with)| with - without);
+    print("ten core plugins, less no plugins", quartiles(less));
 }
-
-criterion_group!(benches, step);
-criterion_main!(benches);
