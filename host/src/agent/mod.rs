@@ -30,6 +30,7 @@ mod turn;
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 pub use handle::{CallPoint, SessionHandle};
+pub use reflect::ReflectConfig;
 pub use scope::Reach;
 pub use sink::KeepInStore;
 pub use steering::SteerHandle;
