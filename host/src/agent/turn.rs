@@ -170,8 +170,9 @@ impl<'a> Turn<'a> {
                     let message = Message::text(Role::User, format!("[reflection] {reason}"));
                     self.push(message).await?;
                 }
-                // Looking at the answer takes a while, in which the user may have said more.
-                None if self.take_steering().await? => {}
+                // Looking at the answer takes a while, in which the user may have said more. At the limit that waits for the
+                // next turn, and this answer is whole.
+                None if self.step < self.last_step && self.take_steering().await? => {}
                 None => {
                     return Ok(Answer {
                         draft: reflected.draft,
