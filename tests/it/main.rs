@@ -19,6 +19,7 @@ mod fuzz;
 mod grant;
 mod harness;
 mod leak;
+mod lifecycle;
 mod load;
 mod network;
 mod plugins;

@@ -30,6 +30,7 @@ mod turn;
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 pub use handle::{CallPoint, SessionHandle};
+pub use reflect::ReflectConfig;
 pub use scope::Reach;
 pub use sink::KeepInStore;
 pub use steering::SteerHandle;
@@ -42,7 +43,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Events};
 use crate::point::caller::{CallContext, Caller};
-use crate::point::catalog::{SessionEnd, SessionStart};
+use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
 use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo, Source, TurnInput, TurnSummary};
@@ -258,6 +259,9 @@ impl Agent {
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         self.dispatcher.settle(SETTLE).await;
+        // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
+        self.report_failures().await;
+        self.dispatcher.settle(SETTLE).await;
         Ok(self.spec.session.sync()?)
     }
 
@@ -295,6 +299,17 @@ impl Agent {
         self.dispatcher
             .dispatch::<SessionStart>(&caller, info)
             .await;
+        self.report_failures().await;
+    }
+
+    /// Tells the `error` point of hooks that failed outside of a turn.
+    async fn report_failures(&self) {
+        let caller = self.caller();
+        for report in self.sink.take_failures(0) {
+            self.dispatcher
+                .dispatch::<ErrorPoint>(&caller, report)
+                .await;
+        }
     }
 
     fn session_info(&self) -> SessionInfo {

@@ -18,6 +18,7 @@ mod sandbox;
 mod secrets;
 mod session;
 mod setup;
+mod stray;
 mod switch;
 
 use std::process::ExitCode;

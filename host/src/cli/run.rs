@@ -46,6 +46,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let plugins = plugins.context("load plugins")?;
     super::grants::check_flags(&args.plugins, &plugins)?;
     setup::warn_protected(&args.plugins, &plugins);
+    let stray = super::stray::complaints(&config, &plugins, !args.plugins.no_plugins)?;
+    stray.iter().for_each(|text| render::warn(text));
     plugins
         .left_out
         .iter()

@@ -141,6 +141,25 @@ impl Layer {
     }
 }
 
+impl Layer {
+    /// The line of the last of these keys, each in the table of the one before.
+    fn line(&self, keys: &[&str]) -> Option<usize> {
+        let mut table = DeTable::parse(&self.text).ok()?.into_inner();
+        let mut start = 0;
+        for (n, wanted) in keys.iter().enumerate() {
+            let (key, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
+            start = key.span().start;
+            table = match value.into_inner() {
+                DeValue::Table(inner) => inner,
+                _ if n + 1 == keys.len() => DeTable::new(),
+                _ => return None,
+            };
+        }
+        let before = self.text.as_bytes().get(..start)?;
+        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
+    }
+}
+
 fn invalid(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();
@@ -213,6 +232,19 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Where layers set something under these keys: `FILE:LINE` of the last key, or the flag.
+    #[must_use]
+    pub fn places(&self, keys: &[&str]) -> Vec<String> {
+        let place = |layer: &Layer| {
+            let line = layer.line(keys)?;
+            Some(match &layer.origin {
+                Origin::File(path) => format!("{}:{line}", path.display()),
+                flag @ Origin::Flag(_) => flag.to_string(),
+            })
+        };
+        self.layers.iter().filter_map(place).collect()
     }
 
     /// Which layer decides a setting, as in `agent.max_steps`; `None` when it is the default.

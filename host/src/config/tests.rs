@@ -92,6 +92,20 @@ fn broken_toml_is_an_error_with_its_line() {
 }
 
 #[test]
+fn the_places_of_a_key_are_named_with_their_lines() {
+    let config = Config::new(vec![
+        file("a", "[demo]\nsteps = 1\n[demo.inner]\n\na = 1\n"),
+        file("b", "demo = { inner = { a = 2 } }\n"),
+        file("c", "[other]\n"),
+        Layer::flag("demo.inner.a=3").unwrap(),
+    ]);
+    let places = config.places(&["demo", "inner", "a"]);
+    assert_eq!(places, ["a:5", "b:1", "--set demo.inner.a=3"]);
+    assert_eq!(config.places(&["demo", "inner"])[0], "a:3");
+    assert_eq!(config.places(&["demo", "steps", "a"]), [""; 0]);
+}
+
+#[test]
 fn a_flag_needs_no_quotes_around_a_string() {
     let config = Config::new(vec![Layer::flag("demo.name=some-name").unwrap()]);
     assert_eq!(config.section::<Demo>().unwrap().name, "some-name");

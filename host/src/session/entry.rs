@@ -128,6 +128,21 @@ pub enum Body {
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
     },
+    /// The model took a second look at an answer.
+    Reflected {
+        /// Number of the turn.
+        turn: u32,
+        /// Number of the step whose answer it was.
+        step: u32,
+        /// Name of the model that was asked.
+        model: String,
+        /// What it used.
+        usage: Usage,
+        /// Milliseconds until the end of its words.
+        latency_ms: u64,
+        /// Its words, cut when they are long; they are in no message.
+        text: String,
+    },
     /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
     SubagentStart {
         /// Its id.
@@ -271,6 +286,7 @@ const KNOWN: &[&str] = &[
     "turn-end",
     "step",
     "asked",
+    "reflected",
     "subagent-start",
     "subagent-end",
     "tool-start",
@@ -374,6 +390,6 @@ mod tests {
         });
         let value = serde_json::to_value(&cut).unwrap();
         assert!(KNOWN.contains(&value["type"].as_str().unwrap()));
-        assert_eq!(KNOWN.len(), 20);
+        assert_eq!(KNOWN.len(), 21);
     }
 }

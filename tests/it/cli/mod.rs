@@ -11,6 +11,7 @@ mod grants;
 mod hostile;
 mod inspect;
 mod ledger;
+mod settings;
 mod switch;
 mod turn;
 mod usage;

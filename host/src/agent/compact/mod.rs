@@ -7,7 +7,7 @@
 mod config;
 mod estimate;
 mod extract;
-mod fit;
+pub(super) mod fit;
 mod slice;
 
 use std::ops::Range;
