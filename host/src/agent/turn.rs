@@ -75,6 +75,8 @@ pub(super) struct Turn<'a> {
     /// Criteria of reflection that the model was told of.
     n_criteria: usize,
     pub(super) outputs: Vec<String>,
+    /// Where its entries begin in the file of the session, in bytes.
+    pub(super) begins_at: u64,
     pub(super) started: Instant,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Turn<'a> {
             n_rounds: 0,
             n_criteria: 0,
             outputs: Vec::new(),
+            begins_at: 0,
             started: Instant::now(),
         }
     }
@@ -122,6 +125,7 @@ impl<'a> Turn<'a> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
+        self.begins_at = session.end();
         session.append(Body::TurnStart {
             turn: self.number,
             input: self.input.text.clone(),

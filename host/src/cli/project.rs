@@ -11,7 +11,7 @@ use crate::paths::Paths;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
-const SECTIONS: &[&str] = &["agent", "plugins"];
+const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
 /// Decides whether the project is trusted, as it is now. Asks where nothing is known and somebody can be asked; says what is
 /// left out and how to change that otherwise.

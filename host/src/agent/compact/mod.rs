@@ -13,6 +13,7 @@ mod slice;
 use std::ops::Range;
 
 pub use config::CompactConfig;
+pub(super) use fit::cut_middle;
 
 use self::estimate::Gauge;
 use self::slice::Tail;
@@ -49,6 +50,11 @@ impl Compaction {
     /// Takes in what a provider reported for a request.
     pub(super) fn learn(&mut self, request: &Request, reported: u64) {
         self.gauge.learn(estimate::of_request(request), reported);
+    }
+
+    /// Tokens of messages, estimated.
+    pub(super) fn tokens_of(&self, messages: &[Message]) -> u64 {
+        self.gauge.tokens(estimate::of_messages(messages))
     }
 
     /// Not again before the conversation has grown by a tenth.
@@ -138,6 +144,7 @@ impl Turn<'_> {
             reason: REASON.to_owned(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
             messages: vec![message],
+            holder: None,
         })?;
         self.emit(Event::CompactEnd {
             messages: n_messages,
