@@ -81,8 +81,8 @@ impl From<session::Error> for Kept {
 
 impl Turn<'_> {
     /// Archives the turn, which has ended, when one of the triggers says so.
-    pub(super) async fn archive(&self, stop: StopReason) {
-        let spec = &self.agent.spec;
+    pub(super) async fn archive(&mut self, stop: StopReason) {
+        let spec = self.agent.spec.clone();
         if !spec.config.archival.enabled || self.cancel.is_cancelled() {
             return;
         }
@@ -132,6 +132,7 @@ impl Turn<'_> {
         });
         match moved {
             Ok(slice) => {
+                self.agent.compaction.try_again();
                 self.emit(Event::ArchiveEnd {
                     messages: n_messages,
                     agent: Some(holder.agent),

@@ -57,6 +57,11 @@ impl Compaction {
         self.gauge.tokens(estimate::of_messages(messages))
     }
 
+    /// The conversation is another one now: what was of no use before may be.
+    pub(super) fn try_again(&mut self) {
+        self.not_below = 0;
+    }
+
     /// Not again before the conversation has grown by a tenth.
     fn put_off(&mut self, tokens: u64) {
         self.not_below = tokens + tokens / 10;
