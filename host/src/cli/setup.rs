@@ -82,9 +82,9 @@ pub(super) fn config(
     model: &ModelArgs,
     is_project_trusted: bool,
 ) -> anyhow::Result<Config> {
-    let mut layers: Vec<Layer> = Layer::file(&paths.user_config())?.into_iter().collect();
+    let mut layers = Layer::files(&paths.user_config())?;
     if is_project_trusted {
-        layers.extend(super::project::layer(paths)?);
+        layers.extend(super::project::layers(paths)?);
     }
     layers.extend(Layer::file(&paths.workspace_config())?);
     for flag in &model.set {

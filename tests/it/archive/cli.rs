@@ -79,6 +79,51 @@ fn as_json_it_is_two_events_after_the_turn() {
 }
 
 #[test]
+fn settings_may_be_json_and_a_trusted_project_may_bring_them() {
+    let settings = r#"{
+  "subagents": { "enabled": true },
+  "archival": {
+    "enabled": true,
+    "trigger": {
+      "on_max_turns": true,
+      "token_threshold": 8000,
+      "tool_call_threshold": 5,
+      "depth_cap": 3
+    },
+    "summary": {
+      "style": "structured",
+      "model": null
+    }
+  }
+}"#;
+    let rind = Rind::with_script(&script());
+    rind.file("a.txt", "alpha\n");
+    let file = rind.home().join("config/config.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, settings).unwrap();
+    let is_archived = |stderr: &str| stderr.contains("the turn was archived");
+    let ran = rind.run(&["run", "Read it"]).exits(0);
+    assert!(is_archived(&ran.stderr), "{}", ran.stderr);
+    let wrong = settings.replace("depth_cap", "depth");
+    std::fs::write(&file, wrong).unwrap();
+    let ran = rind.run(&["run", "Read it"]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("config.json:9: in [archival]: unknown field `depth`"),
+        "{}",
+        ran.stderr
+    );
+
+    std::fs::remove_file(&file).unwrap();
+    rind.file(".rind/config.json", settings);
+    let ran = rind.run(&["run", "Read it"]).exits(0);
+    assert!(ran.stderr.contains("is not trusted"), "{}", ran.stderr);
+    assert!(!is_archived(&ran.stderr), "{}", ran.stderr);
+    let ran = rind.run(&["run", "--trust-project", "Read it"]).exits(0);
+    assert!(is_archived(&ran.stderr), "{}", ran.stderr);
+}
+
+#[test]
 fn archival_without_subagents_is_a_mistake_in_the_settings() {
     let rind = Rind::with_script(&script());
     rind.config("[archival]\nenabled = true\n");
