@@ -1,6 +1,6 @@
 //! A layer of settings that is written as JSON: `config.json` says the same as `config.toml` in another notation.
 //!
-//! A null is a setting that is not given. Errors name the line as they do for TOML.
+//! A null is a setting that is not given, where a setting need not be. Errors name the line as they do for TOML.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -15,6 +15,7 @@ struct Demo {
 struct Inner {
     a: u32,
     b: u32,
+    c: Option<u32>,
 }
 
 impl Section for Demo {
@@ -38,7 +39,11 @@ fn later_layers_win_key_by_key() {
         Demo {
             steps: 2,
             name: "u".into(),
-            inner: Inner { a: 9, b: 2 }
+            inner: Inner {
+                a: 9,
+                b: 2,
+                c: None
+            }
         }
     );
     assert_eq!(
@@ -130,7 +135,7 @@ fn json(text: &str) -> Result<Layer, Error> {
 
 #[test]
 fn settings_in_json_say_the_same_and_those_in_toml_win() {
-    let text = r#"{"demo": {"steps": 3, "name": null, "inner": {"a": 1}}, "other": [1.5]}"#;
+    let text = r#"{"demo": {"steps": 3, "inner": {"a": 1, "c": null}}, "other": [1.5]}"#;
     let config = Config::new(vec![
         json(text).unwrap(),
         file("c.toml", "demo.inner.a = 2"),
@@ -158,6 +163,10 @@ fn a_mistake_in_json_is_an_error_with_file_and_line() {
         (
             "{\n\"demo\": {\"steps\": \"x\"}}",
             "c.json:2: in [demo]: invalid type: string \"x\", expected u32",
+        ),
+        (
+            "{\"demo\": {\"name\": null}}",
+            "c.json:1: in [demo]: invalid type: null, expected a string",
         ),
         (
             "{\"demo\": {},\n\n\"dmeo\": {}}",

@@ -2,11 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
+use rind::point::payload::{Source, StopReason};
+use rind::tool::ToolOutput;
 use rind::tool::approval::Answer;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::harness::{NativeTool, check_pairs};
 
 fn spawn(task: &str, tools: &[&str]) -> Reply {
     Reply::call("spawn_subagent", json!({"task": task, "tools": tools}))
@@ -120,6 +125,36 @@ async fn a_turn_runs_sixteen_subagents_and_no_more() {
     assert_eq!(results.len(), 17);
     let failed: Vec<&String> = results.iter().filter(|r| r.1).map(|r| &r.0).collect();
     assert_eq!(failed, ["the 16 subagents of this turn have been run"]);
+}
+
+#[tokio::test]
+async fn a_subagent_of_the_model_ends_with_the_turn() {
+    let cancel = CancellationToken::new();
+    let user = cancel.clone();
+    let wait = NativeTool::new("wait", EffectClass::Read, move |cancelled| {
+        user.cancel();
+        Box::pin(async move {
+            cancelled.cancelled().await;
+            ToolOutput::ok("half done")
+        })
+    });
+    let wait_call = Reply::call("wait", json!({}));
+    let script = vec![spawn("Wait", &["wait"]), wait_call, Reply::text("done")];
+    let mut running = archiving(script).tool(wait).build();
+    let turn = running.agent.run_turn("go on", Source::Terminal, &cancel);
+    let outcome = turn.await.unwrap();
+    assert_eq!(outcome.summary.stop, StopReason::Cancelled);
+    while let Ok(event) = running.receiver.try_recv() {
+        running.events.push(event);
+    }
+    let names = running.names();
+    assert_eq!(names.last(), Some(&"turn-end"), "{names:?}");
+    assert!(names.contains(&"subagent-end"), "{names:?}");
+    check_pairs(&running.session.messages());
+    let sub = running.session.children().remove(0).agent;
+    let own = entries(&running, &format!("/agents/{sub}"));
+    assert!(matches!(own.last(), Some(Body::TurnEnd { .. })), "{own:?}");
+    check_pairs(&messages(own));
 }
 
 /// An agent whose subagent makes five calls.
