@@ -10,6 +10,7 @@ pub mod json;
 pub mod message;
 pub mod paths;
 pub mod text;
+pub mod tokens;
 
 // Whether a log of what happened is whole.
 pub mod audit;

@@ -133,7 +133,8 @@ impl Turn<'_> {
             NoAnswer::Session(error) => error.into(),
         })?;
         let reported = response.usage.input_tokens;
-        self.agent.compaction.learn(&request, reported);
+        let config = &scope.spec.config.compact;
+        self.agent.compaction.learn(&request, reported, config);
         Ok(response)
     }
 

@@ -117,13 +117,28 @@ pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedRecei
     (approver, questions)
 }
 
+/// Somebody who is told of every event, once it is shown.
+pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
+
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
+    agent: Agent,
+    events: UnboundedReceiver<Event>,
+    questions: UnboundedReceiver<Asked>,
+    prompt: &str,
+    show: ShowArgs,
+) -> anyhow::Result<Exit> {
+    watched_turn(agent, events, questions, prompt, show, Box::new(|_| {})).await
+}
+
+/// The same with somebody who watches.
+pub(super) async fn watched_turn(
     mut agent: Agent,
     events: UnboundedReceiver<Event>,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
+    watch: Watch,
 ) -> anyhow::Result<Exit> {
     let view = View {
         json: show.json,
@@ -139,6 +154,7 @@ pub(super) async fn turn(
         questions,
         cancel.clone(),
         over.clone(),
+        watch,
     ));
     // Made here and not in the task: until then, Ctrl-C ends the process at once.
     let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
@@ -171,6 +187,7 @@ async fn show_all(
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     over: CancellationToken,
+    mut watch: Watch,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -180,7 +197,10 @@ async fn show_all(
             // Events first: a question comes after what led to it.
             biased;
             event = events.recv() => match event {
-                Some(event) => renderer.show(&event),
+                Some(event) => {
+                    renderer.show(&event);
+                    watch(&event);
+                }
                 None => break,
             },
             // Not the end of the channel: who else holds a sender does not matter.

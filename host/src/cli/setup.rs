@@ -242,6 +242,7 @@ pub(super) struct Parts<'a> {
 
 /// Puts an agent together, in a new session or one that goes on.
 pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Event>)> {
+    crate::tokens::warm();
     let workspace = Workspace::open(&parts.paths.workspace)
         .with_context(|| format!("open the workspace {}", parts.paths.workspace.display()))?;
     let store = SessionStore::new(parts.paths.sessions());

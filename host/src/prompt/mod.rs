@@ -23,6 +23,7 @@ use crate::message::ToolSpec;
 use crate::point::payload::{PromptPart, Tier};
 use crate::provider::SystemBlock;
 use crate::session::PromptRow;
+use crate::tokens;
 
 /// Puts parts in their order: by tier, then by the key as its author chose it, then by the whole key.
 pub fn sort(parts: &mut [PromptPart]) {
@@ -48,7 +49,7 @@ pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
             key: part.key.clone(),
             source: part.source.clone(),
             bytes: part.text.len(),
-            tokens: part.text.len().div_ceil(4),
+            tokens: tokens::count(&part.text),
             hash: short_hash(part.text.as_bytes()),
         })
         .collect()
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn the_ledger_names_every_part_with_its_hash() {
         let rows = rows(&[part(Tier::Stable, "k", "hello")]);
-        assert_eq!((rows[0].bytes, rows[0].tokens), (5, 2));
+        assert_eq!((rows[0].bytes, rows[0].tokens), (5, 1));
         assert_eq!(rows[0].hash, "ea8f163db3868292");
     }
 }

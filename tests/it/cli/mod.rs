@@ -5,6 +5,7 @@ mod cache;
 mod confine;
 mod cut;
 mod demo;
+mod demo_all;
 mod doctor;
 mod grants;
 mod hostile;

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-/// When the conversation is shortened, and how much of it stays. Tokens are estimated, and the estimate follows what the
-/// provider reports.
+/// When the conversation is shortened, and how much of it stays. Tokens are counted before a request is sent, and the
+/// count follows what the provider reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactConfig {
@@ -34,5 +34,17 @@ impl Default for CompactConfig {
             max_summary_tokens: 4_000,
             hard_limit_tokens: None,
         }
+    }
+}
+
+impl CompactConfig {
+    /// Tokens of a request below which nothing is ever done.
+    pub(super) fn least_that_matters(&self) -> u64 {
+        let threshold = if self.enabled {
+            self.threshold_tokens
+        } else {
+            u64::MAX
+        };
+        threshold.min(self.hard_limit_tokens.unwrap_or(u64::MAX))
     }
 }

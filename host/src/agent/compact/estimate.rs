@@ -1,14 +1,16 @@
 //! How many tokens a request has, before a provider says so.
 //!
-//! Bytes over four is close for English and code and wrong for the rest, and no tokenizer on this side is that of every
-//! model. What corrects it is the provider: every answer reports the tokens of its request.
+//! Texts are counted by [`tokens`], whose tokenizer is not that of every model. What corrects it is the provider: every
+//! answer reports the tokens of its request. Counting takes its time, so each text is counted once, and a request that
+//! could not be too long whatever its texts are is not counted at all: see [`most`].
 
-use std::io;
-
-use serde::Serialize;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
 
 use crate::message::{Content, Message, ToolSpec};
 use crate::provider::{Request, SystemBlock};
+use crate::tokens;
 
 /// Bytes of a token in English text and code, roughly.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -19,12 +21,18 @@ const MESSAGE_TOKENS: u64 = 4;
 /// Requests smaller than this teach nothing: what providers add of their own weighs more than the conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
-/// How far the ratio may go: from text of long common words to scripts of several tokens a character. A report outside of
-/// it is a fault of the report, or of a hook that sent something else.
+/// How far the ratio may go: from text of long common words to a tokenizer that knows few of them. A report outside of it
+/// is a fault of the report, or of a hook that sent something else.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
 /// How much of the way to a new measurement the ratio goes.
 const SMOOTHING: f64 = 0.3;
+
+/// Texts shorter than this, in bytes, are counted again: that takes no longer than looking them up.
+const LEAST_KEPT: usize = 64;
+
+/// Most texts whose count is kept. After that all are forgotten, those of a long session that are not sent any more too.
+const MAX_KEPT: usize = 1 << 16;
 
 /// The ratio of reported to estimated tokens, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,68 +62,95 @@ impl Gauge {
     }
 }
 
-/// Estimated tokens of a message.
-pub(super) fn of_message(message: &Message) -> u64 {
-    let bytes: u64 = message.content.iter().map(bytes_of).sum();
-    MESSAGE_TOKENS + bytes.div_ceil(BYTES_PER_TOKEN)
+/// Counts tokens, and remembers those of texts it has seen.
+#[derive(Debug, Default)]
+pub(super) struct Counter {
+    /// By the hash of the text.
+    known: Mutex<HashMap<u64, u64>>,
+    hash: RandomState,
 }
 
-/// Estimated tokens of messages.
-pub(super) fn of_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> u64 {
-    messages.into_iter().map(of_message).sum()
+impl Counter {
+    /// Tokens of a message.
+    pub(super) fn of_message(&self, message: &Message) -> u64 {
+        let size = |text: &str| self.of_text(text);
+        MESSAGE_TOKENS + content(message, &size)
+    }
+
+    /// Tokens of messages.
+    pub(super) fn of_messages<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> u64 {
+        messages.into_iter().map(|m| self.of_message(m)).sum()
+    }
+
+    /// Tokens of what stands before the conversation.
+    pub(super) fn of_head<'a>(
+        &self,
+        system: &[SystemBlock],
+        tools: impl IntoIterator<Item = &'a ToolSpec>,
+    ) -> u64 {
+        head(system, tools, &|text| self.of_text(text))
+    }
+
+    /// Tokens of a request.
+    pub(super) fn of_request(&self, request: &Request) -> u64 {
+        self.of_head(&request.system, &request.tools) + self.of_messages(&request.messages)
+    }
+
+    fn of_text(&self, text: &str) -> u64 {
+        if text.len() < LEAST_KEPT {
+            return tokens::count(text);
+        }
+        let key = self.hash.hash_one(text);
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(n) = known().get(&key) {
+            return *n;
+        }
+        let n = tokens::count(text);
+        let mut known = known();
+        if known.len() >= MAX_KEPT {
+            known.clear();
+        }
+        known.insert(key, n);
+        n
+    }
 }
 
-/// Estimated tokens of what stands before the conversation.
-pub(super) fn of_head<'a>(
+/// The most tokens that a request can have, whatever its texts are: no tokenizer makes more tokens of a text than it has
+/// bytes.
+pub(super) fn most<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
+    messages: impl IntoIterator<Item = &'a Message>,
+) -> u64 {
+    let size = |text: &str| text.len() as u64;
+    let message = |message| MESSAGE_TOKENS + content(message, &size);
+    head(system, tools, &size) + messages.into_iter().map(message).sum::<u64>()
+}
+
+fn head<'a>(
+    system: &[SystemBlock],
+    tools: impl IntoIterator<Item = &'a ToolSpec>,
+    size: &dyn Fn(&str) -> u64,
 ) -> u64 {
     let system: u64 = system.iter().map(|block| size(&block.text)).sum();
-    let tool =
-        |tool: &ToolSpec| size(&tool.name) + size(&tool.description) + json_size(&tool.parameters);
-    let tools: u64 = tools.into_iter().map(tool).sum();
-    (system + tools).div_ceil(BYTES_PER_TOKEN)
+    let tool = |tool: &ToolSpec| {
+        size(&tool.name) + size(&tool.description) + size(&tool.parameters.to_string())
+    };
+    system + tools.into_iter().map(tool).sum::<u64>()
 }
 
-/// Estimated tokens of a request.
-pub(super) fn of_request(request: &Request) -> u64 {
-    of_head(&request.system, &request.tools) + of_messages(&request.messages)
-}
-
-fn bytes_of(part: &Content) -> u64 {
-    match part {
+fn content(message: &Message, size: &dyn Fn(&str) -> u64) -> u64 {
+    let part = |part: &Content| match part {
         Content::Text { text } => size(text),
         Content::Thinking { text, signature } => size(text) + signature.as_deref().map_or(0, size),
-        Content::ToolCall(call) => size(&call.id) + size(&call.name) + json_size(&call.arguments),
+        Content::ToolCall(call) => {
+            size(&call.id) + size(&call.name) + size(&call.arguments.to_string())
+        }
         Content::ToolResult(result) => {
             size(&result.call_id) + size(&result.name) + size(&result.content)
         }
-    }
-}
-
-fn size(text: &str) -> u64 {
-    text.len() as u64
-}
-
-fn json_size(value: &impl Serialize) -> u64 {
-    let mut counter = Counter(0);
-    // Values that came out of JSON go into it again.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
-}
-
-/// Counts what is written.
-struct Counter(u64);
-
-impl io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    };
+    message.content.iter().map(part).sum()
 }
 
 #[cfg(test)]
@@ -151,14 +186,26 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_message_counts() {
-        let text = |n: usize| Message::text(Role::User, "x".repeat(n));
-        assert_eq!(of_message(&text(400)), 104);
+    fn every_part_of_a_message_counts_the_same_the_second_time_and_never_more_than_most() {
+        let counter = Counter::default();
+        let text = "The tide gauge reads four centimetres too high. ".repeat(20);
         let call = Content::ToolCall(crate::message::ToolCall {
             id: "12".to_owned(),
-            name: "ab".to_owned(),
-            arguments: serde_json::json!({"k": "v"}),
+            name: "read_file".to_owned(),
+            arguments: serde_json::json!({"path": "station.toml"}),
         });
-        assert_eq!(of_message(&Message::new(Role::Assistant, vec![call])), 8);
+        let said = Message::new(
+            Role::Assistant,
+            vec![Content::Text { text: text.clone() }, call.clone()],
+        );
+        let n = counter.of_message(&said);
+        let parts = tokens::count(&text)
+            + tokens::count("12")
+            + tokens::count("read_file")
+            + tokens::count("{\"path\":\"station.toml\"}");
+        assert_eq!(n, MESSAGE_TOKENS + parts);
+        assert_eq!(counter.of_message(&said), n);
+        assert!(n < most(&[], [], [&said]), "{n}");
+        assert_eq!(most(&[], [], [&Message::text(Role::User, "abc")]), 7);
     }
 }

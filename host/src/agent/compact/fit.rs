@@ -8,36 +8,42 @@ use crate::message::{Content, Message};
 /// that there was one.
 const ROUNDS: [usize; 2] = [4000, 400];
 
-/// Cuts tool results until `is_enough`: those of `slice` first, then all others, the oldest first. Returns how many were cut.
+/// Cuts tool results until the messages have no more than `limit` of their `total`: those of `slice` first, then all
+/// others, the oldest first. Returns how many were cut, and what the total is then.
 pub(super) fn cut_results(
     messages: &mut [Message],
     slice: Range<usize>,
-    is_enough: impl Fn(&[Message]) -> bool,
-) -> usize {
+    mut total: u64,
+    limit: u64,
+    size: impl Fn(&Message) -> u64,
+) -> (usize, u64) {
     let rest = (0..messages.len()).filter(|at| !slice.contains(at));
     let mut n_cut = 0;
     for part in [slice.clone().collect(), rest.collect::<Vec<_>>()] {
-        for limit in ROUNDS {
+        for longest in ROUNDS {
             for at in &part {
-                if is_enough(messages) {
-                    return n_cut;
+                if total <= limit {
+                    return (n_cut, total);
                 }
-                n_cut += messages
-                    .get_mut(*at)
-                    .map_or(0, |message| cut(message, limit));
+                let Some(message) = messages.get_mut(*at) else {
+                    continue;
+                };
+                let before = size(message);
+                n_cut += cut(message, longest);
+                total = total.saturating_sub(before) + size(message);
             }
         }
     }
-    n_cut
+    (n_cut, total)
 }
 
-fn cut(message: &mut Message, limit: usize) -> usize {
+fn cut(message: &mut Message, longest: usize) -> usize {
     let mut n_cut = 0;
     for part in &mut message.content {
         if let Content::ToolResult(result) = part
-            && result.content.len() > limit
+            && result.content.len() > longest
         {
-            result.content = cut_middle(&result.content, limit);
+            result.content = cut_middle(&result.content, longest);
             n_cut += 1;
         }
     }
@@ -66,11 +72,12 @@ mod tests {
         results.map(|result| result.content.len()).collect()
     }
 
-    fn cut_to(total: usize) -> Vec<bool> {
+    fn cut_to(total: u64) -> Vec<bool> {
         let mut messages: Vec<Message> = (0..4).flat_map(|at| exchange(at, &[10_000])).collect();
-        cut_results(&mut messages, 2..6, |messages| {
-            sizes(messages).iter().sum::<usize>() <= total
-        });
+        let size =
+            |message: &Message| sizes(std::slice::from_ref(message)).iter().sum::<usize>() as u64;
+        let (_, left) = cut_results(&mut messages, 2..6, 40_000, total, size);
+        assert_eq!(left, messages.iter().map(size).sum::<u64>());
         sizes(&messages).iter().map(|size| *size < 10_000).collect()
     }
 

@@ -11,11 +11,12 @@ mod fit;
 mod slice;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use config::CompactConfig;
 pub(super) use fit::cut_middle;
 
-use self::estimate::Gauge;
+use self::estimate::{Counter, Gauge};
 use self::slice::Tail;
 use super::tell::blocked;
 use super::turn::{Stop, Turn};
@@ -42,14 +43,18 @@ const LEAST_PART: u64 = 10;
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     gauge: Gauge,
+    counter: Arc<Counter>,
     /// Tokens below which it is not tried again, after it was refused or was of no use.
     not_below: u64,
 }
 
 impl Compaction {
     /// Takes in what a provider reported for a request.
-    pub(super) fn learn(&mut self, request: &Request, reported: u64) {
-        self.gauge.learn(estimate::of_request(request), reported);
+    pub(super) fn learn(&mut self, request: &Request, reported: u64, config: &CompactConfig) {
+        let most = estimate::most(&request.system, &request.tools, &request.messages);
+        if most > config.least_that_matters() {
+            self.gauge.learn(self.counter.of_request(request), reported);
+        }
     }
 
     /// Tokens of messages, estimated.
@@ -76,11 +81,16 @@ impl Turn<'_> {
         if !config.enabled {
             return Ok(messages);
         }
-        let gauge = self.agent.compaction.gauge;
         let specs = self.agent.spec.tools.specs();
-        let around = estimate::of_head(&self.system, specs.iter().map(|spec| &**spec))
-            + estimate::of_messages(&self.passing);
-        let total = |messages: &[Message]| gauge.tokens(around + estimate::of_messages(messages));
+        let specs = || specs.iter().map(|spec| &**spec);
+        let all = messages.iter().chain(&self.passing);
+        if estimate::most(&self.system, specs(), all) <= config.threshold_tokens {
+            return Ok(messages);
+        }
+        let gauge = self.agent.compaction.gauge;
+        let counter = self.agent.compaction.counter.clone();
+        let around = counter.of_head(&self.system, specs()) + counter.of_messages(&self.passing);
+        let total = |messages: &[Message]| gauge.tokens(around + counter.of_messages(messages));
         let before = total(&messages);
         if before <= config.threshold_tokens {
             self.agent.compaction.not_below = 0;
@@ -89,8 +99,9 @@ impl Turn<'_> {
         if before < self.agent.compaction.not_below {
             return Ok(messages);
         }
-        let part = slice_of(&messages, &config, gauge).map(|range| messages[range].to_vec());
-        let size = |part: &Vec<Message>| gauge.tokens(estimate::of_messages(part));
+        let tokens = |message: &Message| gauge.tokens(counter.of_message(message));
+        let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
+        let size = |part: &Vec<Message>| gauge.tokens(counter.of_messages(part));
         let Some(part) = part.filter(|p| size(p) >= config.threshold_tokens / LEAST_PART) else {
             self.agent.compaction.put_off(before);
             return Ok(messages);
@@ -164,18 +175,21 @@ impl Turn<'_> {
     /// Cuts tool results of a request that is larger than the hard limit allows.
     pub(super) fn fit(&self, request: &mut Request) {
         let config = &self.agent.spec.config.compact;
-        let gauge = self.agent.compaction.gauge;
         let Some(limit) = config.hard_limit_tokens else {
             return;
         };
-        let head = estimate::of_head(&request.system, &request.tools);
-        let tokens = |messages: &[Message]| gauge.tokens(head + estimate::of_messages(messages));
-        if tokens(&request.messages) <= limit {
+        if estimate::most(&request.system, &request.tools, &request.messages) <= limit {
             return;
         }
-        let slice = slice_of(&request.messages, config, gauge).unwrap_or_default();
-        let n_cut = fit::cut_results(&mut request.messages, slice, |m| tokens(m) <= limit);
-        let left = tokens(&request.messages);
+        let gauge = self.agent.compaction.gauge;
+        let counter = &self.agent.compaction.counter;
+        let total = gauge.tokens(counter.of_request(request));
+        if total <= limit {
+            return;
+        }
+        let tokens = |message: &Message| gauge.tokens(counter.of_message(message));
+        let slice = slice_of(&request.messages, config, tokens).unwrap_or_default();
+        let (n_cut, left) = fit::cut_results(&mut request.messages, slice, total, limit, tokens);
         let rest = if left > limit {
             format!("; it still has about {left} tokens")
         } else {
@@ -188,12 +202,15 @@ impl Turn<'_> {
     }
 }
 
-fn slice_of(messages: &[Message], config: &CompactConfig, gauge: Gauge) -> Option<Range<usize>> {
+fn slice_of(
+    messages: &[Message],
+    config: &CompactConfig,
+    tokens: impl Fn(&Message) -> u64,
+) -> Option<Range<usize>> {
     let tail = Tail {
         messages: config.keep_last_messages,
         tokens: config.keep_tokens,
     };
-    let tokens = |message: &Message| gauge.tokens(estimate::of_message(message));
     slice::choose(messages, tail, tokens, |m| summary_in(m).is_some())
 }
 
