@@ -157,7 +157,7 @@ async fn each_trigger_archives_by_itself_and_without_any_the_turn_stays() {
     assert_eq!(reasons_with(reads(1), calls).await, Vec::<String>::new());
 
     let tokens = |setup: &mut Setup| setup.config.archival.trigger.token_threshold = 1000;
-    let long = vec![Reply::text("word ".repeat(900))];
+    let long = vec![Reply::text("word ".repeat(2000))];
     assert_eq!(reasons_with(long, tokens).await, ["token-threshold"]);
     assert_eq!(reasons_with(reads(1), tokens).await, Vec::<String>::new());
 

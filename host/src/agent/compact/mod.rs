@@ -59,7 +59,7 @@ impl Compaction {
 
     /// Tokens of messages, estimated.
     pub(super) fn tokens_of(&self, messages: &[Message]) -> u64 {
-        self.gauge.tokens(estimate::of_messages(messages))
+        self.gauge.tokens(self.counter.of_messages(messages))
     }
 
     /// The conversation is another one now: what was of no use before may be.
