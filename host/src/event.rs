@@ -72,6 +72,26 @@ pub enum Event {
         /// Who refused, and why.
         refused: Option<String>,
     },
+    /// A finished turn is about to be moved to a holder, which may take a while.
+    ArchiveStart {
+        /// How many messages.
+        messages: u32,
+        /// Their tokens, estimated.
+        tokens: u64,
+        /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+        reason: String,
+    },
+    /// A finished turn was moved to a holder, or stays as it was.
+    ArchiveEnd {
+        /// How many messages.
+        messages: u32,
+        /// Id of the holder; `None` when the turn stays.
+        agent: Option<String>,
+        /// What stands in its place; `None` when it stays.
+        summary: Option<String>,
+        /// Why it stays.
+        refused: Option<String>,
+    },
     /// The model wrote more text.
     TextDelta {
         /// The new piece.
@@ -124,7 +144,7 @@ pub enum Event {
     SubagentStart {
         /// Its id.
         agent: String,
-        /// Name of the plugin that runs it.
+        /// Name of the plugin that runs it; `None` is the model.
         plugin: Option<String>,
         /// What it is to do.
         task: String,
@@ -217,6 +237,8 @@ impl Event {
             Self::StepStart { .. } => "step-start",
             Self::CompactStart { .. } => "compact-start",
             Self::CompactEnd { .. } => "compact-end",
+            Self::ArchiveStart { .. } => "archive-start",
+            Self::ArchiveEnd { .. } => "archive-end",
             Self::TextDelta { .. } => "text-delta",
             Self::ThinkingDelta { .. } => "thinking-delta",
             Self::Retry { .. } => "retry",

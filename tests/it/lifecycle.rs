@@ -26,9 +26,6 @@ use scene::{Scene, Seen};
 /// The plugin whose answers are in the table.
 const PLUGIN: &str = "scripted-hook";
 
-/// Points whose rows are in another file, `archive.rs`: they fire at the end of a turn that is archived.
-const ARCHIVE: [&str; 2] = ["before-archive", "after-archive"];
-
 /// One row.
 struct Row {
     point: &'static str,

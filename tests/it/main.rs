@@ -6,6 +6,7 @@
 )]
 
 mod aimock;
+mod archive;
 mod author;
 mod cli;
 mod compact;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::archive::{ArchivalConfig, SubagentsConfig};
 use super::compact::CompactConfig;
 use super::reflect::ReflectConfig;
 use crate::config::Section;
@@ -25,6 +26,12 @@ pub struct AgentConfig {
     pub context_files: bool,
     /// When older messages are replaced by a summary.
     pub compact: CompactConfig,
+    /// When finished turns are moved out of the conversation; the section `[archival]`.
+    #[serde(skip)]
+    pub archival: ArchivalConfig,
+    /// Whether the model may run and question subagents; the section `[subagents]`.
+    #[serde(skip)]
+    pub subagents: SubagentsConfig,
 }
 
 impl Default for AgentConfig {
@@ -36,6 +43,8 @@ impl Default for AgentConfig {
             tool_output_bytes: 4 << 20,
             context_files: true,
             compact: CompactConfig::default(),
+            archival: ArchivalConfig::default(),
+            subagents: SubagentsConfig::default(),
         }
     }
 }

@@ -5,9 +5,12 @@
 //! hooks change by `point`.
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
-//! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends). What plugins may do
+//! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends), `archive` (what
+//! becomes of it then). What plugins may do
 //! while they are called stands in `scope` and `power`; a request (`request`) and a tool call (`call`) are the same for both.
 
+mod archive;
+mod ask;
 mod assess;
 mod call;
 mod calls;
@@ -27,6 +30,9 @@ mod system;
 mod tell;
 mod turn;
 
+pub use archive::{
+    ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
+};
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 pub use handle::{CallPoint, SessionHandle};
@@ -142,12 +148,13 @@ pub struct Agent {
 impl Agent {
     /// An agent that has not done anything yet.
     #[must_use]
-    pub fn new(spec: AgentSpec) -> Self {
+    pub fn new(mut spec: AgentSpec) -> Self {
         let family = Family {
             session: spec.session.id().clone(),
             reach: Reach::default(),
             parent: None,
         };
+        archive::add_tools(&mut spec, &family.reach);
         Self::of_family(spec, family)
     }
 
@@ -287,6 +294,7 @@ impl Agent {
         for notice in self.spec.session.notices() {
             self.notice(Level::Warn, notice.clone());
         }
+        self.warn_archival();
     }
 
     /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.

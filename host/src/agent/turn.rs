@@ -73,6 +73,8 @@ pub(super) struct Turn<'a> {
     /// What reflection knows of the turn.
     pub(super) reflected: Reflected,
     pub(super) outputs: Vec<String>,
+    /// Where its entries begin in the file of the session, in bytes.
+    pub(super) begins_at: u64,
     pub(super) started: Instant,
 }
 
@@ -95,6 +97,7 @@ impl<'a> Turn<'a> {
             is_running_tools: Arc::default(),
             reflected: Reflected::default(),
             outputs: Vec::new(),
+            begins_at: 0,
             started: Instant::now(),
         }
     }
@@ -119,6 +122,7 @@ impl<'a> Turn<'a> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
+        self.begins_at = session.end();
         session.append(Body::TurnStart {
             turn: self.number,
             input: self.input.text.clone(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rind::agent::CompactConfig;
+use rind::agent::{ArchivalConfig, CompactConfig, TriggerConfig};
 use rind::event::Event;
 use rind::grant::Trust;
 use rind::message::Message;
@@ -36,6 +36,8 @@ pub(super) enum Scene {
     AskedNo,
     /// Reads until the conversation is too long.
     Long,
+    /// The first turn is archived after its end.
+    Archived,
 }
 
 /// What is left of the turns of one agent.
@@ -170,6 +172,7 @@ pub(super) async fn run(row: &Row) -> Seen {
         Scene::AskedYes => setup = setup.asking(vec![Answer::Yes, Answer::Yes]),
         Scene::AskedNo => setup = setup.asking(Vec::new()),
         Scene::Long => make_long(&mut setup),
+        Scene::Archived => make_archived(&mut setup, 2),
         _ => {}
     }
     std::fs::write(setup.workspace().join("AGENTS.md"), "Mind the style.\n").unwrap();
@@ -289,6 +292,19 @@ fn messages_of(entries: &[Value]) -> Vec<Message> {
     messages
         .map(|entry| serde_json::from_value(entry["message"].clone()).unwrap())
         .collect()
+}
+
+/// Turns with so many calls are archived.
+pub(super) fn make_archived(setup: &mut Setup, n_calls: usize) {
+    setup.config.subagents.enabled = true;
+    setup.config.archival = ArchivalConfig {
+        enabled: true,
+        trigger: TriggerConfig {
+            tool_call_threshold: n_calls,
+            ..TriggerConfig::default()
+        },
+        ..ArchivalConfig::default()
+    };
 }
 
 /// Conversations become too long after some reading of `a.txt`.

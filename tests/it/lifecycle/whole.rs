@@ -11,10 +11,10 @@ use rind_tests::guests::Host;
 use serde_json::json;
 
 use super::PLUGIN;
-use super::scene::{INPUT, make_long, setup};
+use super::scene::{INPUT, make_archived, make_long, setup};
 use crate::harness::Running;
 
-/// One turn that meets every point: a subagent, steering, compaction, a failing hook, a follow-up. The session is closed. All events,
+/// One turn that meets every point: a subagent, steering, compaction, a failing hook, a follow-up, archival. The session is closed. All events,
 /// and what was kept in stores.
 pub(super) async fn whole_turn(host: &Host) -> (Vec<Event>, Vec<String>) {
     let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
@@ -28,6 +28,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Event>, Vec<String>) {
         read("a.txt"),
         Reply::text("the draft"),
         Reply::text("the second answer"),
+        Reply::text(r#"{"outcome": "all was read"}"#),
     ];
     let mut setup = setup(host, script).await;
     setup = setup.hook::<at::PreOutput>("broken", |_, text| match text.as_str() {
@@ -35,6 +36,9 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Event>, Vec<String>) {
         _ => Ok(o::OutputOutcome::default()),
     });
     make_long(&mut setup);
+    // The tools of archival stand in every request.
+    setup.config.compact.threshold_tokens = 8_000;
+    make_archived(&mut setup, 3);
     let mut running = setup.build();
     let queue = running.agent.steering();
     queue.steer("hurry", Source::Terminal);

@@ -118,7 +118,7 @@ async fn an_answer_that_claims_what_was_not_shown_goes_back_with_the_reason() {
     let store = SessionStore::new(running.folder.path().join("sessions"));
     let (entries, _) = store.read(running.session.id()).unwrap();
     let kept = entries.iter().find_map(|entry| match &entry.body {
-        Body::Reflected { usage, text, .. } => Some((usage.input_tokens, text.clone())),
+        Body::HostAsked { usage, text, .. } => Some((usage.input_tokens, text.clone())),
         _ => None,
     });
     let (tokens, text) = kept.unwrap();
@@ -393,7 +393,7 @@ fn the_program_takes_a_second_look_when_the_settings_say_so() {
         "{}",
         ran.stderr
     );
-    let kept = rind.entries("reflected");
+    let kept = rind.entries("host-asked");
     assert_eq!((kept.len(), &kept[0]["model"]), (2, &json!("sceptic")));
     let messages = rind.entries("message");
     let text = messages[2]["message"]["content"][0]["text"].as_str();

@@ -7,16 +7,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::compact::fit::cut_middle;
+use crate::agent::ask::HostQuestion;
+use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
 use crate::agent::turn::{Stop, Turn};
-use crate::event::Event;
 use crate::json;
-use crate::message::{Message, Role};
 use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection};
-use crate::provider::{Finish, Request, Response, StreamEvent, SystemBlock};
-use crate::session::Body;
 use crate::text::clean;
 
 /// Most tokens of the verdict. It is short; models that reason before they answer count that as well.
@@ -33,9 +30,6 @@ const CALLS_BYTES: usize = 64_000;
 
 /// Longest reason that goes back to the agent, in bytes.
 const REASON_BYTES: usize = 2_000;
-
-/// Longest part of the words that the session keeps, in bytes.
-const KEPT_BYTES: usize = 16 << 10;
 
 /// What the model is told to do.
 const TASK: &str = "You take a second look at the answer of an agent before its user gets it. You are given JSON: what the user said, \
@@ -124,75 +118,30 @@ impl Turn<'_> {
         if !config.enabled || reflection.draft.trim().is_empty() {
             return Ok(None);
         }
-        let model = config.model.clone().unwrap_or_else(|| spec.model.clone());
+        let model = config.model.as_ref().unwrap_or(&spec.model);
         // It takes a while, and nothing of it streams in.
         let told = format!("{model} takes a second look at the answer");
         self.agent.notice(Level::Info, told);
-        let request = Request {
-            model,
-            system: vec![SystemBlock {
-                text: TASK.to_owned(),
-                is_cached: false,
-            }],
-            messages: vec![Message::text(
-                Role::User,
-                self.reflected.material(reflection),
-            )],
-            tools: Vec::new(),
-            temperature: None,
-            max_tokens: Some(MAX_ANSWER_TOKENS),
+        let question = HostQuestion {
+            about: "reflect",
+            agent: None,
+            model: config.model.as_deref(),
+            system: TASK.to_owned(),
+            prompt: self.reflected.material(reflection),
+            max_tokens: MAX_ANSWER_TOKENS,
         };
-        match self.ask_once(&request).await? {
-            Ok(verdict) => Ok(verdict),
-            Err(why) => {
-                let text = format!("the second look came to nothing, so the answer stands: {why}");
-                self.agent.notice(Level::Warn, text);
-                Ok(None)
-            }
-        }
-    }
-
-    /// Sends the request and reads the verdict. The inner error says why there is none.
-    async fn ask_once(&self, request: &Request) -> Result<Result<Option<String>, String>, Stop> {
-        let caller = self.caller();
-        let events = &self.scope.spec.events;
-        let mut on = |event| {
-            // Its words are no answer to the user; that it takes long is for everybody.
-            if let StreamEvent::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            } = event
-            {
-                events.emit(Event::Retry {
-                    attempt,
-                    delay_ms,
-                    reason,
-                });
-            }
-        };
-        let kept = |response: &Response| Body::Reflected {
-            turn: self.number,
-            step: self.step,
-            model: request.model.clone(),
-            usage: response.usage,
-            latency_ms: response.latency_ms,
-            text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
-        };
-        let asked = self.scope.request(&caller, request, &mut on, kept).await;
-        Ok(match asked {
-            Ok(response) if response.finish == Finish::Refused => {
-                Err("the provider held it back".to_owned())
-            }
-            Ok(response) => verdict_in(&response.message.joined_text()),
-            Err(NoAnswer::Blocked(said)) => Err(format!(
-                "the request was refused by plugin {}: {}",
-                said.plugin, said.text
-            )),
-            Err(NoAnswer::Provider(why)) => Err(why),
+        let asked = self.scope.ask_for_host(&self.caller(), question).await;
+        let verdict = match asked {
+            Ok(text) => verdict_in(&text),
             Err(NoAnswer::Cancelled) => return Err(Stop::Cancelled),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
-        })
+            Err(no) => Err(no.to_string()),
+        };
+        Ok(verdict.unwrap_or_else(|why| {
+            let text = format!("the second look came to nothing, so the answer stands: {why}");
+            self.agent.notice(Level::Warn, text);
+            None
+        }))
     }
 }
 

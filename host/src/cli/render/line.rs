@@ -69,6 +69,16 @@ pub(super) fn line(event: &Event, view: View) -> Option<String> {
             *is_built_in,
             refused.as_deref(),
         )),
+        Event::ArchiveEnd {
+            messages,
+            agent,
+            summary,
+            refused,
+        } => Some(steps::archive_end(
+            *messages,
+            agent.as_deref().zip(summary.as_deref()),
+            refused.as_deref(),
+        )),
         Event::SubagentStart {
             agent,
             plugin,
