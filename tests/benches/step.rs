@@ -7,6 +7,7 @@
     reason = "a bench that cannot go on fails, and it prints"
 )]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,8 @@ struct Bench {
     agent: Agent,
     /// Kept open, so that events are made as they are with somebody watching.
     events: UnboundedReceiver<Event>,
+    /// Microseconds in the hooks of each plugin.
+    hooks: BTreeMap<String, f64>,
     _folder: tempfile::TempDir,
 }
 
@@ -117,6 +120,7 @@ impl Bench {
         Self {
             agent,
             events,
+            hooks: BTreeMap::new(),
             _folder: folder,
         }
     }
@@ -132,7 +136,11 @@ impl Bench {
         let took = started.elapsed();
         assert_eq!(outcome.summary.stop, StopReason::Done, "{}", outcome.output);
         assert_eq!(outcome.summary.steps, STEPS, "{}", outcome.output);
-        while self.events.try_recv().is_ok() {}
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Hook { record } = event {
+                *self.hooks.entry(record.plugin.to_string()).or_default() += record.micros;
+            }
+        }
         took / STEPS
     }
 }
@@ -141,6 +149,7 @@ impl Bench {
 fn warm(runtime: &Runtime, plugins: &PluginSet) -> Bench {
     let mut bench = Bench::new(plugins, 2);
     bench.turn(runtime);
+    bench.hooks.clear();
     bench
 }
 
@@ -168,7 +177,16 @@ fn main() {
     let ten = runtime.block_on(host.load());
     assert_eq!(ten.plugins.len(), CORE.len(), "{:?}", ten.left_out);
 
-    let run = |plugins| millis(warm(&runtime, plugins).turn(&runtime));
+    let mut hooks: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut run = |plugins| {
+        let mut bench = warm(&runtime, plugins);
+        let took = millis(bench.turn(&runtime));
+        for (plugin, micros) in bench.hooks {
+            let a_step = micros / 1000.0 / f64::from(STEPS);
+            hooks.entry(plugin).or_default().push(a_step);
+        }
+        took
+    };
     // Whoever comes second finds caches warmer: each comes first half of the time.
     let pairs: Vec<(f64, f64)> = (0..PAIRS)
         .map(|n| {
@@ -189,4 +207,7 @@ fn main() {
     );
     let less = pairs.iter().map(|(without, with)| with - without);
     print("ten core plugins, less no plugins", quartiles(less));
+    for (plugin, times) in hooks {
+        print(&format!("  {plugin}"), quartiles(times.into_iter()));
+    }
 }
