@@ -80,3 +80,20 @@ fn the_audit_log_is_not_switched_off() {
     );
     assert!(!rind.home().join("config/config.toml").exists());
 }
+
+#[test]
+fn settings_that_the_audit_log_does_not_take_do_not_switch_it_off() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"hello\"\n");
+    rind.managed("audit-log");
+    rind.config("[plugins.audit-log.config]\nx = 1\n");
+    let ran = rind.run(&["run", "hi"]).exits(0);
+    assert!(
+        ran.stderr.contains(
+            "plugin audit-log runs in spite of [plugins.audit-log.config], which it does not take,"
+        ),
+        "{}",
+        ran.stderr
+    );
+    let logged = |entry: &serde_json::Value| entry["record"]["plugin"] == "audit-log";
+    assert!(rind.entries("trace").iter().any(logged), "{}", ran.stderr);
+}
