@@ -162,7 +162,7 @@ async fn when_the_look_fails_the_answer_stands_and_a_notice_says_why() {
     let table = [
         (Reply::text("looks fine to me"), "there is no JSON object"),
         (Reply::text("{\"done\": 1}"), "its verdict is not"),
-        (refused, "the provider held it back"),
+        (refused, "the provider held the answer back"),
         (broken, "no such model"),
     ];
     for (look, why) in table {
