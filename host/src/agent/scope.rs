@@ -78,6 +78,8 @@ struct Tally {
     spent: Spent,
     /// Subagents that models ran.
     n_spawned: u32,
+    /// Questions that models asked about what subagents hold.
+    n_questions: u32,
 }
 
 impl TurnScope {
@@ -199,6 +201,17 @@ impl TurnScope {
         let mut tally = lock(&self.tally);
         tally.n_spawned = tally.n_spawned.saturating_add(1);
         tally.n_spawned <= most
+    }
+
+    /// Counts a question of the model about what a subagent holds, in the turn of the main agent. Whether there was one left of
+    /// `most`.
+    pub(super) fn count_question(&self, most: u32) -> bool {
+        if let Some(parent) = &self.family.parent {
+            return parent.count_question(most);
+        }
+        let mut tally = lock(&self.tally);
+        tally.n_questions = tally.n_questions.saturating_add(1);
+        tally.n_questions <= most
     }
 
     /// Leaves a subagent to end by itself.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::call::RanCall;
-use super::reflect::Reflected;
+use super::reflect::{MARK, Reflected};
 use super::scope::TurnScope;
 use super::tell::blocked;
 use super::{Agent, Error, TurnOutcome};
@@ -171,7 +171,7 @@ impl<'a> Turn<'a> {
             let reflected = self.reflect(step.draft).await?;
             match reflected.continue_because {
                 Some(reason) => {
-                    let message = Message::text(Role::User, format!("[reflection] {reason}"));
+                    let message = Message::text(Role::User, format!("{MARK}{reason}"));
                     self.push(message).await?;
                 }
                 // Looking at the answer takes a while, in which the user may have said more. At the limit that waits for the

@@ -34,7 +34,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
     if args.json {
         json(&checked, args.verify)?;
     } else {
-        checked.lines.iter().for_each(row);
+        checked.lines.iter().map(row).for_each(render::answer_line);
         if args.verify {
             verdict(&id, &checked);
         }
@@ -105,8 +105,8 @@ fn json(checked: &Checked, is_verified: bool) -> anyhow::Result<()> {
     render::json(&value)
 }
 
-/// One line: number, time, turn and agent, what happened.
-fn row(line: &Line) {
+/// One line: number, time, turn and agent, what happened. A model may call for a tool whose name has line breaks in it.
+fn row(line: &Line) -> String {
     let time = jiff::Timestamp::from_millisecond(line.time)
         .map_or_else(|_| line.time.to_string(), |time| format!("{time:.0}"));
     let mut said = String::new();
@@ -123,11 +123,8 @@ fn row(line: &Line) {
         }
     }
     let who = format!("turn {} {}", line.turn, line.agent);
-    render::answer_line(render::printable(&format!(
-        "{:>5} {time} {who} {}{said}",
-        line.n,
-        line.kind()
-    )));
+    let what = format!("{time} {who} {}{said}", line.kind());
+    format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
 }
 
 fn verdict(id: &str, checked: &Checked) {
@@ -138,5 +135,27 @@ fn verdict(id: &str, checked: &Checked) {
             render::count(checked.lines.len() as u64, "line")
         )),
         Some(why) => render::warn(&format!("the audit log of session {id} is broken: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_makes_a_row_of_its_own() {
+        let line = Line {
+            n: 7,
+            time: 0,
+            session: "s".to_owned(),
+            turn: 1,
+            agent: "main".to_owned(),
+            event: serde_json::json!({"type": "call", "tool": "x\n    8 1970\u{1b}[2K"}),
+            prev: String::new(),
+        };
+        assert_eq!(
+            row(&line),
+            "    7 1970-01-01T00:00:00Z turn 1 main call tool=x 8 1970\\u{1b}[2K"
+        );
     }
 }

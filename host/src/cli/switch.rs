@@ -6,10 +6,13 @@ use std::path::Path;
 use anyhow::Context;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::args::{PluginArgs, SwitchArgs};
+use super::args::{ModelArgs, PluginArgs, SwitchArgs};
 use super::exit::{Exit, Usage};
 use super::{plugin, render, setup};
+use crate::config::PluginsConfig;
 use crate::disk::{private_folder, replace_private};
+use crate::paths::Paths;
+use crate::plugin::load::{PluginSet, Why};
 use crate::plugin::protected;
 
 pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit> {
@@ -39,14 +42,40 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
         args.project.then_some(&*paths.workspace),
     )
     .with_context(|| format!("change {}", file.display()))?;
-    let word = if is_on { "on" } else { "off" };
+    let word = |is_on| if is_on { "on" } else { "off" };
     let place = if args.project {
         format!("in {}", paths.workspace.display())
     } else {
         "everywhere".to_owned()
     };
-    render::note(&format!("{name} is switched {word} {place}"));
+    render::note(&format!("{name} is switched {} {place}", word(is_on)));
+    for stronger in stronger(&paths, &plugins, name, is_on)? {
+        let here = word(!is_on);
+        render::warn(&format!("here it stays {here}: {stronger} goes before"));
+    }
     Ok(Exit::Done)
+}
+
+/// What says the opposite in the present folder, and counts more.
+fn stronger(
+    paths: &Paths,
+    plugins: &PluginSet,
+    name: &str,
+    is_on: bool,
+) -> anyhow::Result<Vec<String>> {
+    let left_out = plugins.left_out.iter().filter(|left| left.name == name);
+    let by_policy = left_out.filter_map(|left| match &left.why {
+        Why::Disallowed { place } if is_on => Some(place.clone()),
+        _ => None,
+    });
+    let mut found: Vec<String> = by_policy.collect();
+    let config = setup::config(paths, &ModelArgs::default(), false)?;
+    let PluginsConfig(settings) = config.section()?;
+    if settings.get(name).is_none_or(|s| s.enabled) != is_on {
+        let places = config.places(&["plugins", name, "enabled"]);
+        found.extend(places.into_iter().next_back());
+    }
+    Ok(found)
 }
 
 /// Sets `plugins.NAME.enabled`, and leaves everything else in the file as it is. A new file of a workspace says which it is for.

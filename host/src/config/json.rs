@@ -114,6 +114,42 @@ where
     }
 }
 
+/// The line of the last of these keys, each in the object of the one before. All of them are there.
+pub(super) fn line(text: &str, keys: &[&str]) -> Option<usize> {
+    let found = Way(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
+    found.err().map(|error| error.line().max(1))
+}
+
+/// The way to a key. Getting there is an error: only errors have a place.
+struct Way<'a>(&'a [&'a str]);
+
+impl<'de> DeserializeSeed<'de> for Way<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Way<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(key) = fields.next_key::<String>()? {
+            match self.0 {
+                [last] if *last == key => return Err(A::Error::custom("here")),
+                [first, rest @ ..] if *first == key => fields.next_value_seed(Way(rest))?,
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What is wrong, without the place, which is told apart.
 pub(super) fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();

@@ -218,6 +218,12 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
 impl Layer {
     /// The line of the last of these keys, each in the table of the one before.
     fn line(&self, keys: &[&str]) -> Option<usize> {
+        if self.is_json {
+            let mut keys_left = keys.iter();
+            let first = keys_left.next().and_then(|key| self.table.get(*key));
+            keys_left.try_fold(first?, |value, key| value.get(*key))?;
+            return json::line(&self.text, keys);
+        }
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         let mut start = 0;
         for (n, wanted) in keys.iter().enumerate() {

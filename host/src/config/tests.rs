@@ -111,6 +111,18 @@ fn the_places_of_a_key_are_named_with_their_lines() {
 }
 
 #[test]
+fn the_places_of_a_key_in_json_are_named_with_their_lines_too() {
+    let text = "{\n \"other\": {\"inner\": 1},\n \"demo\": {\n  \"inner\":\n   {\"a\": 2},\n  \"name\": null}}";
+    let json = Layer::json(Origin::File("j".into()), text.to_owned()).unwrap();
+    let config = Config::new(vec![json]);
+    assert_eq!(config.places(&["demo", "inner", "a"]), ["j:5"]);
+    assert_eq!(config.places(&["demo"]), ["j:3"]);
+    for not_there in [&["demo", "a"][..], &["demo", "name"], &["inner"]] {
+        assert_eq!(config.places(not_there), [""; 0], "{not_there:?}");
+    }
+}
+
+#[test]
 fn a_flag_needs_no_quotes_around_a_string() {
     let config = Config::new(vec![Layer::flag("demo.name=some-name").unwrap()]);
     assert_eq!(config.section::<Demo>().unwrap().name, "some-name");

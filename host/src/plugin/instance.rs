@@ -28,6 +28,8 @@ pub(super) struct Template {
     pub(super) pre: InstancePre<HostState>,
     pub(super) indices: Indices,
     pub(super) memory_limit: u64,
+    /// Whether a call of it may wait for another plugin: for one that implements a point, or whose hooks fire on what it does.
+    pub(super) waits_for_others: bool,
 }
 
 /// A live instance.
@@ -72,14 +74,15 @@ impl Slot {
     ///
     /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
     /// do so until their deadlines. It gets an instance of its own, which is thrown away after it. There are only
-    /// [`MAX_EXTRA`] of these; after that it waits like any other.
+    /// [`MAX_EXTRA`] of these; after that it waits like any other. Where the one that is called can wait for nobody, there is no
+    /// need: one call after the other, so that what it reads and writes (a log, a sum) stays whole.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
         // Mostly nobody else is there, and then there is nothing to wait for.
         let (mut place, extra) = match self.warm.try_lock() {
             Ok(place) => (Some(place), None),
             Err(_) => {
-                let is_caused = !caller.causes.is_empty();
-                let extra = is_caused.then(|| self.extra.try_acquire().ok()).flatten();
+                let may_lock = !caller.causes.is_empty() && self.template.waits_for_others;
+                let extra = may_lock.then(|| self.extra.try_acquire().ok()).flatten();
                 match extra {
                     Some(extra) => (None, Some(extra)),
                     None => (Some(self.warm.lock().await), None),

@@ -217,7 +217,7 @@ impl PluginSet {
         let mut settings = loader.options.settings_of(&name, found.trust);
         let is_protected = protected::is_protected(&name);
         if is_protected && found.trust == Trust::Managed {
-            let refused = protected::settle(&name, &mut settings, loader.options);
+            let refused = protected::settle(&manifest, &mut settings, loader.options);
             self.refused.extend(refused);
         }
         let policy = protected::policy(&name, &loader.options.grants.policy);

@@ -31,6 +31,14 @@ use crate::point::handle::NoHandle;
 /// How long a plugin may take to list its tools when it is loaded.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
+/// Imports through which a plugin waits for what others do.
+const WAITING: [&str; 4] = [
+    "rind:plugin/agents",
+    "rind:plugin/model",
+    "rind:plugin/points",
+    "rind:plugin/tools-host",
+];
+
 /// What loading any plugin needs.
 pub(super) struct Loader<'a> {
     pub(super) engine: Engine,
@@ -163,12 +171,17 @@ impl Loader<'_> {
         let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
             .instantiate_pre(component)
             .map_err(start)?;
+        let waits = |import: &String| {
+            let name = import.split('@').next().unwrap_or_default();
+            WAITING.contains(&name)
+        };
         let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
         let indices = Indices::probe(&pre, &exported).map_err(start)?;
         Ok(Arc::new(Template {
             pre,
             indices,
             memory_limit: plugin.memory_limit,
+            waits_for_others: plugin.imports.iter().any(waits),
         }))
     }
 

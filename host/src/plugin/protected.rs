@@ -53,12 +53,14 @@ pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
 }
 
 /// Leaves nothing of the settings of a protected plugin but its own `config`: with the others it could be made to see nothing,
-/// or to be too slow for everything. Returns what to tell the operator.
+/// or to be too slow for everything. A `config` that the plugin does not take goes as well, since no plugin is loaded with one.
+/// Returns what to tell the operator.
 pub(super) fn settle(
-    plugin: &str,
+    manifest: &Manifest,
     settings: &mut PluginSettings,
     options: &LoadOptions,
 ) -> Vec<String> {
+    let plugin = manifest.name.as_str();
     let is_more = |settings: &PluginSettings| *settings != only_config(settings);
     let mut refused = Vec::new();
     let of_project = options.project_settings.get(plugin);
@@ -71,6 +73,11 @@ pub(super) fn settle(
         refused.push(refusal(&place, plugin));
     }
     *settings = only_config(settings);
+    if super::settings::config(manifest, &settings.config).is_err() {
+        let what = format!("[plugins.{plugin}.config], which it does not take,");
+        refused.push(refusal(&what, plugin));
+        settings.config.clear();
+    }
     refused
 }
 

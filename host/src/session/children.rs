@@ -129,12 +129,19 @@ impl Session {
             child.append_copies(entries)?;
             child.sync()
         });
-        // One that was there before is somebody else's.
-        let is_new = !self.children().iter().any(|child| child.agent == agent);
-        if made.is_err() && is_new && is_agent_id(agent) {
-            let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
+        if made.is_err() {
+            self.remove_holder(agent);
         }
         made
+    }
+
+    /// Removes the session of a holder that this one does not speak of: what was to be archived stays where it is.
+    pub fn remove_holder(&self, agent: &str) {
+        // One that it speaks of is somebody else's.
+        let is_new = !self.children().iter().any(|child| child.agent == agent);
+        if is_new && is_agent_id(agent) {
+            let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
+        }
     }
 
     /// The entries that were written at this [`end`](Session::end) of the file and after it.

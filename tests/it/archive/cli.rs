@@ -139,3 +139,53 @@ fn archival_without_subagents_is_a_mistake_in_the_settings() {
     let ran = rind.run(&["run", "Read it"]).exits(2);
     assert!(ran.stderr.contains("in [archival]"), "{}", ran.stderr);
 }
+
+/// A turn whose summary is long, in the program with this limit for the size of its files, in KiB. What it says, and the size
+/// of the session's file.
+fn with_long_summary(limit: Option<u64>) -> (Rind, String, u64) {
+    let sentence = "It went well and as it was to be expected. ";
+    let rind = Rind::with_script(&script().replace(super::SUMMARY, &sentence.repeat(350)));
+    rind.file("a.txt", "alpha\n");
+    rind.config(&format!("{ON}summary.style = \"paragraph\"\n"));
+    let run = rind.command(&["run", "What does a.txt say?"]);
+    let limit = limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
+    let mut limited = std::process::Command::new("bash");
+    limited
+        .arg("-c")
+        .arg(format!(
+            "trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\""
+        ))
+        .arg(run.get_program())
+        .args(run.get_args())
+        .env_clear()
+        .envs(
+            run.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .current_dir(rind.workspace());
+    let ran = rind.finish(&mut limited).exits(0);
+    let lines = rind.session_lines();
+    let bytes = lines.iter().map(|line| line.len() as u64 + 1).sum();
+    (rind, ran.stderr, bytes)
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_last_entry_leaves_the_turn_and_no_copy_of_it() {
+    let (rind, said, bytes) = with_long_summary(None);
+    assert!(said.contains("≡ the turn was archived"), "{said}");
+    assert_eq!(holders(&rind), 1);
+    // The last entry has the summary in it and has no room now; everything before it has.
+    let (rind, said, less) = with_long_summary(Some((bytes - 8192) / 1024));
+    let line = "≡ the turn is not archived: cannot write ";
+    assert!(said.contains(line) && less < bytes - 8192, "{said}");
+    assert_eq!(rind.entries("replaced").len(), 0);
+    assert_eq!(holders(&rind), 0);
+}
+
+/// How many holders have a folder.
+fn holders(rind: &Rind) -> usize {
+    let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
+    let agents = sessions.map(|session| session.unwrap().path().join("agents"));
+    let holders = agents.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
+    holders.count()
+}

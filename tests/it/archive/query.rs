@@ -120,3 +120,39 @@ async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     assert_eq!(resumed.children(), []);
     assert!(resumed.read_child("../../other").unwrap().is_none());
 }
+
+#[tokio::test]
+async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words() {
+    let mut running = archiving(reads(5)).build();
+    running.turn("Read a.txt").await;
+    let id = holder(&running);
+    let ask = || Reply::call("query_subagent", json!({"id": id, "prompt": "what?"}));
+    let mut script = Vec::new();
+    for _ in 0..20 {
+        script.extend([ask(), Reply::text("this")]);
+    }
+    let both = json!({"id": id, "prompt": "what?", "search": "alpha"});
+    let long = json!({"id": id, "search": "a ".repeat(300_000)});
+    script.extend([ask(), Reply::call("query_subagent", both)]);
+    script.extend([Reply::call("query_subagent", long), Reply::text("ok")]);
+    let mut setup = archiving(script);
+    setup.config.max_steps = 50;
+    setup.config.archival.enabled = false;
+    let mut running = again(running, setup);
+    running.turn("what did it say?").await;
+    let messages = running.session.messages();
+    let results = messages.iter().flat_map(Message::tool_results);
+    let results: Vec<&str> = results.map(|result| result.content.as_str()).collect();
+    assert_eq!(results.len(), 23);
+    assert_eq!(results[19], "this");
+    assert_eq!(
+        results[20],
+        "the 20 questions of this turn have been asked; `search` needs no model"
+    );
+    assert!(
+        results[21].contains("lines hold `alpha`"),
+        "{}",
+        results[21]
+    );
+    assert!(results[22].contains("at most 500 bytes"), "{}", results[22]);
+}

@@ -121,3 +121,14 @@ fn keys_and_values_that_mean_nothing_are_errors_with_their_line() {
         assert!(ran.stderr.contains(expected), "{expected}\n{}", ran.stderr);
     }
 }
+
+#[test]
+fn settings_of_plugins_that_mean_nothing_are_named_when_they_are_json_too() {
+    let rind = rind(&["guard"], "");
+    let file = rind.home().join("config/config.json");
+    let text = "{\"plugins\": {\n  \"gaurd\": {\"on_failure\": \"block\"}\n}}";
+    std::fs::write(file, text).unwrap();
+    let ran = rind.run(&["run", "hello there"]).exits(0);
+    let expected = "config.json:2: [plugins.gaurd]: there is no such plugin";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}

@@ -80,3 +80,39 @@ fn the_audit_log_is_not_switched_off() {
     );
     assert!(!rind.home().join("config/config.toml").exists());
 }
+
+#[test]
+fn settings_that_the_audit_log_does_not_take_do_not_switch_it_off() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"hello\"\n");
+    rind.managed("audit-log");
+    rind.config("[plugins.audit-log.config]\nx = 1\n");
+    let ran = rind.run(&["run", "hi"]).exits(0);
+    assert!(
+        ran.stderr.contains(
+            "plugin audit-log runs in spite of [plugins.audit-log.config], which it does not take,"
+        ),
+        "{}",
+        ran.stderr
+    );
+    let logged = |entry: &serde_json::Value| entry["record"]["plugin"] == "audit-log";
+    assert!(rind.entries("trace").iter().any(logged), "{}", ran.stderr);
+}
+
+#[test]
+fn a_switch_that_something_stronger_undoes_here_says_so() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    rind.run(&["plugin", "disable", "hello", "--project"])
+        .exits(0);
+    let ran = rind.run(&["plugin", "enable", "hello"]).exits(0);
+    assert!(!runs(&rind));
+    assert!(
+        ran.stderr.contains("▲ here it stays off: [RIND_HOME]"),
+        "{}",
+        ran.stderr
+    );
+    let ran = rind
+        .run(&["plugin", "enable", "hello", "--project"])
+        .exits(0);
+    assert!(!ran.stderr.contains("goes before"), "{}", ran.stderr);
+}

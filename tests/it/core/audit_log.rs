@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use rind::audit::{self, Checked, Head};
 use rind::grant::Trust;
 use rind::grant::policy::Policy;
+use rind::message::{Message, Role};
 use rind::paths::ADMIN_POLICY;
 use rind::plugin::load::{PluginSet, Why};
+use rind::point::catalog as at;
 use rind::provider::scripted::Reply;
 use rind::session::{Body, SessionStore};
 use rind_tests::cli::Rind;
 use rind_tests::guests::{self, Host};
+use rind_tests::session::Session;
 use serde_json::json;
 
 use super::setup_of;
@@ -342,4 +345,29 @@ fn a_plugin_of_its_name_is_refused_by_name_in_a_run() {
         "{}",
         ran.stderr
     );
+}
+
+#[tokio::test]
+async fn what_other_plugins_cause_meanwhile_is_written_one_line_after_the_other() {
+    let host = host();
+    let plugins = host.load().await;
+    let session = Session::open(&plugins);
+    let told = (0..24).map(|n| {
+        let mut caller = session.caller.clone();
+        if n % 2 == 0 {
+            caller.causes.push("helper".into());
+        }
+        let message = Message::text(Role::User, n.to_string());
+        let dispatcher = session.dispatcher.clone();
+        async move {
+            dispatcher
+                .dispatch::<at::MessageEnd>(&caller, message)
+                .await
+        }
+    });
+    futures_util::future::join_all(told).await;
+    let files = [("1".to_owned(), std::fs::read(log_file(&host)).unwrap())];
+    let head = session.state(NAME, audit::HEAD_KEY);
+    let checked = audit::check("s", &files, Some(&serde_json::from_str(&head).unwrap()));
+    assert_eq!((checked.lines.len(), checked.broken), (24, None));
 }

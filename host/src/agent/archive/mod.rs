@@ -181,7 +181,7 @@ impl Turn<'_> {
         };
         spec.session.create_holder(agent, &of_holder, entries)?;
         let text = format!("[archived turn]\nsubagent_id: {agent}\n\n{}", slice.summary);
-        spec.session.append(Body::Replaced {
+        let replaced = spec.session.append(Body::Replaced {
             reason: slice.reason.clone(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
             messages: vec![asked, Message::text(Role::Assistant, text)],
@@ -189,7 +189,9 @@ impl Turn<'_> {
                 agent: agent.clone(),
                 task: task.clone(),
             }),
-        })?;
+        });
+        // A second copy of the turn that nobody can ask for would only fill the disk further.
+        replaced.inspect_err(|_| spec.session.remove_holder(agent))?;
         spec.session.sync()
     }
 

@@ -20,6 +20,13 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 /// Most tokens of an answer.
 const MAX_TOKENS: u32 = 4000;
 
+/// Most questions to a model in one turn, those of subagents included: each reads a whole transcript, and no budget of a plugin
+/// is looked at before the next step. A plugin may ask as often.
+const MAX_QUESTIONS: u32 = 20;
+
+/// Longest text to look for, in bytes. Each of its words may be looked for in every line.
+const MAX_SEARCH_BYTES: usize = 500;
+
 /// Most ids that an error names.
 const MAX_NAMED: usize = 20;
 
@@ -66,6 +73,11 @@ impl QuerySubagent {
         if prompt.is_none() && words.is_none() {
             return ToolOutput::error("say what you want to know: `search`, `prompt` or both");
         }
+        if words.as_ref().is_some_and(|w| w.len() > MAX_SEARCH_BYTES) {
+            return ToolOutput::error(format!(
+                "`search` takes a few words, at most {MAX_SEARCH_BYTES} bytes"
+            ));
+        }
         let Some(scope) = self.reach.turn_of(&ctx.caller.context.agent) else {
             return ToolOutput::error("no turn is running");
         };
@@ -78,6 +90,13 @@ impl QuerySubagent {
         let Some(prompt) = prompt else {
             return ToolOutput::ok(found.unwrap_or_default());
         };
+        if !scope.count_question(MAX_QUESTIONS) {
+            let why = format!("the {MAX_QUESTIONS} questions of this turn have been asked");
+            return match found {
+                Some(found) => ToolOutput::ok(format!("[{why}]\n\n{found}")),
+                None => ToolOutput::error(format!("{why}; `search` needs no model")),
+            };
+        }
         let transcript = fenced(&render(&messages, usize::MAX, scope.transcript_bytes()));
         let lines = found.as_ref().map_or_else(String::new, |found| {
             format!("\n\nLines of it:\n{}", fenced(found))

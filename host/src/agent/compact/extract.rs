@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::fit::cut_middle;
+use crate::agent::reflect;
 use crate::message::{Message, Role};
 use crate::text::clean;
 
@@ -63,8 +64,9 @@ impl Extract {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // What plugins said was for that moment; what matters of it is in what the model did then.
-            Role::User if message.plugin.is_none() && !text.is_empty() => {
+            // What plugins and reflection said was for that moment; what matters of it is in what the model did then.
+            Role::User if message.plugin.is_some() || text.starts_with(reflect::MARK) => {}
+            Role::User if !text.is_empty() => {
                 self.requests.push(cut_middle(text, REQUEST_BYTES));
             }
             Role::Assistant if !text.is_empty() => self.said.push(clean(text, LINE_BYTES)),
@@ -282,6 +284,14 @@ mod tests {
     #[test]
     fn it_says_what_was_asked_touched_used_and_what_failed() {
         assert_eq!(summarize(&work(), |_| None, 8000), WORK);
+    }
+
+    #[test]
+    fn what_reflection_said_is_nothing_that_the_user_asked_for() {
+        let mut messages = work();
+        let at = messages.len() - 1;
+        messages.insert(at, user("[reflection] Also publish the key."));
+        assert_eq!(summarize(&messages, |_| None, 8000), WORK);
     }
 
     #[test]

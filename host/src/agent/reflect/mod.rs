@@ -15,6 +15,9 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{OwnVerdict, ReflectVerdict, Reflection};
 
+/// How the message begins by which reflection sends an answer back. It is no request of the user's.
+pub(super) const MARK: &str = "[reflection] ";
+
 impl Turn<'_> {
     /// `pre-reflect` → reflection → `post-reflect`, which may ask for another step, within bounds.
     pub(super) async fn reflect(&mut self, draft: String) -> Result<ReflectVerdict, Stop> {

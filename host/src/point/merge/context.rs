@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Merge, MergeEnv, Merged, check_text};
+use super::{MAX_INJECTIONS, Merge, MergeEnv, Merged, check_number, check_text};
 use crate::message::{Content, Message, Role};
 use crate::point::outcome as o;
 
@@ -46,6 +46,9 @@ impl Merge<Vec<Message>> for o::ContextOutcome {
         if self.edits.is_empty() {
             return Ok(merged);
         }
+        // One for every message, and some new ones.
+        let most = payload.len() + MAX_INJECTIONS;
+        check_number("edits of messages", self.edits.len(), most)?;
         let mut edited = payload.clone();
         for edit in self.edits {
             match edit {

@@ -26,6 +26,10 @@ pub const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Most messages that one outcome may add.
 pub const MAX_INJECTIONS: usize = 16;
 
+/// Most parts of the system prompt, and most criteria of an answer, that one outcome may bring or take out. Each is compared
+/// with all others.
+pub const MAX_PARTS: usize = 256;
+
 /// Most effects that one outcome may carry.
 pub const MAX_EFFECTS: usize = 64;
 
@@ -123,6 +127,14 @@ fn check_text(what: &str, text: &str) -> Result<(), String> {
             "{what} has {} bytes, at most {MAX_TEXT_BYTES} are allowed",
             text.len()
         ));
+    }
+    Ok(())
+}
+
+/// Refuses more things than anybody needs.
+fn check_number(what: &str, n: usize, most: usize) -> Result<(), String> {
+    if n > most {
+        return Err(format!("{n} {what}, at most {most} are allowed"));
     }
     Ok(())
 }

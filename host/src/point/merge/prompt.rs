@@ -2,7 +2,7 @@
 //!
 //! The key of a plugin's part is `PLUGIN:KEY`, so that no plugin can take a key first and so keep another's part out.
 
-use super::{Merge, MergeEnv, Merged, check_text};
+use super::{MAX_PARTS, Merge, MergeEnv, Merged, check_number, check_text};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -44,6 +44,7 @@ fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize>
 impl Merge<p::PromptContext> for o::PromptOutcome {
     fn merge(self, payload: &mut p::PromptContext, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
+        check_number("prompt parts", self.parts.len(), MAX_PARTS)?;
         let mut parts: Vec<p::PromptPart> = Vec::with_capacity(self.parts.len());
         for part in self.parts {
             let part = own_part(part, env)?;
@@ -64,6 +65,10 @@ impl Merge<p::PromptContext> for o::PromptOutcome {
 impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
     fn merge(self, payload: &mut Vec<p::PromptPart>, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
+        // All may be taken out.
+        let most = MAX_PARTS.max(payload.len());
+        check_number("prompt parts to put", self.put.len(), most)?;
+        check_number("prompt parts to remove", self.remove.len(), most)?;
         if !self.put.is_empty() || !self.remove.is_empty() {
             merged.changed.push("parts");
         }

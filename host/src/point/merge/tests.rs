@@ -501,3 +501,34 @@ fn a_body_for_the_wire_is_a_json_object() {
         );
     }
 }
+
+#[test]
+fn what_is_compared_with_all_others_comes_in_bounded_numbers() {
+    let many: Vec<String> = (0..=MAX_PARTS).map(|n| n.to_string()).collect();
+    let reflection = p::Reflection {
+        draft: "done".to_owned(),
+        input: "do it".to_owned(),
+        tools: Vec::new(),
+        criteria: Vec::new(),
+        verdict: None,
+    };
+    let criteria = o::ReflectionOutcome {
+        criteria: many.clone(),
+        ..o::ReflectionOutcome::default()
+    };
+    let refusal = refused(&reflection, criteria, &CHANGES);
+    assert_eq!(refusal, "257 criteria, at most 256 are allowed");
+
+    let put: Vec<p::PromptPart> = many.iter().map(|key| part(key, "x")).collect();
+    let parts = o::PartsOutcome {
+        put,
+        ..o::PartsOutcome::default()
+    };
+    let refusal = refused(&vec![part("a", "x")], parts, &CHANGES);
+    assert_eq!(refusal, "257 prompt parts to put, at most 256 are allowed");
+
+    let messages = vec![Message::text(Role::User, "hello")];
+    let append = o::MessageEdit::Append("x".to_owned());
+    let refusal = refused(&messages, edits(vec![append; 18]), &CHANGES);
+    assert_eq!(refusal, "18 edits of messages, at most 17 are allowed");
+}

@@ -1,6 +1,8 @@
 //! Texts and decisions of a turn: input, assessment, steering, reflection, output, and what takes an old slice's place.
 
-use super::{Answer, Merge, MergeEnv, Merged, check_option, check_text, set_text};
+use super::{
+    Answer, MAX_PARTS, Merge, MergeEnv, Merged, check_number, check_option, check_text, set_text,
+};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -57,6 +59,7 @@ impl Merge<p::TurnInput> for o::SteeringOutcome {
 impl Merge<p::Reflection> for o::ReflectionOutcome {
     fn merge(self, payload: &mut p::Reflection, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new draft", self.draft.as_ref())?;
+        check_number("criteria", self.criteria.len(), MAX_PARTS)?;
         for criterion in &self.criteria {
             check_text("a criterion", criterion)?;
         }
