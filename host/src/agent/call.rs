@@ -77,6 +77,11 @@ impl Refusal {
 impl TurnScope {
     /// Judges a call; one that is refused comes back as if it had run.
     pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+        self.spec.events.emit(Event::ToolCall {
+            call: call.clone(),
+            by: by.name(),
+            parent_id: by.caller.call.as_deref().map(str::to_owned),
+        });
         let mut proposed = call.clone();
         let mut notes = Vec::new();
         match self.check(by, &mut proposed, &mut notes).await {
@@ -129,7 +134,8 @@ impl TurnScope {
             plugin: entry.spec.plugin.clone(),
             check: entry.check.clone(),
         };
-        let judged = self.dispatch::<at::PreTool>(by.caller, proposed).await;
+        let caller = by.caller.for_call(&call.id);
+        let judged = self.dispatch::<at::PreTool>(&caller, proposed).await;
         *call = judged.value.call;
         *notes = judged.notes;
         let asked = match judged.verdict {
@@ -220,7 +226,7 @@ impl TurnScope {
             by: by.name(),
         });
         let ctx = ToolCtx {
-            caller: by.caller.clone(),
+            caller: by.caller.for_call(&call.id),
             cancel: self.cancel.clone(),
         };
         let config = &self.spec.config;
@@ -261,9 +267,10 @@ impl TurnScope {
             let note = format!("\n[note from {plugin}: {text}]");
             result.content.push_str(&note);
         }
+        let caller = by.caller.for_call(&call.id);
         let mut finished = self
             .dispatch::<at::PostTool>(
-                by.caller,
+                &caller,
                 FinishedCall {
                     call,
                     result,

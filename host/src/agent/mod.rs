@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Events};
+use crate::event::{self, Event, Events};
 use crate::point::caller::{CallContext, Caller};
 use crate::point::catalog::{SessionEnd, SessionStart};
 use crate::point::dispatch::Dispatcher;
@@ -274,6 +274,7 @@ impl Agent {
             model,
         } = self.session_info();
         self.spec.events.emit(Event::SessionOpened {
+            version: event::VERSION,
             id,
             resumed,
             messages,
@@ -317,6 +318,7 @@ impl Agent {
                 ..CallContext::default()
             },
             causes: self.spec.causes.clone(),
+            ..Caller::default()
         }
     }
 

@@ -1,10 +1,14 @@
 //! One request to the model: its body as hooks want it, the answer, and what is kept of it. The same for a step of the loop
 //! and for a plugin that asks.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::scope::TurnScope;
 use super::tell::{blocked, chain};
+use crate::event::Event;
+use crate::message::Usage;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -26,10 +30,11 @@ pub(super) enum NoAnswer {
 }
 
 impl TurnScope {
-    /// `before-provider-request`, the stream, `after-provider-response`. `kept` makes the entry that the session keeps; the
-    /// tokens count in the turn.
+    /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
+    /// that the session keeps; the tokens count in the turn.
     pub(super) async fn request(
         &self,
+        by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
         on: &mut (dyn FnMut(StreamEvent) + Send),
@@ -40,13 +45,36 @@ impl TurnScope {
         let body = body.map_err(NoAnswer::Blocked)?;
         // What the model is about to read outlives a power cut.
         session.sync().map_err(NoAnswer::Session)?;
+        let number = self.count_request();
+        self.spec.events.emit(Event::RequestStart {
+            request: number,
+            provider: provider.name().to_owned(),
+            model: request.model.clone(),
+            by: by.map(ToString::to_string),
+            call_id: caller.call.as_deref().map(str::to_owned),
+        });
         let response = match provider.send(body, on, &self.cancel).await {
             Ok(response) => response,
-            Err(provider::Error::Cancelled) if self.cancel.is_cancelled() => {
-                return Err(NoAnswer::Cancelled);
+            Err(error) => {
+                let is_cancelled =
+                    matches!(error, provider::Error::Cancelled) && self.cancel.is_cancelled();
+                let why = chain(&error);
+                self.tell_no_answer(number, &why);
+                return Err(if is_cancelled {
+                    NoAnswer::Cancelled
+                } else {
+                    NoAnswer::Provider(why)
+                });
             }
-            Err(error) => return Err(NoAnswer::Provider(chain(&error))),
         };
+        self.spec.events.emit(Event::RequestEnd {
+            request: number,
+            model: response.model.clone(),
+            usage: response.usage,
+            latency_ms: response.latency_ms,
+            finish: Some(response.finish),
+            error: None,
+        });
         self.add_usage(response.usage);
         session.append(kept(&response)).map_err(NoAnswer::Session)?;
         let mut caller = caller.clone();
@@ -63,6 +91,17 @@ impl TurnScope {
         )
         .await;
         Ok(response)
+    }
+
+    fn tell_no_answer(&self, request: u32, why: &str) {
+        self.spec.events.emit(Event::RequestEnd {
+            request,
+            model: None,
+            usage: Usage::default(),
+            latency_ms: 0,
+            finish: None,
+            error: Some(why.to_owned()),
+        });
     }
 
     /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.

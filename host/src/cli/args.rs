@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::grant::decide::GrantFlag;
 
@@ -30,6 +30,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: SessionCommand,
     },
+    /// Print the JSON Schema of something that Rind writes
+    Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
     Doctor(DoctorArgs),
 }
@@ -108,6 +110,18 @@ pub(super) struct DemoArgs {
     /// Keep the temporary folder, and say where it is
     #[arg(long)]
     pub(super) keep: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SchemaArgs {
+    /// What to describe
+    pub(super) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// One line of `rind run --json`
+    Events,
 }
 
 #[derive(Debug, ClapArgs)]

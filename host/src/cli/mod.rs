@@ -26,9 +26,10 @@ use std::time::Duration;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+use crate::event;
 use crate::plugin::compile;
 use crate::tool::process::confine;
-use args::{Args, Command, PluginCommand, SessionCommand};
+use args::{Args, Command, PluginCommand, SchemaOf, SessionCommand};
 use exit::Exit;
 
 /// How long tasks that are left over may take to end when the program does.
@@ -90,6 +91,9 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
     match args.command {
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
+        Command::Schema(schema) => match schema.of {
+            SchemaOf::Events => render::json(&event::schema()).map(|()| Exit::Done),
+        },
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),

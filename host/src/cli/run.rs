@@ -17,7 +17,7 @@ use super::render::waiting::TICK;
 use super::sandbox::sandbox;
 use super::{render, setup};
 use crate::agent::Agent;
-use crate::event::Event;
+use crate::event::Stamped;
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
 use crate::provider::Selected;
@@ -120,7 +120,7 @@ pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedRecei
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
     mut agent: Agent,
-    events: UnboundedReceiver<Event>,
+    events: UnboundedReceiver<Stamped>,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
@@ -167,7 +167,7 @@ fn has_output_hooks(agent: &Agent) -> bool {
 
 async fn show_all(
     mut renderer: TurnRenderer,
-    mut events: UnboundedReceiver<Event>,
+    mut events: UnboundedReceiver<Stamped>,
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     over: CancellationToken,

@@ -6,6 +6,7 @@ mod confine;
 mod cut;
 mod demo;
 mod doctor;
+mod events;
 mod grants;
 mod hostile;
 mod inspect;

@@ -77,19 +77,26 @@ fn every_event_is_a_line_of_json() {
     assessed
     message-end
     step-start
+    request-start
     text-delta
     text-delta
     text-delta
+    request-end
     message-end
+    tool-call
     tool-start
     tool-end
     message-end
+    step-end
     step-start
+    request-start
     text-delta
     text-delta
     text-delta
     text-delta
+    request-end
     message-end
+    step-end
     turn-end
     ");
 }

@@ -18,6 +18,7 @@ fn help_names_the_commands_and_the_exit_codes() {
                plugins
       plugin   List, inspect and build plugins
       session  Look at what earlier turns left behind
+      schema   Print the JSON Schema of something that Rind writes
       doctor   Say what really holds on this machine, what is weaker and what is missing
       help     Print this message or the help of the given subcommand(s)
 

@@ -87,7 +87,9 @@ impl TurnScope {
             usage: response.usage,
             latency_ms: response.latency_ms,
         };
-        let answer = self.request(&caller, &request, &mut on, kept).await;
+        let answer = self
+            .request(Some(plugin), &caller, &request, &mut on, kept)
+            .await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => HandleError::Denied(format!(
                 "the request was refused by plugin {}: {}",

@@ -70,13 +70,13 @@ pub(super) fn line(event: &Event, view: View) -> Option<String> {
             refused.as_deref(),
         )),
         Event::SubagentStart {
-            agent,
+            subagent: agent,
             plugin,
             task,
             ..
         } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
         Event::SubagentEnd {
-            agent,
+            subagent: agent,
             answer,
             is_error,
             usage,

@@ -7,7 +7,7 @@ use super::{
     BAD, BOLD, DIM, WARN, answer, answer_line, count, duration, has_terminal, line, millis,
     printable, say, steps, styled, warning,
 };
-use crate::event::Event;
+use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
@@ -57,17 +57,21 @@ impl TurnRenderer {
     }
 
     /// Shows one event.
-    pub(in super::super) fn show(&mut self, event: &Event) {
+    pub(in super::super) fn show(&mut self, stamped: &Stamped) {
+        let event = &stamped.event;
         if self.view.json {
             // What hooks have not passed yet is shown to nobody.
             if is_draft(event) && !self.view.passed {
                 return;
             }
-            match serde_json::to_string(event) {
+            match serde_json::to_string(stamped) {
                 Ok(line) => answer_line(line),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
             }
             return;
+        }
+        if !stamped.is_main() {
+            return self.in_subagent(&stamped.agent, event);
         }
         match event {
             Event::StepStart { step } => self.step_start(*step),
@@ -83,7 +87,6 @@ impl TurnRenderer {
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
-            Event::InSubagent { agent, event } => self.in_subagent(agent, event),
             other => {
                 if let Some(line) = line::line(other, self.view) {
                     self.line(line);
@@ -175,7 +178,6 @@ impl TurnRenderer {
     fn in_subagent(&mut self, agent: &str, event: &Event) {
         let line = match event {
             Event::Hook { record } => self.hook(record),
-            Event::InSubagent { agent, event } => return self.in_subagent(agent, event),
             Event::SessionOpened { .. } | Event::TurnStart { .. } | Event::Assessed { .. } => None,
             other => line::line(other, self.view),
         };
@@ -281,8 +283,5 @@ impl TurnRenderer {
 
 /// Whether it is a piece of what the model is still writing, here or in a subagent.
 fn is_draft(event: &Event) -> bool {
-    match event {
-        Event::InSubagent { event, .. } => is_draft(event),
-        other => matches!(other, Event::TextDelta { .. } | Event::ThinkingDelta { .. }),
-    }
+    matches!(event, Event::TextDelta { .. } | Event::ThinkingDelta { .. })
 }

@@ -161,6 +161,7 @@ impl Scripted {
         let answer = assembler.finish(finish, usage);
         Ok(Response {
             message: answer.message,
+            model: None,
             finish: answer.finish,
             usage: answer.usage,
             status: 0,
