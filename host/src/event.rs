@@ -152,6 +152,8 @@ pub enum Event {
     ToolCall {
         /// The call with the arguments that were written.
         call: ToolCall,
+        /// Name of the plugin the tool is from; null for a built-in tool, and where there is none of that name.
+        plugin: Option<String>,
         /// Name of the plugin that makes the call; absent when it is the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,

@@ -77,8 +77,10 @@ impl Refusal {
 impl TurnScope {
     /// Judges a call; one that is refused comes back as if it had run.
     pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+        let known = self.spec.tools.get(&call.name);
         self.spec.events.emit(Event::ToolCall {
             call: call.clone(),
+            plugin: known.and_then(|entry| entry.spec.plugin.clone()),
             by: by.name(),
             parent_id: by.caller.call.as_deref().map(str::to_owned),
         });

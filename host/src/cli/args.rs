@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::render::trace::Detail;
 use crate::grant::decide::GrantFlag;
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
@@ -97,9 +98,17 @@ pub(super) struct ShowArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
-    /// Show every hook that is called, what it did, and how long it took
-    #[arg(long)]
-    pub(super) trace: bool,
+    /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full` folds and cuts nothing
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "short",
+        hide_possible_values = true
+    )]
+    pub(super) trace: Option<Detail>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -201,6 +201,7 @@ async fn show_all(
             _ = ticks.tick() => renderer.tick(),
         }
     }
+    renderer.finish();
 }
 
 /// Ctrl-C, a closed terminal, and `kill`: each ends the turn in good order, so that no command is left running.

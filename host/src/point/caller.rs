@@ -37,7 +37,7 @@ pub struct Caller {
     /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
     /// see [`Caller::passes_over`].
     pub causes: Vec<Arc<str>>,
-    /// Point of the hook that runs; `None` while none does, or a tool.
+    /// Point of the hook that runs; `None` while none does, or a tool. A plugin's hooks and tools set their own.
     pub point: Option<Cow<'static, str>>,
     /// Id of the tool call that is judged, made or told of. A call that a plugin makes within another has its own.
     pub call: Option<Arc<str>>,
@@ -58,6 +58,7 @@ impl Caller {
     pub fn for_call(&self, id: &str) -> Self {
         Self {
             call: Some(id.into()),
+            point: None,
             ..self.clone()
         }
     }
@@ -77,10 +78,7 @@ impl Caller {
     /// The same context, one plugin deeper.
     #[must_use]
     pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
-        let mut caller = Self {
-            point: None,
-            ..self.clone()
-        };
+        let mut caller = self.clone();
         caller.causes.push(plugin.clone());
         caller
     }

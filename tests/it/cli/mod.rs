@@ -12,5 +12,6 @@ mod hostile;
 mod inspect;
 mod ledger;
 mod switch;
+mod trace;
 mod turn;
 mod usage;

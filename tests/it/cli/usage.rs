@@ -55,7 +55,8 @@ fn help_of_run_explains_every_flag() {
           --grant <PLUGIN>   Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives
                              only that
           --json             Print every event as a line of JSON on standard output
-          --trace            Show every hook that is called, what it did, and how long it took
+          --trace[=<HOW>]    Show the turn as a tree with every hook, what it did, and how long it took;
+                             `--trace=full` folds and cuts nothing
           --resume <ID>      Go on with a session: its id, the beginning of it, or `last`
           --yes              Say yes to every tool call that would be asked about; what is denied stays
                              denied

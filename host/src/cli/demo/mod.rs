@@ -10,6 +10,7 @@ use anyhow::Context;
 
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
 use super::exit::Exit;
+use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
 use crate::grant::Trust;
@@ -100,7 +101,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         PROMPT,
         ShowArgs {
             json: args.json,
-            trace: true,
+            trace: Some(Detail::Short),
         },
     )
     .await?;
