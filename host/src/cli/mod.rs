@@ -19,6 +19,7 @@ mod secrets;
 mod session;
 mod setup;
 mod switch;
+mod telemetry;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -15,6 +15,7 @@ use super::exit::{Exit, Usage};
 use super::render::turn::{TurnRenderer, View};
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
+use super::telemetry::Telemetry;
 use super::{render, setup};
 use crate::agent::Agent;
 use crate::event::Stamped;
@@ -135,6 +136,7 @@ pub(super) async fn turn(
     let over = CancellationToken::new();
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(view),
+        Telemetry::from_env(),
         events,
         questions,
         cancel.clone(),
@@ -167,6 +169,7 @@ fn has_output_hooks(agent: &Agent) -> bool {
 
 async fn show_all(
     mut renderer: TurnRenderer,
+    mut telemetry: Telemetry,
     mut events: UnboundedReceiver<Stamped>,
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
@@ -180,7 +183,10 @@ async fn show_all(
             // Events first: a question comes after what led to it.
             biased;
             event = events.recv() => match event {
-                Some(event) => renderer.show(&event),
+                Some(event) => {
+                    renderer.show(&event);
+                    telemetry.take(&event);
+                }
                 None => break,
             },
             // Not the end of the channel: who else holds a sender does not matter.
@@ -202,6 +208,7 @@ async fn show_all(
         }
     }
     renderer.finish();
+    telemetry.finish().await;
 }
 
 /// Ctrl-C, a closed terminal, and `kill`: each ends the turn in good order, so that no command is left running.

@@ -12,6 +12,7 @@ mod hostile;
 mod inspect;
 mod ledger;
 mod switch;
+mod telemetry;
 mod trace;
 mod turn;
 mod usage;
