@@ -11,6 +11,8 @@ mod request;
 mod row;
 mod said;
 mod scope;
+#[cfg(test)]
+mod tests;
 mod totals;
 
 use std::collections::HashMap;

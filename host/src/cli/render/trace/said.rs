@@ -81,7 +81,10 @@ impl Trace {
                 let row = Row::at(level).add(BAD, &format!("{place}:"));
                 row.tail(BAD, message, Long::Wrap)
             }
-            _ => return,
+            _ => match line::line(event) {
+                Some(line) => vec![Row::at(level).line() + &line],
+                None => return,
+            },
         };
         self.put_beside(&scope, level, rows);
     }
