@@ -89,9 +89,15 @@ impl Telemetry {
 mod tests {
     use super::asked_by;
 
+    /// Variables, and which of them asks for traces.
+    type Row = (
+        &'static [(&'static str, &'static str)],
+        Option<&'static str>,
+    );
+
     #[test]
     fn traces_are_asked_for_by_an_endpoint_and_switched_off_by_two_variables() {
-        let table: [(&[(&str, &str)], Option<&str>); 5] = [
+        let table: [Row; 5] = [
             (&[], None),
             (
                 &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")],

@@ -43,7 +43,7 @@ pub(in super::super) struct TurnRenderer {
 /// What is shown besides the model's words.
 enum Lines {
     Plain(Plain),
-    Trace(Trace),
+    Trace(Box<Trace>),
 }
 
 impl TurnRenderer {
@@ -57,7 +57,7 @@ impl TurnRenderer {
             hooks: Totals::default(),
             lines: match view.trace {
                 None => Lines::Plain(Plain::default()),
-                Some(detail) => Lines::Trace(Trace::new(detail, view.live)),
+                Some(detail) => Lines::Trace(Box::new(Trace::new(detail, view.live))),
             },
         }
     }

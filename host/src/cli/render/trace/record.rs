@@ -17,7 +17,7 @@ fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
     } else {
         "–".to_owned()
     };
-    let row = Row::at(level).add(DIM, &record.point).to_plugin();
+    let row = Row::at(level).add(DIM, &record.point).at_plugin();
     let row = row.add(PLUGIN, &record.plugin).time(&took).add(style, word);
     let row = if record.changed.is_empty() {
         row

@@ -24,7 +24,7 @@ impl Trace {
         let asked = self.progress(agent).requests.remove(&request);
         let asked = asked.unwrap_or_default();
         let (scope, level) = self.place(agent, asked.call.as_deref());
-        let row = Row::at(level).add(DIM, "request").to_plugin();
+        let row = Row::at(level).add(DIM, "request").at_plugin();
         let row = match &asked.by {
             Some(plugin) => row.add(PLUGIN, plugin),
             None => {

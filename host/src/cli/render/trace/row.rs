@@ -69,7 +69,7 @@ impl Row {
     }
 
     /// Spaces up to the column of plugins, at least one.
-    pub(super) fn to_plugin(self) -> Self {
+    pub(super) fn at_plugin(self) -> Self {
         let n = PLUGIN_AT.saturating_sub(self.width).max(1);
         self.pad(n)
     }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn columns_stay_where_they_are_as_long_as_there_is_room() {
         let line = |level, point: &str| {
-            let row = Row::at(level).add(PLAIN, point).to_plugin();
+            let row = Row::at(level).add(PLAIN, point).at_plugin();
             bare(&row.add(PLAIN, "guard").time("12 µs").line())
         };
         for (level, point) in [(1, "pre-tool"), (2, "after-provider-response"), (3, "x")] {

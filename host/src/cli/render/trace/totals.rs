@@ -80,13 +80,13 @@ impl Totals {
                     duration(sum.longest)
                 )
             };
-            let row = Row::at(1).add(DIM, point).to_plugin().add(PLUGIN, plugin);
+            let row = Row::at(1).add(DIM, point).at_plugin().add(PLUGIN, plugin);
             lines.push(row.time(&duration(sum.micros)).add(DIM, &often).line());
         }
         for ((plugin, point), sum) in &self.0 {
             if sum.n_failed > 0 {
                 let what = format!("failed {}", count(sum.n_failed, "time"));
-                let row = Row::at(1).add(DIM, point).to_plugin().add(PLUGIN, plugin);
+                let row = Row::at(1).add(DIM, point).at_plugin().add(PLUGIN, plugin);
                 lines.push(row.time("").add(BAD, &what).line());
             }
         }
