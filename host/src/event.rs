@@ -124,6 +124,26 @@ pub enum Event {
         /// Who refused, and why; null when nobody did.
         refused: Option<String>,
     },
+    /// A finished turn is about to be moved to a holder, which may take a while.
+    ArchiveStart {
+        /// How many messages.
+        messages: u32,
+        /// Their tokens, estimated.
+        tokens: u64,
+        /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+        reason: String,
+    },
+    /// A finished turn was moved to a holder, or stays as it was.
+    ArchiveEnd {
+        /// How many messages.
+        messages: u32,
+        /// Id of the holder; null when the turn stays.
+        holder: Option<String>,
+        /// What stands in its place; null when it stays.
+        summary: Option<String>,
+        /// Why it stays; null when it was moved.
+        refused: Option<String>,
+    },
     /// The model wrote more text.
     TextDelta {
         /// The new piece.
@@ -189,7 +209,7 @@ pub enum Event {
     SubagentStart {
         /// Its id.
         subagent: String,
-        /// Name of the plugin that runs it.
+        /// Name of the plugin that runs it; null when it is the model.
         plugin: Option<String>,
         /// What it is to do.
         task: String,
@@ -281,6 +301,8 @@ impl Event {
             Self::RequestEnd { .. } => "request-end",
             Self::CompactStart { .. } => "compact-start",
             Self::CompactEnd { .. } => "compact-end",
+            Self::ArchiveStart { .. } => "archive-start",
+            Self::ArchiveEnd { .. } => "archive-end",
             Self::TextDelta { .. } => "text-delta",
             Self::ThinkingDelta { .. } => "thinking-delta",
             Self::Retry { .. } => "retry",

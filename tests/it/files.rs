@@ -307,6 +307,8 @@ async fn a_folder_granted_to_read_is_not_changed_in_any_way() {
     for (op, path) in [
         ("write", "workspace/a.txt"),
         ("write", "workspace/new"),
+        ("append", "workspace/a.txt"),
+        ("append", "workspace/new"),
         ("create-folder", "workspace/new"),
         ("create-folder", "workspace/new/newer"),
         ("remove", "workspace/a.txt"),
@@ -349,6 +351,11 @@ async fn a_folder_granted_to_write_is_written_by_both_faces_and_each_sees_what_t
         ("std", "remove-folder", "f/", "", "ok: "),
         ("std", "write", "/data/d", "data", "ok: "),
         ("own", "read", "data/d", "", "ok: data"),
+        ("own", "append", "data/d", " and more", "ok: "),
+        ("own", "append", "data/new", "made", "ok: "),
+        ("std", "read", "/data/d", "", "ok: data and more"),
+        ("std", "read", "/data/new", "", "ok: made"),
+        ("own", "append", "workspace/x/h", "+", "ok: "),
     ] {
         assert_eq!(
             setup.call(face, op, path, to).await,
@@ -374,7 +381,7 @@ async fn a_folder_granted_to_write_is_written_by_both_faces_and_each_sees_what_t
     );
     assert_eq!(setup.records().len(), 4);
     let data = setup.host.folder().join("data/files/files/d");
-    assert_eq!(fs::read_to_string(data).unwrap(), "data");
+    assert_eq!(fs::read_to_string(data).unwrap(), "data and more");
 }
 
 #[tokio::test]
@@ -610,6 +617,7 @@ async fn a_guest_that_writes_for_ever_is_stopped_at_the_quota_through_both_faces
         ("std", "flood", "/data/x"),
         ("std", "flood-append", "/data/x"),
         ("own", "flood", "data"),
+        ("own", "flood-append", "data/x"),
     ] {
         let setup = Setup::new(SMALL).await;
         let said = setup.call(face, op, path, "").await;

@@ -6,6 +6,7 @@
 )]
 
 mod aimock;
+mod archive;
 mod author;
 mod cli;
 mod compact;
@@ -19,6 +20,7 @@ mod fuzz;
 mod grant;
 mod harness;
 mod leak;
+mod lifecycle;
 mod load;
 mod network;
 mod plugins;

@@ -406,6 +406,7 @@ async fn reflection_may_be_given_criteria_and_turned() {
             is_error: true,
         }],
         criteria: vec!["old".into()],
+        verdict: None,
     };
     let (done, _) = dispatch::<PreReflect>(&session, reflection).await;
     assert_eq!(

@@ -203,7 +203,9 @@ async fn a_guest_sees_no_environment_no_arguments_and_no_files() {
         .await;
     // The neighbour runs after and replaces the content, so look at what the guest alone said.
     assert_eq!(done.value.result.content, "behaved");
-    let ToolOutput { content, is_error } = session.tool("misbehaving", json!({})).await;
+    let ToolOutput {
+        content, is_error, ..
+    } = session.tool("misbehaving", json!({})).await;
     assert!(!is_error);
     assert_eq!(content, "[] [] Err(NotFound) Err(NotFound)");
 }

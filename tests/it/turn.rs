@@ -4,6 +4,7 @@ mod calls;
 mod flow;
 mod guard;
 mod interrupt;
+mod reflect;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Said, Verdict};
-use crate::point::payload::{FinishedCall, ProposedCall};
+use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{self, Body};
 use crate::tool::ToolCtx;
 use crate::tool::approval::{Answer, Question};
@@ -55,6 +55,8 @@ pub(super) struct RanCall {
     /// `host`, `policy`, `user` or `plugin NAME`.
     pub(super) refused_by: Option<String>,
     notes: Vec<Said>,
+    /// What the `error` point is told, when the tool itself broke.
+    fault: Option<FailureReport>,
 }
 
 /// Why a call does not run.
@@ -104,6 +106,7 @@ impl TurnScope {
                 duration_ms: 0,
                 refused_by: Some(refusal.by),
                 notes,
+                fault: None,
             })),
         }
     }
@@ -240,6 +243,11 @@ impl TurnScope {
             config.tool_output_bytes,
         )
         .await;
+        let fault = output.is_fault.then(|| FailureReport {
+            place: call.name.clone(),
+            message: output.content.clone(),
+            plugin: entry.spec.plugin.clone(),
+        });
         let result = ToolResult {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -252,6 +260,7 @@ impl TurnScope {
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             refused_by: None,
             notes,
+            fault,
         }
     }
 
@@ -264,7 +273,11 @@ impl TurnScope {
             duration_ms,
             refused_by,
             notes,
+            fault,
         } = ran;
+        if let Some(report) = fault {
+            self.dispatch::<at::Error>(by.caller, report).await;
+        }
         for Said { plugin, text } in notes {
             let note = format!("\n[note from {plugin}: {text}]");
             result.content.push_str(&note);

@@ -126,6 +126,9 @@ impl Turn<'_> {
             name: result.name.clone(),
             is_error: result.is_error,
         });
+        if self.agent.spec.config.reflect.enabled {
+            self.reflected.show(&finished.value);
+        }
         finished
     }
 }

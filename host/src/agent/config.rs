@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::archive::{ArchivalConfig, SubagentsConfig};
 use super::compact::CompactConfig;
+use super::reflect::ReflectConfig;
 use crate::config::Section;
 
 /// Limits of a turn.
@@ -13,8 +15,8 @@ use crate::config::Section;
 pub struct AgentConfig {
     /// Most steps of one turn; a follow-up gets as many again.
     pub max_steps: u32,
-    /// How often reflection may ask for another step in one turn.
-    pub reflect_rounds: u32,
+    /// What happens to an answer before it is given out.
+    pub reflect: ReflectConfig,
     /// How long one tool call may run. The built-in `bash` takes up to ten minutes for a command and says so itself, so
     /// the default is a little longer.
     pub tool_timeout_seconds: u64,
@@ -24,17 +26,25 @@ pub struct AgentConfig {
     pub context_files: bool,
     /// When older messages are replaced by a summary.
     pub compact: CompactConfig,
+    /// When finished turns are moved out of the conversation; the section `[archival]`.
+    #[serde(skip)]
+    pub archival: ArchivalConfig,
+    /// Whether the model may run and question subagents; the section `[subagents]`.
+    #[serde(skip)]
+    pub subagents: SubagentsConfig,
 }
 
 impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             max_steps: 50,
-            reflect_rounds: 2,
+            reflect: ReflectConfig::default(),
             tool_timeout_seconds: 660,
             tool_output_bytes: 4 << 20,
             context_files: true,
             compact: CompactConfig::default(),
+            archival: ArchivalConfig::default(),
+            subagents: SubagentsConfig::default(),
         }
     }
 }

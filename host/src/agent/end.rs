@@ -78,6 +78,7 @@ impl Turn<'_> {
             _ => {
                 written?;
                 synced?;
+                self.archive(stop).await;
                 Ok(outcome)
             }
         }

@@ -22,6 +22,7 @@ impl Turn<'_> {
             return Err(Stop::Blocked("[the input is empty]".to_owned()));
         }
         self.input = taken.value;
+        self.reflected.hear(&self.input.text);
 
         let assessment = assess(&self.input.text);
         let assessment = settle(
@@ -41,35 +42,42 @@ impl Turn<'_> {
         Ok(assessment.decision)
     }
 
-    /// Takes every text that was queued for the next safe point.
-    pub(super) async fn take_steering(&mut self) -> Result<(), Stop> {
+    /// Takes every text that was queued for the next safe point. Whether there is something new for the model to read.
+    pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
         let queue = self.agent.steering.clone();
+        let mut is_new = false;
         while let Some(input) = queue.next_steering() {
             let received = self.dispatch::<at::SteeringReceived>(input).await;
             queue.pop_steering();
-            self.take_text(received).await?;
+            is_new |= self.take_text(received).await?;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// Takes the next text that was queued for the end of the turn; the turn then goes on with it and may take as many
     /// steps again. Whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
         let queue = self.agent.steering.clone();
-        let Some(input) = queue.next_follow_up() else {
-            return Ok(false);
-        };
-        let received = self.dispatch::<at::SteeringReceived>(input).await;
-        queue.pop_follow_up();
-        if blocked(&received).is_none() {
-            self.input = received.value.clone();
+        while let Some(input) = queue.next_follow_up() {
+            let received = self.dispatch::<at::SteeringReceived>(input).await;
+            queue.pop_follow_up();
+            if blocked(&received).is_none() {
+                self.input = received.value.clone();
+            }
+            if self.take_text(received).await? {
+                self.last_step = self.step + self.agent.spec.config.max_steps.max(1);
+                self.reflected.begin_again();
+                return Ok(true);
+            }
         }
-        self.take_text(received).await?;
-        self.last_step = self.step + self.agent.spec.config.max_steps.max(1);
-        Ok(true)
+        Ok(false)
     }
 
-    async fn take_text(&mut self, received: Dispatched<TurnInput>) -> Result<(), Stop> {
+    /// Takes a text that came in during the turn, and what hooks say to it. Whether there is something new for the model to
+    /// read.
+    async fn take_text(&mut self, received: Dispatched<TurnInput>) -> Result<bool, Stop> {
+        let is_dropped = blocked(&received).is_some();
+        let is_new = !is_dropped || !received.inject.is_empty();
         if let Some(said) = blocked(&received) {
             let text = format!(
                 "plugin {} left out what you said: {}",
@@ -77,10 +85,12 @@ impl Turn<'_> {
             );
             self.agent.notice(Level::Warn, text);
         } else {
+            self.reflected.hear(&received.value.text);
             let message = Message::text(Role::User, received.value.text);
             self.push(message).await?;
         }
-        self.inject(received.inject).await
+        self.inject(received.inject).await?;
+        Ok(is_new)
     }
 }
 

@@ -5,9 +5,12 @@
 //! hooks change by `point`.
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
-//! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends). What plugins may do
+//! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends), `archive` (what
+//! becomes of it then). What plugins may do
 //! while they are called stands in `scope` and `power`; a request (`request`) and a tool call (`call`) are the same for both.
 
+mod archive;
+mod ask;
 mod assess;
 mod call;
 mod calls;
@@ -27,9 +30,13 @@ mod system;
 mod tell;
 mod turn;
 
+pub use archive::{
+    ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
+};
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 pub use handle::{CallPoint, SessionHandle};
+pub use reflect::ReflectConfig;
 pub use scope::Reach;
 pub use sink::KeepInStore;
 pub use steering::SteerHandle;
@@ -42,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{self, Event, Events};
 use crate::point::caller::{CallContext, Caller};
-use crate::point::catalog::{SessionEnd, SessionStart};
+use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
 use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo, Source, TurnInput, TurnSummary};
@@ -141,12 +148,13 @@ pub struct Agent {
 impl Agent {
     /// An agent that has not done anything yet.
     #[must_use]
-    pub fn new(spec: AgentSpec) -> Self {
+    pub fn new(mut spec: AgentSpec) -> Self {
         let family = Family {
             session: spec.session.id().clone(),
             reach: Reach::default(),
             parent: None,
         };
+        archive::add_tools(&mut spec, &family.reach);
         Self::of_family(spec, family)
     }
 
@@ -258,6 +266,9 @@ impl Agent {
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         self.dispatcher.settle(SETTLE).await;
+        // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
+        self.report_failures().await;
+        self.dispatcher.settle(SETTLE).await;
         Ok(self.spec.session.sync()?)
     }
 
@@ -284,6 +295,7 @@ impl Agent {
         for notice in self.spec.session.notices() {
             self.notice(Level::Warn, notice.clone());
         }
+        self.warn_archival();
     }
 
     /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.
@@ -296,6 +308,17 @@ impl Agent {
         self.dispatcher
             .dispatch::<SessionStart>(&caller, info)
             .await;
+        self.report_failures().await;
+    }
+
+    /// Tells the `error` point of hooks that failed outside of a turn.
+    async fn report_failures(&self) {
+        let caller = self.caller();
+        for report in self.sink.take_failures(0) {
+            self.dispatcher
+                .dispatch::<ErrorPoint>(&caller, report)
+                .await;
+        }
     }
 
     fn session_info(&self) -> SessionInfo {

@@ -1,6 +1,7 @@
 //! One request to the model: its body as hooks want it, the answer, and what is kept of it. The same for a step of the loop
 //! and for a plugin that asks.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -29,7 +30,45 @@ pub(super) enum NoAnswer {
     Session(session::Error),
 }
 
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blocked(Said { plugin, text }) => {
+                write!(f, "the request was refused by plugin {plugin}: {text}")
+            }
+            Self::Cancelled => f.write_str("the turn was interrupted"),
+            Self::Provider(why) => write!(f, "the model gave no answer: {why}"),
+            Self::Session(error) => f.write_str(&chain(error)),
+        }
+    }
+}
+
 impl TurnScope {
+    /// A [request](Self::request) beside the conversation: its words are not for those who watch, and that it takes long is.
+    pub(super) async fn request_aside(
+        &self,
+        by: Option<&Arc<str>>,
+        caller: &Caller,
+        request: &Request,
+        kept: impl FnOnce(&Response) -> Body + Send,
+    ) -> Result<Response, NoAnswer> {
+        let mut on = |event| {
+            if let StreamEvent::Retry {
+                attempt,
+                delay_ms,
+                reason,
+            } = event
+            {
+                self.spec.events.emit(Event::Retry {
+                    attempt,
+                    delay_ms,
+                    reason,
+                });
+            }
+        };
+        self.request(by, caller, request, &mut on, kept).await
+    }
+
     /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
     /// that the session keeps; the tokens count in the turn.
     pub(super) async fn request(

@@ -77,6 +77,8 @@ struct Tally {
     /// Tools of the present step; `None` before the first.
     active: Option<Arc<[String]>>,
     spent: Spent,
+    /// Subagents that models ran.
+    n_spawned: u32,
 }
 
 impl TurnScope {
@@ -196,6 +198,16 @@ impl TurnScope {
             Some(parent) => parent.spend(plugin, power),
             None => lock(&self.tally).spent.spend(plugin, power),
         }
+    }
+
+    /// Counts a subagent that the model runs, in the turn of the main agent. Whether there was one left of `most`.
+    pub(super) fn count_spawned(&self, most: u32) -> bool {
+        if let Some(parent) = &self.family.parent {
+            return parent.count_spawned(most);
+        }
+        let mut tally = lock(&self.tally);
+        tally.n_spawned = tally.n_spawned.saturating_add(1);
+        tally.n_spawned <= most
     }
 
     /// Leaves a subagent to end by itself.

@@ -60,6 +60,7 @@ impl Turn<'_> {
             has_tools: !spec.tools.entries().is_empty(),
         });
         parts.extend(spec.parts.iter().cloned());
+        parts.extend(super::archive::live_part(&spec.session));
         if spec.config.context_files {
             let found = prompt::context_files(&spec.workspace);
             parts.extend(found.parts);

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::call::RanCall;
+use super::reflect::Reflected;
 use super::scope::TurnScope;
 use super::tell::blocked;
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;
-use crate::point::outcome::Level;
-use crate::point::payload::{ReflectVerdict, Reflection, TurnInput, UsedTool};
+use crate::point::payload::{TurnInput, UsedTool};
 use crate::provider::SystemBlock;
 use crate::session::{self, Body};
 
@@ -70,11 +70,11 @@ pub(super) struct Turn<'a> {
     pub(super) ran: Mutex<Vec<RanCall>>,
     /// Whether tools are running, which then get a moment to stop by themselves.
     pub(super) is_running_tools: Arc<AtomicBool>,
-    /// Rounds of reflection that asked for another step.
-    pub(super) n_rounds: u32,
-    /// Criteria of reflection that the model was told of.
-    n_criteria: usize,
+    /// What reflection knows of the turn.
+    pub(super) reflected: Reflected,
     pub(super) outputs: Vec<String>,
+    /// Where its entries begin in the file of the session, in bytes.
+    pub(super) begins_at: u64,
     pub(super) started: Instant,
 }
 
@@ -95,9 +95,9 @@ impl<'a> Turn<'a> {
             partial: String::new(),
             ran: Mutex::new(Vec::new()),
             is_running_tools: Arc::default(),
-            n_rounds: 0,
-            n_criteria: 0,
+            reflected: Reflected::default(),
             outputs: Vec::new(),
+            begins_at: 0,
             started: Instant::now(),
         }
     }
@@ -122,6 +122,7 @@ impl<'a> Turn<'a> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
+        self.begins_at = session.end();
         session.append(Body::TurnStart {
             turn: self.number,
             input: self.input.text.clone(),
@@ -163,7 +164,8 @@ impl<'a> Turn<'a> {
             if !step.draft.is_empty() {
                 draft.clone_from(&step.draft);
             }
-            if step.goes_on || self.agent.steering.has_steering() {
+            // What was left out, and nothing said in its place, is no reason to ask the model again.
+            if step.goes_on || self.take_steering().await? {
                 continue;
             }
             let reflected = self.reflect(step.draft).await?;
@@ -172,6 +174,9 @@ impl<'a> Turn<'a> {
                     let message = Message::text(Role::User, format!("[reflection] {reason}"));
                     self.push(message).await?;
                 }
+                // Looking at the answer takes a while, in which the user may have said more. At the limit that waits for the
+                // next turn, and this answer is whole.
+                None if self.step < self.last_step && self.take_steering().await? => {}
                 None => {
                     return Ok(Answer {
                         draft: reflected.draft,
@@ -195,34 +200,6 @@ impl<'a> Turn<'a> {
             },
             is_cut: true,
         }
-    }
-
-    /// `pre-reflect` → the built-in reflection → `post-reflect`, which may ask for another step, within bounds.
-    async fn reflect(&mut self, draft: String) -> Result<ReflectVerdict, Stop> {
-        let reflection = Reflection {
-            draft,
-            input: self.input.text.clone(),
-            tools: self.used.clone(),
-            criteria: Vec::new(),
-        };
-        let reflection = self.pass::<at::PreReflect>("answer", reflection).await?;
-        let verdict = super::reflect::reflect(&reflection, self.n_criteria);
-        // The model is told of a criterion once; asking again for the same would never end.
-        self.n_criteria = reflection.criteria.len();
-        let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
-        if verdict.continue_because.is_none() {
-            return Ok(verdict);
-        }
-        let has_rounds = self.n_rounds < self.agent.spec.config.reflect_rounds;
-        if has_rounds && self.step < self.last_step {
-            self.n_rounds += 1;
-        } else if let Some(reason) = verdict.continue_because.take() {
-            self.agent.notice(
-                Level::Warn,
-                format!("reflection asked for another step and none is left: {reason}"),
-            );
-        }
-        Ok(verdict)
     }
 
     /// `pre-output`, the output, `post-output`.

@@ -113,6 +113,9 @@ pub(super) struct ShowArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct DemoArgs {
+    /// A longer turn in which all ten core plugins act, and then who did what
+    #[arg(long)]
+    pub(super) all: bool,
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,

@@ -43,6 +43,13 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
     Ok(if is_broken { Exit::Failed } else { Exit::Done })
 }
 
+/// The audit log of a session, read and checked.
+pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Checked> {
+    let head = head(&SessionStore::new(paths.sessions()), session)?;
+    let files = files(&folder(paths, session))?;
+    Ok(audit::check(session, &files, head.as_ref()))
+}
+
 /// Where the plugin that comes with Rind keeps the log of a session.
 fn folder(paths: &Paths, session: &str) -> PathBuf {
     let managed = Found {

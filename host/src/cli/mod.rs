@@ -18,6 +18,7 @@ mod sandbox;
 mod secrets;
 mod session;
 mod setup;
+mod stray;
 mod switch;
 mod telemetry;
 
@@ -25,7 +26,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::event;
 use crate::plugin::compile;
@@ -45,7 +48,8 @@ pub fn main() -> ExitCode {
     }
     confine::hide_process();
     let args = Args::parse();
-    log_to_stderr();
+    let hears_plugins = matches!(&args.command, Command::Demo(demo) if demo.all);
+    log_to_stderr(hears_plugins);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -112,14 +116,18 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`.
-fn log_to_stderr() {
+/// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. What plugins write is kept besides for a demo
+/// that reports on them.
+fn log_to_stderr(hears_plugins: bool) {
     let filter = EnvFilter::try_from_env("RIND_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let stderr = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .without_time()
-        .compact();
+        .compact()
+        .with_filter(filter);
+    let log = tracing_subscriber::registry()
+        .with(stderr)
+        .with(hears_plugins.then(demo::heard::layer));
     // Only the second call in a process fails, and there is none.
     let _ = log.try_init();
 }

@@ -1,5 +1,7 @@
 //! Whether what a project brings in `.rind` counts: its settings and its plugins.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
 
 use super::approve::read_line;
@@ -11,7 +13,7 @@ use crate::paths::Paths;
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
-const SECTIONS: &[&str] = &["agent", "plugins"];
+const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
 /// Decides whether the project is trusted, as it is now. Asks where nothing is known and somebody can be asked; says what is
 /// left out and how to change that otherwise.
@@ -74,11 +76,9 @@ pub(super) async fn is_trusted(
 }
 
 /// The settings of a trusted project.
-pub(super) fn layer(paths: &Paths) -> anyhow::Result<Option<Layer>> {
-    let Some(layer) = Layer::file(&paths.project_config())? else {
-        return Ok(None);
-    };
-    let config = Config::new(vec![layer.clone()]);
+pub(super) fn layers(paths: &Paths) -> anyhow::Result<Vec<Layer>> {
+    let layers = Layer::files(&paths.project_config())?;
+    let config = Config::new(layers.clone());
     config
         .check_known(SECTIONS)
         .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
@@ -94,11 +94,11 @@ pub(super) fn layer(paths: &Paths) -> anyhow::Result<Option<Layer>> {
         ))
         .into());
     }
-    Ok(Some(layer))
+    Ok(layers)
 }
 
 fn brings_something(paths: &Paths) -> bool {
-    paths.project().join("plugins").exists() || paths.project_config().exists()
+    paths.project().join("plugins").exists() || files(paths).iter().any(|file| file.exists())
 }
 
 /// Name and description of each plugin, in the project's own words.
@@ -122,6 +122,15 @@ fn plugins(paths: &Paths) -> Vec<(String, String)> {
     plugins
 }
 
+/// The files that [`Layer::files`] reads.
+fn files(paths: &Paths) -> [PathBuf; 2] {
+    let file = paths.project_config();
+    [file.with_extension("json"), file]
+}
+
+/// The settings in the project's own words.
 fn settings(paths: &Paths) -> Option<String> {
-    std::fs::read_to_string(paths.project_config()).ok()
+    let texts = files(paths).map(|file| std::fs::read_to_string(file).ok());
+    let texts: Vec<String> = texts.into_iter().flatten().collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }

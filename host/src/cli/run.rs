@@ -18,7 +18,7 @@ use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
 use super::{render, setup};
 use crate::agent::Agent;
-use crate::event::Stamped;
+use crate::event::{Event, Stamped};
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
 use crate::provider::Selected;
@@ -47,6 +47,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let plugins = plugins.context("load plugins")?;
     super::grants::check_flags(&args.plugins, &plugins)?;
     setup::warn_protected(&args.plugins, &plugins);
+    let stray = super::stray::complaints(&config, &plugins, !args.plugins.no_plugins)?;
+    stray.iter().for_each(|text| render::warn(text));
     plugins
         .left_out
         .iter()
@@ -118,13 +120,28 @@ pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedRecei
     (approver, questions)
 }
 
+/// Somebody who is told of every event, once it is shown.
+pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
+
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
+    agent: Agent,
+    events: UnboundedReceiver<Stamped>,
+    questions: UnboundedReceiver<Asked>,
+    prompt: &str,
+    show: ShowArgs,
+) -> anyhow::Result<Exit> {
+    watched_turn(agent, events, questions, prompt, show, Box::new(|_| {})).await
+}
+
+/// The same with somebody who watches.
+pub(super) async fn watched_turn(
     mut agent: Agent,
     events: UnboundedReceiver<Stamped>,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
+    watch: Watch,
 ) -> anyhow::Result<Exit> {
     let view = View {
         json: show.json,
@@ -141,6 +158,7 @@ pub(super) async fn turn(
         questions,
         cancel.clone(),
         over.clone(),
+        watch,
     ));
     // Made here and not in the task: until then, Ctrl-C ends the process at once.
     let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
@@ -174,6 +192,7 @@ async fn show_all(
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     over: CancellationToken,
+    mut watch: Watch,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -186,6 +205,7 @@ async fn show_all(
                 Some(event) => {
                     renderer.show(&event);
                     telemetry.take(&event);
+                    watch(&event.event);
                 }
                 None => break,
             },

@@ -13,7 +13,10 @@ use super::args::{ModelArgs, PluginArgs};
 use super::exit::Usage;
 use super::render;
 use super::secrets::OperatorSecrets;
-use crate::agent::{Agent, AgentConfig, AgentSpec, CallPoint, KeepInStore, SessionHandle};
+use crate::agent::{
+    Agent, AgentConfig, AgentSpec, ArchivalConfig, CallPoint, KeepInStore, SessionHandle,
+    SubagentsConfig, check_archival,
+};
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::egress::EgressOptions;
 use crate::event::{Events, Stamped};
@@ -41,6 +44,8 @@ use crate::tool::workspace::Workspace;
 /// Every section of the settings.
 const SECTIONS: &[&str] = &[
     AgentConfig::NAME,
+    ArchivalConfig::NAME,
+    SubagentsConfig::NAME,
     ProviderConfig::NAME,
     ToolPolicy::NAME,
     PluginsConfig::NAME,
@@ -77,9 +82,9 @@ pub(super) fn config(
     model: &ModelArgs,
     is_project_trusted: bool,
 ) -> anyhow::Result<Config> {
-    let mut layers: Vec<Layer> = Layer::file(&paths.user_config())?.into_iter().collect();
+    let mut layers = Layer::files(&paths.user_config())?;
     if is_project_trusted {
-        layers.extend(super::project::layer(paths)?);
+        layers.extend(super::project::layers(paths)?);
     }
     layers.extend(Layer::file(&paths.workspace_config())?);
     for flag in &model.set {
@@ -87,7 +92,21 @@ pub(super) fn config(
     }
     let config = Config::new(layers);
     config.check_known(SECTIONS)?;
+    if let Err(why) = check_archival(&config.section()?, &config.section()?) {
+        let origin = config.origin("archival.enabled");
+        let origin = origin.map_or_else(String::new, |origin| format!("{origin}: "));
+        return Err(Usage(format!("{origin}{why}")).into());
+    }
     Ok(config)
+}
+
+/// The settings of an agent, from all sections that speak of it.
+fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
+    Ok(AgentConfig {
+        archival: config.section()?,
+        subagents: config.section()?,
+        ..config.section()?
+    })
 }
 
 /// The provider that the flags, the settings or the environment name.
@@ -270,7 +289,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         session,
         events,
         keep_in_store: keep,
-        config: parts.config.section()?,
+        config: agent_config(parts.config)?,
         workspace: parts.paths.workspace.clone(),
         parts: Vec::new(),
         name: Arc::from("main"),

@@ -1,4 +1,4 @@
-//! Settings: layers of TOML, merged section by section.
+//! Settings: layers of TOML or JSON, merged section by section.
 //!
 //! Owns reading, merging and naming the line that is wrong. It must not know what any section means: every module that
 //! has settings owns a [`Section`]. Later layers win key by key; tables merge, everything else is replaced whole. Which
@@ -6,6 +6,7 @@
 //!
 //! Start from [`Config::section`].
 
+mod json;
 mod plugins;
 
 pub use plugins::{HookSettings, PluginSettings, PluginsConfig};
@@ -17,10 +18,13 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+/// How the name of a file of JSON ends.
+const JSON: &str = "json";
+
 /// The settings of one module. Every field has a default, and unknown fields are refused, so that one layer can be
 /// checked alone and an error names its line.
 pub trait Section: DeserializeOwned + Default {
-    /// Name of the table in `config.toml`.
+    /// Name of the table in `config.toml`, or of the object in `config.json`.
     const NAME: &'static str;
 }
 
@@ -72,14 +76,25 @@ pub enum Error {
 pub struct Layer {
     origin: Origin,
     text: String,
+    is_json: bool,
     table: toml::Table,
 }
 
 impl Layer {
-    /// The settings in a file; `None` when there is no such file.
+    /// The settings in a file of TOML and in one of JSON beside it, which has the same name; the first wins over the second.
+    pub fn files(path: &Path) -> Result<Vec<Self>, Error> {
+        let json = Self::file(&path.with_extension(JSON))?;
+        Ok(json.into_iter().chain(Self::file(path)?).collect())
+    }
+
+    /// The settings in a file, JSON when its name ends so and else TOML; `None` when there is no such file.
     pub fn file(path: &Path) -> Result<Option<Self>, Error> {
+        let origin = Origin::File(path.to_owned());
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::new(Origin::File(path.to_owned()), text).map(Some),
+            Ok(text) if path.extension().is_some_and(|is| is == JSON) => {
+                Self::json(origin, text).map(Some)
+            }
+            Ok(text) => Self::new(origin, text).map(Some),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::Read {
                 path: path.to_owned(),
@@ -106,14 +121,31 @@ impl Layer {
             Ok(table) => Ok(Self {
                 origin,
                 text,
+                is_json: false,
                 table,
             }),
             Err(e) => Err(invalid(&origin, &text, &e)),
         }
     }
 
+    fn json(origin: Origin, text: String) -> Result<Self, Error> {
+        match json::table(&text) {
+            Ok(table) => Ok(Self {
+                origin,
+                text,
+                is_json: true,
+                table,
+            }),
+            Err(e) => Err(invalid_json(&origin, &e)),
+        }
+    }
+
     /// Reads one section of this layer alone, for the sake of its error: only here the lines are still known.
     fn check<T: Section>(&self) -> Result<(), Error> {
+        if self.is_json {
+            let checked = json::check::<T>(&self.text);
+            return checked.map_err(|e| within::<T>(invalid_json(&self.origin, &e)));
+        }
         let document =
             DeTable::parse(&self.text).map_err(|e| invalid(&self.origin, &self.text, &e))?;
         let section = document
@@ -126,18 +158,79 @@ impl Layer {
         let section: Spanned<DeValue<'_>> = section;
         T::deserialize(ValueDeserializer::from(section))
             .map(drop)
-            .map_err(|e| match invalid(&self.origin, &self.text, &e) {
-                Error::Invalid {
-                    origin,
-                    line,
-                    message,
-                } => Error::Invalid {
-                    origin,
-                    line,
-                    message: format!("in [{}]: {message}", T::NAME),
-                },
-                other => other,
-            })
+            .map_err(|e| within::<T>(invalid(&self.origin, &self.text, &e)))
+    }
+
+    /// Refuses sections that are not among `known`.
+    fn check_known(&self, known: &[&str]) -> Result<(), Error> {
+        if self.is_json {
+            let checked = json::check_known(&self.text, known);
+            return checked.map_err(|e| invalid_json(&self.origin, &e));
+        }
+        let document = DeTable::parse(&self.text)
+            .map_err(|e| invalid(&self.origin, &self.text, &e))?
+            .into_inner();
+        let stray = document
+            .keys()
+            .find(|key| !known.contains(&&**key.get_ref()));
+        let Some(key) = stray else { return Ok(()) };
+        let before = self.text.as_bytes().get(..key.span().start);
+        let newlines = before.unwrap_or_default().iter().filter(|b| **b == b'\n');
+        Err(Error::Invalid {
+            origin: self.origin.clone(),
+            line: 1 + newlines.count(),
+            message: no_section(key.get_ref(), known),
+        })
+    }
+}
+
+fn no_section(key: &str, known: &[&str]) -> String {
+    format!(
+        "there is no section `{key}`; the sections are {}",
+        known.join(", ")
+    )
+}
+
+/// The same error with the section it is in.
+fn within<T: Section>(error: Error) -> Error {
+    match error {
+        Error::Invalid {
+            origin,
+            line,
+            message,
+        } => Error::Invalid {
+            origin,
+            line,
+            message: format!("in [{}]: {message}", T::NAME),
+        },
+        other => other,
+    }
+}
+
+fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
+    Error::Invalid {
+        origin: origin.clone(),
+        line: error.line().max(1),
+        message: json::message(error),
+    }
+}
+
+impl Layer {
+    /// The line of the last of these keys, each in the table of the one before.
+    fn line(&self, keys: &[&str]) -> Option<usize> {
+        let mut table = DeTable::parse(&self.text).ok()?.into_inner();
+        let mut start = 0;
+        for (n, wanted) in keys.iter().enumerate() {
+            let (key, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
+            start = key.span().start;
+            table = match value.into_inner() {
+                DeValue::Table(inner) => inner,
+                _ if n + 1 == keys.len() => DeTable::new(),
+                _ => return None,
+            };
+        }
+        let before = self.text.as_bytes().get(..start)?;
+        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
     }
 }
 
@@ -178,41 +271,39 @@ impl Config {
         let Some(last) = last else {
             return Ok(T::default());
         };
-        // Each layer checked alone, so this fails only where two layers contradict each other.
-        T::deserialize(merged).map_err(|e| invalid(&last.origin, &last.text, &e))
+        // Each layer checked alone, so this fails only where two layers contradict each other; the line is nobody's then.
+        let text = if last.is_json { "" } else { &last.text };
+        T::deserialize(merged).map_err(|e| invalid(&last.origin, text, &e))
     }
 
-    /// The settings without those of one file.
+    /// The settings without those of one file of TOML and of the one of JSON [beside it](Layer::files).
     #[must_use]
     pub fn without(&self, file: &Path) -> Self {
-        let is_it = |layer: &&Layer| !matches!(&layer.origin, Origin::File(path) if path == file);
-        Self::new(self.layers.iter().filter(is_it).cloned().collect())
+        let json = file.with_extension(JSON);
+        let is_it = |path: &Path| path == file || path == json;
+        let mut layers = self.layers.clone();
+        layers.retain(|layer| !matches!(&layer.origin, Origin::File(path) if is_it(path)));
+        Self::new(layers)
     }
 
     /// Refuses sections that no module owns. `known` are the names of all sections.
     pub fn check_known(&self, known: &[&str]) -> Result<(), Error> {
-        for layer in &self.layers {
-            let document = DeTable::parse(&layer.text)
-                .map_err(|e| invalid(&layer.origin, &layer.text, &e))?
-                .into_inner();
-            let stray = document
-                .keys()
-                .find(|key| !known.contains(&&**key.get_ref()));
-            if let Some(key) = stray {
-                let before = layer.text.as_bytes().get(..key.span().start);
-                let newlines = before.unwrap_or_default().iter().filter(|b| **b == b'\n');
-                return Err(Error::Invalid {
-                    origin: layer.origin.clone(),
-                    line: 1 + newlines.count(),
-                    message: format!(
-                        "there is no section `{}`; the sections are {}",
-                        key.get_ref(),
-                        known.join(", ")
-                    ),
-                });
-            }
-        }
-        Ok(())
+        self.layers
+            .iter()
+            .try_for_each(|layer| layer.check_known(known))
+    }
+
+    /// Where layers set something under these keys: `FILE:LINE` of the last key, or the flag.
+    #[must_use]
+    pub fn places(&self, keys: &[&str]) -> Vec<String> {
+        let place = |layer: &Layer| {
+            let line = layer.line(keys)?;
+            Some(match &layer.origin {
+                Origin::File(path) => format!("{}:{line}", path.display()),
+                flag @ Origin::Flag(_) => flag.to_string(),
+            })
+        };
+        self.layers.iter().filter_map(place).collect()
     }
 
     /// Which layer decides a setting, as in `agent.max_steps`; `None` when it is the default.

@@ -15,6 +15,7 @@ struct Demo {
 struct Inner {
     a: u32,
     b: u32,
+    c: Option<u32>,
 }
 
 impl Section for Demo {
@@ -38,7 +39,11 @@ fn later_layers_win_key_by_key() {
         Demo {
             steps: 2,
             name: "u".into(),
-            inner: Inner { a: 9, b: 2 }
+            inner: Inner {
+                a: 9,
+                b: 2,
+                c: None
+            }
         }
     );
     assert_eq!(
@@ -92,6 +97,20 @@ fn broken_toml_is_an_error_with_its_line() {
 }
 
 #[test]
+fn the_places_of_a_key_are_named_with_their_lines() {
+    let config = Config::new(vec![
+        file("a", "[demo]\nsteps = 1\n[demo.inner]\n\na = 1\n"),
+        file("b", "demo = { inner = { a = 2 } }\n"),
+        file("c", "[other]\n"),
+        Layer::flag("demo.inner.a=3").unwrap(),
+    ]);
+    let places = config.places(&["demo", "inner", "a"]);
+    assert_eq!(places, ["a:5", "b:1", "--set demo.inner.a=3"]);
+    assert_eq!(config.places(&["demo", "inner"])[0], "a:3");
+    assert_eq!(config.places(&["demo", "steps", "a"]), [""; 0]);
+}
+
+#[test]
 fn a_flag_needs_no_quotes_around_a_string() {
     let config = Config::new(vec![Layer::flag("demo.name=some-name").unwrap()]);
     assert_eq!(config.section::<Demo>().unwrap().name, "some-name");
@@ -122,4 +141,60 @@ fn plugin_settings_carry_a_free_table_and_refuse_unknown_keys() {
         error.starts_with("c:2: in [plugins]: unknown field `prio`"),
         "{error}"
     );
+}
+
+fn json(text: &str) -> Result<Layer, Error> {
+    Layer::json(Origin::File("c.json".into()), text.to_owned())
+}
+
+#[test]
+fn settings_in_json_say_the_same_and_those_in_toml_win() {
+    let text = r#"{"demo": {"steps": 3, "inner": {"a": 1, "c": null}}, "other": [1.5]}"#;
+    let config = Config::new(vec![
+        json(text).unwrap(),
+        file("c.toml", "demo.inner.a = 2"),
+    ]);
+    let demo: Demo = config.section().unwrap();
+    assert_eq!((demo.steps, demo.inner.a, &*demo.name), (3, 2, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let toml = folder.path().join("config.toml");
+    assert_eq!(Layer::files(&toml).unwrap().len(), 0);
+    std::fs::write(folder.path().join("config.json"), text).unwrap();
+    std::fs::write(&toml, "demo.steps = 9").unwrap();
+    let config = Config::new(Layer::files(&toml).unwrap());
+    assert_eq!(config.section::<Demo>().unwrap().steps, 9);
+    let without = config.without(&toml).section::<Demo>().unwrap();
+    assert_eq!(without, Demo::default(), "both files go");
+}
+
+#[test]
+fn a_mistake_in_json_is_an_error_with_file_and_line() {
+    let table = [
+        (
+            "{\n\"demo\": {\n\"stepz\": 1}}",
+            "c.json:3: in [demo]: unknown field `stepz`, expected one of `steps`, `name`, `inner`",
+        ),
+        (
+            "{\n\"demo\": {\"steps\": \"x\"}}",
+            "c.json:2: in [demo]: invalid type: string \"x\", expected u32",
+        ),
+        (
+            "{\"demo\": {\"name\": null}}",
+            "c.json:1: in [demo]: invalid type: null, expected a string",
+        ),
+        (
+            "{\"demo\": {},\n\n\"dmeo\": {}}",
+            "c.json:3: there is no section `dmeo`; the sections are demo",
+        ),
+        ("{\"demo\":\n}", "c.json:2: expected value"),
+        ("[]", "c.json:1: settings are one JSON object"),
+    ];
+    for (text, expected) in table {
+        let found = json(text).and_then(|layer| {
+            let config = Config::new(vec![layer]);
+            config.check_known(&["demo"])?;
+            config.section::<Demo>().map(drop)
+        });
+        assert_eq!(found.unwrap_err().to_string(), expected, "{text}");
+    }
 }

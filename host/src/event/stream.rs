@@ -39,7 +39,7 @@ pub struct Stamped {
     /// Where it happened: `main`, or the id of a subagent.
     #[schemars(with = "String")]
     pub agent: Arc<str>,
-    /// Number of the turn of this agent, 0 outside one.
+    /// Number of the turn of this agent that started last, 0 before the first. A hook or an access outside a turn says 0.
     pub turn: u32,
     /// Number of the last step that started in the turn, 0 before the first.
     pub step: u32,
@@ -152,14 +152,6 @@ impl Place {
             ),
         }
     }
-
-    /// Nothing of a turn is true after its end.
-    fn forget(&self, event: &Event) {
-        if matches!(event, Event::TurnEnd { .. }) {
-            self.turn.store(0, Ordering::Relaxed);
-            self.step.store(0, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Events {
@@ -185,7 +177,6 @@ impl Events {
     pub fn emit(&self, event: Event) {
         self.place.learn(&event);
         let (agent, turn, step) = self.place.of(&event);
-        self.place.forget(&event);
         let _ = self.sender.send(Stamped {
             at: clock::now(),
             session: self.place.session.get().cloned(),
@@ -267,7 +258,7 @@ mod tests {
                 "s-1 sub-1 1/7",
                 "s-1 main 4/1",
                 "s-1 main 4/1",
-                "s-1 main 0/0",
+                "s-1 main 4/1",
             ]
         );
     }
@@ -286,6 +277,20 @@ mod tests {
             serde_json::to_string(&stamped).unwrap(),
             r#"{"type":"step-start","at":"2026-01-31T09:30:00.100000Z","session":"s-1","agent":"main","turn":2,"step":3}"#
         );
+    }
+
+    #[test]
+    fn no_event_has_a_field_that_means_something_else_in_the_stamp() {
+        let schema = serde_json::to_value(schema()).unwrap();
+        let events = schema["oneOf"].as_array().unwrap();
+        assert!(events.len() > 20);
+        // The stamp of an access is made from its record.
+        let is_own = |event: &&Value| event["properties"]["type"]["const"] != "access";
+        for event in events.iter().filter(is_own) {
+            let names = event["properties"].as_object().unwrap().keys();
+            let clash = names.filter(|name| ["at", "session", "agent"].contains(&name.as_str()));
+            assert_eq!(clash.count(), 0, "{event}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! Start from [`GrantedFolders`].
 
+mod append;
 mod error;
 mod open;
 mod place;

@@ -23,6 +23,8 @@ pub struct How {
     pub exclusive: bool,
     /// Emptying it.
     pub truncate: bool,
+    /// Whatever is written goes to its end.
+    pub append: bool,
     /// Only if it is a folder.
     pub folder: bool,
 }
@@ -152,5 +154,10 @@ fn flags(how: How, before: Option<&Metadata>) -> OFlags {
         Some(_) => OFlags::empty(),
         None => OFlags::CREATE | OFlags::EXCL,
     };
-    common | mode | kind
+    let end = if how.append {
+        OFlags::APPEND
+    } else {
+        OFlags::empty()
+    };
+    common | mode | kind | end
 }

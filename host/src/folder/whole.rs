@@ -205,7 +205,7 @@ impl GrantedFolders {
         Ok(())
     }
 
-    fn find_place(&self, path: &str, follow: bool) -> Result<Place, FolderError> {
+    pub(super) fn find_place(&self, path: &str, follow: bool) -> Result<Place, FolderError> {
         let (root, names) = parse(path)?;
         let mut place = self.place_of(root, &names, follow || path.ends_with('/'))?;
         place.is_folder_wanted |= path.ends_with('/');

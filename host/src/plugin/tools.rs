@@ -64,7 +64,7 @@ impl Tool for WasmTool {
                 Ok(output) => output,
                 Err(failure) => {
                     let plugin = self.spec.plugin.as_deref().unwrap_or_default();
-                    ToolOutput::error(format!(
+                    ToolOutput::fault(format!(
                         "the tool `{}` of plugin `{plugin}` failed: {failure}",
                         self.spec.name
                     ))

@@ -31,7 +31,7 @@ macro_rules! for_each_point {
             PreTool, "pre-tool", pre_tool, Gate, p::ProposedCall, o::CallOutcome, ["tool_call", "loop.before_tool"], "pass, change arguments, ask, block; a note";
             PostTool, "post-tool", post_tool, Mutate, p::FinishedCall, o::ResultOutcome, ["tool_result", "loop.after_tool"], "new content, error flag, inject";
             SteeringReceived, "steering-received", steering_received, Mutate, p::TurnInput, o::SteeringOutcome, ["steering_received"], "pass, replace, drop, inject";
-            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria";
+            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria, own verdict";
             PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict (bounded)";
             PreOutput, "pre-output", pre_output, Mutate, String, o::OutputOutcome, ["loop.before_send"], "new text, block";
             PostOutput, "post-output", post_output, Observe, String, o::Observed, ["loop.after_send"], "–";

@@ -255,6 +255,8 @@ pub struct ReflectionOutcome {
     pub draft: Option<String>,
     /// Criteria to add.
     pub criteria: Vec<String>,
+    /// The verdict, in place of the built-in reflection.
+    pub verdict: VerdictChange,
     /// Extra requests.
     pub effects: Vec<Effect>,
 }

@@ -218,6 +218,18 @@ pub struct Reflection {
     pub tools: Vec<UsedTool>,
     /// What a good answer must meet; hooks add to it.
     pub criteria: Vec<String>,
+    /// What a hook decided in place of the built-in reflection. Guests do not see it.
+    pub verdict: Option<OwnVerdict>,
+}
+
+/// A verdict that a hook brings before reflection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnVerdict {
+    /// The turn is done.
+    Done,
+    /// Another step is needed, for this reason.
+    Again(String),
 }
 
 /// What reflection decided.

@@ -43,6 +43,15 @@ pub struct PromptRow {
     pub hash: String,
 }
 
+/// A subagent without tools that keeps an archived turn. Its session is the file `agents/ID/session.jsonl` beside this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its id.
+    pub agent: String,
+    /// What the turn was about, one line.
+    pub task: String,
+}
+
 /// What an entry says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -128,11 +137,32 @@ pub enum Body {
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
     },
+    /// The host asked a model for itself: for a second look at an answer, for the summary of a turn, or what a transcript says.
+    HostAsked {
+        /// What for: `reflect`, `archive` or `query`.
+        about: String,
+        /// Id of the subagent whose transcript was read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Number of the turn.
+        turn: u32,
+        /// Number of the step.
+        step: u32,
+        /// Name of the model that was asked.
+        model: String,
+        /// What it used.
+        usage: Usage,
+        /// Milliseconds until the end of the answer.
+        latency_ms: u64,
+        /// Its words, cut when they are long; they are in no message.
+        #[serde(default)]
+        text: String,
+    },
     /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
     SubagentStart {
         /// Its id.
         agent: String,
-        /// The plugin that runs it.
+        /// The plugin that runs it; `None` is the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
         /// What it is to do.
@@ -250,6 +280,9 @@ pub enum Body {
         removed: Vec<String>,
         /// What is in the place of the first of them.
         messages: Vec<Message>,
+        /// Who keeps them, when they are an archived turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holder: Option<Holder>,
     },
     /// An entry of a type that this version does not know.
     #[serde(untagged)]
@@ -271,6 +304,7 @@ const KNOWN: &[&str] = &[
     "turn-end",
     "step",
     "asked",
+    "host-asked",
     "subagent-start",
     "subagent-end",
     "tool-start",
@@ -374,6 +408,6 @@ mod tests {
         });
         let value = serde_json::to_value(&cut).unwrap();
         assert!(KNOWN.contains(&value["type"].as_str().unwrap()));
-        assert_eq!(KNOWN.len(), 20);
+        assert_eq!(KNOWN.len(), 21);
     }
 }

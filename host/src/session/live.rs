@@ -7,20 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use super::children::Child;
 use super::entry::{Body, Entry, VERSION};
 use super::log::{FILE, Log};
 use super::state::States;
 use super::transcript::{Transcript, closing, tool_message};
 use super::{Error, SessionSpec};
-use crate::disk::private_folder;
 use crate::message::{Message, ToolResult};
 
 /// What the model reads when the host stopped before a call had a result.
 const INTERRUPTED: &str =
     "[interrupted: the session ended before this call had a result; it may or may not have run]";
-
-/// Name of the folder that holds the sessions of subagents.
-const AGENTS: &str = "agents";
 
 /// An open session. All methods take `&self`: the agent, the trace sink and plugins' handles share it.
 ///
@@ -50,19 +47,7 @@ impl Session {
         Self::create_under(None, id, folder, spec)
     }
 
-    /// Makes the session of a subagent, in a folder of this one's. It is not in the list of sessions, and no turn of the user's
-    /// goes on with it; `ID/agents/AGENT` reads it.
-    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Self, Error> {
-        let id = format!("{}/{AGENTS}/{agent}", self.id);
-        let agents = self.folder.join(AGENTS);
-        let folder = agents.join(agent);
-        private_folder(&agents)
-            .and_then(|()| private_folder(&folder))
-            .map_err(|source| Error::write(&folder, source))?;
-        Self::create_under(Some(&self.id), &id, &folder, spec)
-    }
-
-    fn create_under(
+    pub(super) fn create_under(
         parent: Option<&str>,
         id: &str,
         folder: &Path,
@@ -163,6 +148,16 @@ impl Session {
         self.lock().append(body)
     }
 
+    /// Writes entries of another session as they are, behind those that are there.
+    pub(super) fn append_copies(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        let mut inner = self.lock();
+        for entry in entries {
+            let parent = inner.last_entry.clone();
+            inner.put(Entry { parent, ..entry })?;
+        }
+        Ok(())
+    }
+
     /// Like [`Session::append`] for those who can do nothing about an error: the next [`Session::sync`] returns it.
     pub fn append_or_defer(&self, body: Body) {
         let mut inner = self.lock();
@@ -205,6 +200,17 @@ impl Session {
     #[must_use]
     pub fn turn(&self) -> u32 {
         self.lock().transcript.turn
+    }
+
+    /// Length of the file, in bytes: where the next entry will be.
+    pub(crate) fn end(&self) -> u64 {
+        self.lock().log.len()
+    }
+
+    /// Subagents that have a session of their own below this one, oldest first.
+    #[must_use]
+    pub fn children(&self) -> Vec<Child> {
+        self.lock().transcript.children.clone()
     }
 
     /// Gives every call of the last assistant message that has no result the one in `known`, or an error result that says
@@ -266,12 +272,15 @@ impl Session {
 
 impl Inner {
     fn append(&mut self, body: Body) -> Result<(), Error> {
-        let entry = Entry {
+        self.put(Entry {
             id: crate::clock::new_id(),
             parent: self.last_entry.clone(),
             time: crate::clock::now_ms(),
             body,
-        };
+        })
+    }
+
+    fn put(&mut self, entry: Entry) -> Result<(), Error> {
         self.log.append(&entry.line()?)?;
         let unused = self.take_in(&entry.body);
         self.last_entry = Some(entry.id);

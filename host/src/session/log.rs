@@ -133,6 +133,11 @@ impl Log {
         }
     }
 
+    /// Length of the file up to the end of its last whole line.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Adds a line, which ends with its line feed. After an error nothing of it is in the file, and it may be tried again.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), Error> {
         if self.is_failed {

@@ -6,6 +6,7 @@
 //!
 //! Start from [`SessionStore`], then [`Session`].
 
+mod children;
 mod entry;
 mod live;
 mod log;
@@ -13,7 +14,8 @@ mod state;
 mod store;
 mod transcript;
 
-pub use entry::{Body, Entry, PromptRow, VERSION};
+pub use children::Child;
+pub use entry::{Body, Entry, Holder, PromptRow, VERSION};
 pub use live::Session;
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,

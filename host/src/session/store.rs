@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use super::children;
 use super::entry::{Body, Entry, VERSION};
 use super::live::Session;
 use super::log::{FILE, write_private};
@@ -77,6 +78,7 @@ impl SessionStore {
         let path = folder.join(FILE);
         write_private(&path, &lines).map_err(|source| Error::write(&path, source))?;
         copy_blobs(&self.root.join(id), &folder)?;
+        children::copy(&self.root.join(id), &folder, &entries)?;
         let session = Session::open(&new, &folder, spec)?;
         session.append(Body::Forked {
             from: id.to_owned(),
@@ -136,6 +138,22 @@ impl SessionStore {
                 found: ids,
             }),
         }
+    }
+
+    /// Like [`SessionStore::resolve`], and `ID/agents/AGENT` is the session of a subagent, which may be read.
+    pub fn resolve_any(&self, wanted: &str) -> Result<String, Error> {
+        let Some((id, below)) = wanted.split_once('/') else {
+            return self.resolve(wanted);
+        };
+        let id = self.resolve(id)?;
+        let found = children::path(below).map(|path| self.root.join(&id).join(path));
+        if found.is_some_and(|folder| folder.join(FILE).is_file()) {
+            return Ok(format!("{id}/{below}"));
+        }
+        Err(Error::Unknown {
+            wanted: wanted.to_owned(),
+            root: self.root.clone(),
+        })
     }
 
     /// How many turns a session has. Reads its file, but not every line of it.

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::children::{self, Child};
 use super::entry::Body;
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 
@@ -19,11 +20,14 @@ pub(super) struct Transcript {
     pub(super) is_turn_open: bool,
     /// Whether there was a header.
     pub(super) has_header: bool,
+    /// Subagents that have a session below this one, oldest first.
+    pub(super) children: Vec<Child>,
 }
 
 impl Transcript {
     /// Takes in one entry.
     pub(super) fn apply(&mut self, body: &Body) {
+        self.children.extend(children::named_in(body));
         match body {
             Body::Session { .. } => self.has_header = true,
             Body::Message { message } => self.messages.push(message.clone()),
@@ -244,6 +248,7 @@ mod tests {
             reason: "archived".into(),
             removed,
             messages: vec![assistant(&[])],
+            holder: None,
         });
         assert_eq!(shape(&transcript.messages), "u a u");
     }

@@ -58,6 +58,8 @@ pub(super) const SUBAGENT: &str = "subagent";
 
 /// Span of a conversation that is made shorter.
 pub(super) const COMPACT: &str = "compact";
+/// Span of a turn that is moved to a holder, after its end.
+pub(super) const ARCHIVE: &str = "archive";
 /// Event of a hook that did something, failed or was left out.
 pub(super) const HOOK: &str = "rind.hook";
 /// Event of a plugin that reached out of its sandbox.
@@ -101,12 +103,14 @@ pub(super) const DECISION: &str = "rind.decision";
 pub(super) const HOOK_CALLS: &str = "rind.hooks.calls";
 /// Microseconds that they took together.
 pub(super) const HOOK_MICROS: &str = "rind.hooks.micros";
-/// How many messages are replaced.
-pub(super) const COMPACT_MESSAGES: &str = "rind.compact.messages";
-/// Tokens that the request would have without.
-pub(super) const COMPACT_TOKENS: &str = "rind.compact.tokens";
+/// How many messages are replaced or moved.
+pub(super) const MESSAGES: &str = "rind.messages";
+/// Tokens that the request would have without, or that they have.
+pub(super) const TOKENS: &str = "rind.tokens";
 /// Whether the host wrote the summary itself.
 pub(super) const COMPACT_BUILT_IN: &str = "rind.compact.built_in";
+/// Whether a turn was moved to a holder.
+pub(super) const ARCHIVED: &str = "rind.archive.done";
 /// Which attempt of a request comes.
 pub(super) const ATTEMPT: &str = "rind.attempt";
 /// Milliseconds until then.

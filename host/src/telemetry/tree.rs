@@ -48,7 +48,8 @@ impl Open {
 #[derive(Debug)]
 struct Running {
     turn: Open,
-    compaction: Option<Open>,
+    /// What is done to the conversation: it is made shorter, or archived.
+    aside: Option<Open>,
     requests: HashMap<u32, Open>,
     calls: HashMap<String, Open>,
     n_hooks: i64,
@@ -59,7 +60,7 @@ impl Running {
     fn new(turn: Open) -> Self {
         Self {
             turn,
-            compaction: None,
+            aside: None,
             requests: HashMap::new(),
             calls: HashMap::new(),
             n_hooks: 0,
@@ -67,12 +68,12 @@ impl Running {
         }
     }
 
-    /// The span that something stands below: its tool call, the compaction that is on its way, or the turn.
+    /// The span that something stands below: its tool call, what is done to the conversation, or the turn.
     fn above(&mut self, call: Option<&str>) -> &mut Open {
         let call = call.and_then(|id| self.calls.get_mut(id));
-        match (call, &mut self.compaction) {
+        match (call, &mut self.aside) {
             (Some(call), _) => call,
-            (None, Some(compaction)) => compaction,
+            (None, Some(aside)) => aside,
             (None, None) => &mut self.turn,
         }
     }
@@ -81,7 +82,7 @@ impl Running {
     fn end(mut self, at: SystemTime) {
         let requests = self.requests.drain().map(|(_, open)| open);
         let calls = self.calls.drain().map(|(_, open)| open);
-        for mut open in requests.chain(calls).chain(self.compaction.take()) {
+        for mut open in requests.chain(calls).chain(self.aside.take()) {
             open.fail(n::CANCELLED.into());
             open.end(at);
         }
@@ -100,6 +101,8 @@ pub(super) struct Tree {
     tracer: SdkTracer,
     provider: String,
     agents: HashMap<Arc<str>, Running>,
+    /// The last turn of the main agent: it is archived after its end.
+    ended: Context,
     /// When the last event was.
     last: SystemTime,
 }
@@ -110,6 +113,7 @@ impl Tree {
             tracer,
             provider: String::new(),
             agents: HashMap::new(),
+            ended: Context::new(),
             last: SystemTime::now(),
         }
     }
@@ -141,8 +145,53 @@ impl Tree {
                 }
             }
             Event::TurnEnd { summary, .. } => self.turn_end(stamped, summary),
+            Event::ArchiveStart {
+                messages, tokens, ..
+            } => {
+                let parent = match self.agents.get(&stamped.agent) {
+                    Some(agent) => &agent.turn.context,
+                    None => &self.ended,
+                };
+                let open = self.aside(stamped, n::ARCHIVE, parent, (*messages, *tokens));
+                match self.agents.get_mut(&stamped.agent) {
+                    Some(agent) => agent.aside = Some(open),
+                    None => {
+                        let running = Running::new(open);
+                        self.agents.insert(stamped.agent.clone(), running);
+                    }
+                }
+            }
+            Event::ArchiveEnd { holder, .. } => {
+                let done = KeyValue::new(n::ARCHIVED, holder.is_some());
+                let agent = self.agents.get_mut(&stamped.agent);
+                if let Some(mut open) = agent.and_then(|agent| agent.aside.take()) {
+                    open.span.set_attribute(done);
+                    open.end(at);
+                } else if stamped.is_main()
+                    && let Some(mut agent) = self.agents.remove(&stamped.agent)
+                {
+                    agent.turn.span.set_attribute(done);
+                    agent.end(at);
+                }
+            }
             _ => self.within(stamped, at),
         }
+    }
+
+    /// Something that is done to the conversation.
+    fn aside(
+        &self,
+        stamped: &Stamped,
+        name: &str,
+        parent: &Context,
+        (messages, tokens): (u32, u64),
+    ) -> Open {
+        let attributes = vec![
+            KeyValue::new(n::MESSAGES, i64::from(messages)),
+            KeyValue::new(n::TOKENS, number(tokens)),
+        ];
+        let name = (name.to_owned(), SpanKind::Internal);
+        self.start(stamped, name, parent, attributes)
     }
 
     fn start(
@@ -227,6 +276,7 @@ impl Tree {
             agent.turn.fail(n::FAILED.into());
         }
         if stamped.is_main() {
+            self.ended = agent.turn.context.clone();
             // Subagents end with the turn.
             self.close();
         }
@@ -260,11 +310,7 @@ impl Tree {
                     KeyValue::new(n::GEN_AI_REQUEST_MODEL, model.clone()),
                 ];
                 attributes.extend(named(n::PLUGIN, by));
-                // The step's own request comes when nothing is made shorter any more.
-                let above = match by {
-                    Some(_) => agent.above(call_id.as_deref()),
-                    None => &mut agent.turn,
-                };
+                let above = agent.above(call_id.as_deref());
                 let name = (format!("{} {model}", n::CHAT), SpanKind::Client);
                 let open = self.start(stamped, name, &above.context, attributes);
                 agent.requests.insert(*request, open);
@@ -288,16 +334,11 @@ impl Tree {
                 }
             }
             Event::CompactStart { messages, tokens } => {
-                let attributes = vec![
-                    KeyValue::new(n::COMPACT_MESSAGES, i64::from(*messages)),
-                    KeyValue::new(n::COMPACT_TOKENS, number(*tokens)),
-                ];
-                let name = (n::COMPACT.to_owned(), SpanKind::Internal);
-                let open = self.start(stamped, name, &agent.turn.context, attributes);
-                agent.compaction = Some(open);
+                let size = (*messages, *tokens);
+                agent.aside = Some(self.aside(stamped, n::COMPACT, &agent.turn.context, size));
             }
             Event::CompactEnd { is_built_in, .. } => {
-                if let Some(mut open) = agent.compaction.take() {
+                if let Some(mut open) = agent.aside.take() {
                     let built_in = KeyValue::new(n::COMPACT_BUILT_IN, *is_built_in);
                     open.span.set_attribute(built_in);
                     open.end(at);

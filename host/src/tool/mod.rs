@@ -31,6 +31,9 @@ pub struct ToolOutput {
     pub content: String,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Whether the tool itself broke, which the `error` point hears of: a trap, a panic, a missed deadline. That a file is not
+    /// there is no fault of the tool.
+    pub is_fault: bool,
 }
 
 impl ToolOutput {
@@ -40,6 +43,7 @@ impl ToolOutput {
         Self {
             content: content.into(),
             is_error: false,
+            is_fault: false,
         }
     }
 
@@ -49,6 +53,16 @@ impl ToolOutput {
         Self {
             content: content.into(),
             is_error: true,
+            is_fault: false,
+        }
+    }
+
+    /// A fault of the tool itself.
+    #[must_use]
+    pub fn fault(content: impl Into<String>) -> Self {
+        Self {
+            is_fault: true,
+            ..Self::error(content)
         }
     }
 }

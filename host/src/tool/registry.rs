@@ -178,6 +178,11 @@ impl ToolRegistry {
         Ok(())
     }
 
+    /// Takes out the tool of this name.
+    pub fn remove(&mut self, name: &str) -> Option<ToolEntry> {
+        self.entries.remove(name)
+    }
+
     /// Those of the tools that `names` holds.
     #[must_use]
     pub fn only(&self, names: &[String]) -> Self {

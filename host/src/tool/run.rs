@@ -59,20 +59,23 @@ async fn run_bounded(
         .catch_unwind()
         .map(|outcome| outcome.unwrap_or_else(|panic| panicked(&name, panic.as_ref())));
     let mut call = std::pin::pin!(call);
-    let why = tokio::select! {
+    let (why, is_fault) = tokio::select! {
         biased;
         output = &mut call => return output,
-        () = ctx.cancel.cancelled() => "the call was cancelled while it ran".to_owned(),
+        () = ctx.cancel.cancelled() => ("the call was cancelled while it ran".to_owned(), false),
         () = tokio::time::sleep(deadline) => {
-            format!("the call was stopped: it ran longer than {:.1} s", deadline.as_secs_f64())
+            let seconds = deadline.as_secs_f64();
+            (format!("the call was stopped: it ran longer than {seconds:.1} s"), true)
         }
     };
     inner.cancel.cancel();
-    match tokio::time::timeout(STOP_GRACE, &mut call).await {
-        Ok(output) if !output.content.is_empty() => {
-            ToolOutput::error(format!("{why}\n\n{}", output.content))
-        }
-        _ => ToolOutput::error(why),
+    let content = match tokio::time::timeout(STOP_GRACE, &mut call).await {
+        Ok(output) if !output.content.is_empty() => format!("{why}\n\n{}", output.content),
+        _ => why,
+    };
+    ToolOutput {
+        is_fault,
+        ..ToolOutput::error(content)
     }
 }
 
@@ -83,7 +86,7 @@ fn panicked(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned());
     tracing::error!(tool = name, message, "tool panicked");
-    ToolOutput::error(format!("tool `{name}` failed inside: {message}"))
+    ToolOutput::fault(format!("tool `{name}` failed inside: {message}"))
 }
 
 fn capped(mut output: ToolOutput, cap: usize) -> ToolOutput {

@@ -83,15 +83,13 @@ impl Writer {
 
 /// What a segment, the file that was written last, ends with.
 pub(crate) struct End {
-    /// Bytes of the whole lines, with their line breaks.
-    pub(crate) whole: usize,
     /// Bytes behind the last line break.
     pub(crate) torn: usize,
     /// Number and hash of the last whole line that can be read.
     pub(crate) last: Option<(u64, String)>,
 }
 
-/// Reads the end of a segment.
+/// Reads the end of a segment, or of its tail: what the first line of a tail lost makes it no line.
 pub(crate) fn end(segment: &[u8]) -> End {
     let at = segment.iter().rposition(|byte| *byte == b'\n');
     let (whole, torn) = segment.split_at(at.map_or(0, |at| at + 1));
@@ -100,7 +98,6 @@ pub(crate) fn end(segment: &[u8]) -> End {
         Some((value.get("n")?.as_u64()?, hash(line)))
     });
     End {
-        whole: whole.len(),
         torn: torn.len(),
         last,
     }

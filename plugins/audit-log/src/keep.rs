@@ -8,8 +8,11 @@ use rind_sdk::serde_json::Value;
 
 use crate::chain::{self, Head, Place};
 
-/// Bytes after which a new segment begins. A file is written whole each time, so short ones are quicker.
-const SEGMENT_BYTES: usize = 128 << 10;
+/// Bytes after which a new segment begins.
+const SEGMENT_BYTES: u64 = 128 << 10;
+
+/// How much of the end of a segment is read to find its last line. Lines are a few hundred bytes.
+const TAIL_BYTES: u32 = 8 << 10;
 
 /// Where the head of the chain is kept. The host reads it when it checks the log.
 const HEAD: &str = "head";
@@ -21,12 +24,11 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
     }
     let session = name(&ctx.session);
     let folder = format!("data/{session}");
-    let mut number = last_segment(&folder)?;
-    let mut segment = read(&folder, number)?;
-    let mut end = chain::end(&segment);
+    let (mut number, size) = last_segment(&folder)?;
+    let mut end = end_of(&path(&folder, number), size)?;
     if end.last.is_none() && number > 1 {
         // A segment that has no line yet goes on behind the one before it.
-        end.last = chain::end(&read(&folder, number - 1)?).last;
+        end.last = chain::end(&read(&path(&folder, number - 1))?).last;
     }
     let place = Place {
         time: now(),
@@ -38,17 +40,16 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
     for event in events {
         writer.add(place, event);
     }
-    segment.truncate(end.whole);
-    if segment.len() >= SEGMENT_BYTES {
-        // A full segment is not written again, so what was cut off at its end is taken out now.
-        if end.torn > 0 {
-            files::write(&path(&folder, number), &segment)?;
-        }
-        number += 1;
-        segment.clear();
+    if end.torn > 0 {
+        let path = path(&folder, number);
+        let mut segment = read(&path)?;
+        segment.truncate(segment.len().saturating_sub(end.torn));
+        files::write(&path, &segment)?;
     }
-    segment.extend_from_slice(writer.text.as_bytes());
-    files::write(&path(&folder, number), &segment)?;
+    if size >= SEGMENT_BYTES {
+        number += 1;
+    }
+    files::append(&path(&folder, number), writer.text.as_bytes())?;
     state::set_json(HEAD, &writer.head)
 }
 
@@ -69,8 +70,8 @@ fn now() -> u64 {
     })
 }
 
-/// The number of the last segment; 1 where there is none.
-fn last_segment(folder: &str) -> Result<u32, Error> {
+/// The number of the last segment, 1 where there is none, and its size.
+fn last_segment(folder: &str) -> Result<(u32, u64), Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
         Err(Error::NotFound(_)) => {
@@ -79,15 +80,29 @@ fn last_segment(folder: &str) -> Result<u32, Error> {
         }
         Err(error) => return Err(error),
     };
-    let numbers = entries
-        .iter()
-        .filter_map(|entry| entry.name.strip_suffix(".jsonl")?.parse().ok());
-    Ok(numbers.max().unwrap_or(1))
+    let segments = entries.iter().filter_map(|entry| {
+        let number = entry.name.strip_suffix(".jsonl")?.parse().ok()?;
+        Some((number, entry.size))
+    });
+    Ok(segments.max().unwrap_or((1, 0)))
+}
+
+/// What a segment of this size ends with.
+fn end_of(path: &str, size: u64) -> Result<chain::End, Error> {
+    if size == 0 {
+        return Ok(chain::end(&[]));
+    }
+    let tail = files::read(path, size.saturating_sub(TAIL_BYTES.into()), TAIL_BYTES)?;
+    let end = chain::end(&tail);
+    if end.last.is_some() || size <= TAIL_BYTES.into() {
+        return Ok(end);
+    }
+    Ok(chain::end(&read(path)?))
 }
 
 /// The bytes of a segment; none where there is none.
-fn read(folder: &str, number: u32) -> Result<Vec<u8>, Error> {
-    match files::read_all(&path(folder, number)) {
+fn read(path: &str) -> Result<Vec<u8>, Error> {
+    match files::read_all(path) {
         Err(Error::NotFound(_)) => Ok(Vec::new()),
         read => read,
     }

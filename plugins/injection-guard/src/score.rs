@@ -180,6 +180,7 @@ fn is_order(words: &[Word], index: usize) -> bool {
     };
     words[index].begins
         || words[index].after_comma
+        || words[index].after_folder
         || before(1).is_some_and(|word| ORDERING.contains(&word))
         || (before(1) == Some("to") && before(2).is_some_and(|word| OBLIGING.contains(&word)))
 }

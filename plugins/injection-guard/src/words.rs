@@ -13,6 +13,8 @@ pub(crate) struct Word {
     pub(crate) quoted: bool,
     /// Whether a comma stands before it.
     pub(crate) after_comma: bool,
+    /// Whether a folder stands before it, as in `docs/name`.
+    pub(crate) after_folder: bool,
     /// Whether it is joined to the word before, as in `snake_case`.
     pub(crate) joined: bool,
 }
@@ -33,6 +35,7 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
         words.push(Word {
             begins: words.is_empty() || begins(gap, raw),
             after_comma: gap.starts_with(','),
+            after_folder: gap == "/",
             joined: !gap.is_empty() && gap.chars().all(|it| it == '_' || it == '-'),
             quoted: quotes.is_open(),
             text: fold(raw),

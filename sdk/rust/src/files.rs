@@ -3,7 +3,7 @@
 //! Paths start with the name of a grant, `workspace/` or `data/`.
 
 pub use crate::bindings::rind::plugin::files::{
-    Entry, Kind, create_folder, list, read, remove, write,
+    Entry, Kind, append, create_folder, list, read, remove, write,
 };
 use crate::types::Error;
 

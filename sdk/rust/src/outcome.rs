@@ -66,7 +66,7 @@ outcomes! {
     CallOutcome { verdict, note };
     ResultOutcome { content, is_error, inject };
     SteeringOutcome { action, inject };
-    ReflectionOutcome { draft, criteria };
+    ReflectionOutcome { draft, criteria, verdict };
     VerdictOutcome { verdict };
     OutputOutcome { text, block };
     SliceOutcome { verdict };
@@ -159,6 +159,8 @@ constructors! {
         replace(draft: impl Into<String>) => draft: Some(draft.into());
         /// Adds something that a good answer must meet.
         criterion(text: impl Into<String>) => criteria: vec![text.into()];
+        /// Asks for another step, for this reason, in place of the built-in reflection.
+        again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
     }
     PromptOutcome {
         /// Adds one part to the system prompt.
@@ -204,6 +206,19 @@ impl CallOutcome {
         self
     }
 }
+
+macro_rules! finishing {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Says that the turn is done, whatever the built-in reflection would say.
+            #[must_use]
+            pub fn done() -> Self {
+                Self { verdict: VerdictChange::Done, ..Self::default() }
+            }
+        }
+    )*};
+}
+finishing!(ReflectionOutcome, VerdictOutcome);
 
 impl ContextOutcome {
     /// Also leaves out the message with this id.

@@ -35,7 +35,7 @@ const SCRIPT: &str = r#"
     text = "It says barnacle."
     [[reply]]
     text = "Done, urchin."
-    usage = { input_tokens = 1000, output_tokens = 20, cache_read_tokens = 600, cache_write_tokens = 100 }
+    usage = { input_tokens = 1000, output_tokens = 777, cache_read_tokens = 600, cache_write_tokens = 100 }
 "#;
 
 fn busy() -> Rind {
@@ -126,7 +126,7 @@ fn draw(span: &Span, spans: &[Span], level: usize, lines: &mut Vec<String>) {
             "gen_ai.conversation.id" | "gen_ai.agent.id" | "rind.hooks.micros" => "[…]".to_owned(),
             // What the script does not say is estimated from texts with the names of folders in them.
             name if name.starts_with("gen_ai.usage") => match &*value {
-                "0" | "1000" | "20" | "600" | "100" => value,
+                "0" | "1000" | "777" | "600" | "100" => value,
                 _ => "[N]".to_owned(),
             },
             _ => value,
@@ -325,10 +325,51 @@ async fn a_turn_is_a_tree_of_spans_without_a_word_of_what_was_said() {
         - gen_ai.usage.cache_creation.input_tokens = 100
         - gen_ai.usage.cache_read.input_tokens = 600
         - gen_ai.usage.input_tokens = 1000
-        - gen_ai.usage.output_tokens = 20
+        - gen_ai.usage.output_tokens = 777
         - rind.step = 2
         - rind.turn = 1
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_archived_after_its_end_is_one_trace() {
+    let (server, endpoint) = collector().await;
+    let rind = Rind::with_script(
+        r#"
+        [[reply]]
+        tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }]
+        [[reply]]
+        text = "Done."
+        times = 0
+        "#,
+    );
+    rind.file("a.txt", "alpha\n").config(
+        "[subagents]\nenabled = true\n[archival]\nenabled = true\n\
+         [archival.trigger]\ntool_call_threshold = 1\n",
+    );
+    run(&rind, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]).exits(0);
+    let (_, spans) = arrived(&server);
+    let above = |span: &Span| {
+        let above = spans
+            .iter()
+            .find(|other| other.span_id == span.parent_span_id);
+        above.map_or("-", |above| &above.name).to_owned()
+    };
+    let drawn: Vec<String> = spans
+        .iter()
+        .map(|span| format!("{} < {}", span.name, above(span)))
+        .collect();
+    assert_eq!(
+        drawn,
+        [
+            "invoke_agent main < -",
+            "chat scripted < invoke_agent main",
+            "execute_tool read_file < invoke_agent main",
+            "chat scripted < invoke_agent main",
+            "archive < invoke_agent main",
+            "chat scripted < archive",
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -300,6 +300,36 @@ async fn nobody_else_can_have_its_name() {
 }
 
 #[test]
+fn a_plugin_that_would_replace_it_is_refused_by_name_in_a_run_and_the_real_one_logs() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.managed(NAME);
+    let local = guests::put("hello", &rind.user_home(), |manifest| {
+        manifest.replace("name = \"hello\"", "name = \"audit-log\"")
+    });
+    guests::put("hello", &rind.user_plugins(), |manifest| {
+        manifest.replace("name = \"hello\"", "name = \"audit-log\"")
+    });
+    let ran = rind.run(&["run", "hello there", "--plugin", local.to_str().unwrap()]);
+    let refusal = "plugin audit-log is left out: the name `audit-log` is kept";
+    let ran = ran.exits(0);
+    assert_eq!(ran.stderr.matches(refusal).count(), 2, "{}", ran.stderr);
+    let checked = rind.run(&["session", "audit", "--verify"]).exits(0);
+    assert!(
+        checked.stderr.contains("is whole: 4 lines"),
+        "{}",
+        checked.stderr
+    );
+    let granted = rind.run(&["plugin", "disable", NAME]).exits(2);
+    assert!(
+        granted
+            .stderr
+            .contains("only the administrator can switch it off"),
+        "{}",
+        granted.stderr
+    );
+}
+
+#[test]
 fn a_plugin_of_its_name_is_refused_by_name_in_a_run() {
     let rind = Rind::with_script(SCRIPT);
     guests::put("hello", &rind.user_plugins(), |manifest| {

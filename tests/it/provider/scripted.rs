@@ -37,7 +37,7 @@ async fn a_script_file_is_played_as_a_stream() {
         })
     };
     let raw = json!({
-        "text": "You said good day.", "thinking": "hm, well",
+        "model": body["model"], "text": "You said good day.", "thinking": "hm, well",
         "tool_calls": [{"name": "look", "arguments": {"at": 1}}, {"name": "walk", "arguments": "{oops"}],
     });
     let usage = Usage {

@@ -59,10 +59,10 @@ async fn a_panic_in_a_tool_is_an_answer() {
     let first = run("panic at once", &ctx(), 1_000).await;
     assert_eq!(
         first,
-        ToolOutput::error("tool `odd` failed inside: boom at once")
+        ToolOutput::fault("tool `odd` failed inside: boom at once")
     );
     let later = run("panic later", &ctx(), 1_000).await;
-    assert_eq!(later, ToolOutput::error("tool `odd` failed inside: boom 7"));
+    assert_eq!(later, ToolOutput::fault("tool `odd` failed inside: boom 7"));
     assert_eq!(run("", &ctx(), 1_000).await, ToolOutput::ok("fine"));
 }
 
@@ -72,7 +72,7 @@ async fn a_tool_that_hangs_is_dropped_after_its_deadline() {
     let output = run("hang", &ctx(), 100).await;
     assert_eq!(
         output,
-        ToolOutput::error("the call was stopped: it ran longer than 0.1 s")
+        ToolOutput::fault("the call was stopped: it ran longer than 0.1 s")
     );
     assert!(started.elapsed() < Duration::from_secs(6));
 }

@@ -196,7 +196,7 @@ mod tests {
         });
         let said = Message::new(
             Role::Assistant,
-            vec![Content::Text { text: text.clone() }, call.clone()],
+            vec![Content::Text { text: text.clone() }, call],
         );
         let n = counter.of_message(&said);
         let parts = tokens::count(&text)

@@ -51,7 +51,7 @@ fn cut(message: &mut Message, longest: usize) -> usize {
 }
 
 /// The beginning and the end of a text, together at most `limit` bytes and a note of what is missing between.
-pub(super) fn cut_middle(text: &str, limit: usize) -> String {
+pub(in crate::agent) fn cut_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use config::CompactConfig;
+pub(super) use fit::cut_middle;
 
 use self::estimate::{Counter, Gauge};
 use self::slice::Tail;
@@ -54,6 +55,16 @@ impl Compaction {
         if most > config.least_that_matters() {
             self.gauge.learn(self.counter.of_request(request), reported);
         }
+    }
+
+    /// Tokens of messages, estimated.
+    pub(super) fn tokens_of(&self, messages: &[Message]) -> u64 {
+        self.gauge.tokens(self.counter.of_messages(messages))
+    }
+
+    /// The conversation is another one now: what was of no use before may be.
+    pub(super) fn try_again(&mut self) {
+        self.not_below = 0;
     }
 
     /// Not again before the conversation has grown by a tenth.
@@ -149,6 +160,7 @@ impl Turn<'_> {
             reason: REASON.to_owned(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
             messages: vec![message],
+            holder: None,
         })?;
         self.emit(Event::CompactEnd {
             messages: n_messages,

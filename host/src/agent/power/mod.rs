@@ -7,6 +7,8 @@ mod model;
 mod subagent;
 mod tool;
 
+pub(super) use subagent::agent_id;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::{Power, Reaching, check_text, interrupted};
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
-use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
-use crate::provider::{Finish, Request, Response, StreamEvent, SystemBlock};
+use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
 /// Most tokens of one answer. Models that write more do so in conversations.
@@ -63,21 +62,6 @@ impl TurnScope {
             temperature: None,
             max_tokens: Some(question.max_tokens.clamp(1, MAX_ANSWER_TOKENS)),
         };
-        let mut on = |event| {
-            // The words are the plugin's, so nobody is shown them; that it takes long is for everybody.
-            if let StreamEvent::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            } = event
-            {
-                self.spec.events.emit(Event::Retry {
-                    attempt,
-                    delay_ms,
-                    reason,
-                });
-            }
-        };
         let (turn, step) = (caller.context.turn, caller.context.step);
         let kept = |response: &Response| Body::Asked {
             plugin: plugin.to_string(),
@@ -88,7 +72,7 @@ impl TurnScope {
             latency_ms: response.latency_ms,
         };
         let answer = self
-            .request(Some(plugin), &caller, &request, &mut on, kept)
+            .request_aside(Some(plugin), &caller, &request, kept)
             .await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => HandleError::Denied(format!(

@@ -1,4 +1,4 @@
-//! A plugin runs a subagent: an agent of its own, with a session of its own, that has no more than its parent.
+//! A plugin or the model runs a subagent: an agent of its own, with a session of its own, that has no more than its parent.
 
 use std::sync::Arc;
 
@@ -22,6 +22,10 @@ use crate::tool::registry::ToolRegistry;
 /// Deepest subagent: one of the main agent, and one of that one.
 const MAX_DEPTH: u32 = 2;
 
+/// Most subagents that the models of one turn run, all levels together. A turn that needs more is several, and one that hands
+/// out the same task again and again is stopped.
+const MAX_SPAWNED: u32 = 16;
+
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;
 
@@ -29,26 +33,41 @@ const ID_DIGITS: usize = 8;
 const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so decide \
      what you can and say what you could not do. Answer with what was asked for and nothing else.";
 
+/// A fresh id for a subagent: what it is, and some digits.
+pub(in crate::agent) fn agent_id(kind: &str) -> Arc<str> {
+    let id = crate::clock::new_id();
+    // The end of an id is random, its beginning the time.
+    let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
+    format!("{kind}-{}", digits.unwrap_or(&id)).into()
+}
+
 impl TurnScope {
-    /// Runs a subagent to its end and returns its answer.
+    /// Runs a subagent for a plugin to its end and returns its answer.
     pub(in crate::agent) async fn run_agent(
         self: &Arc<Self>,
         plugin: &Arc<str>,
         task: AgentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
-        let id = crate::clock::new_id();
-        // The end of an id is random, its beginning the time.
-        let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
-        let id: Arc<str> = format!("sub-{}", digits.unwrap_or(&id)).into();
+        let id = agent_id("sub");
         let reaching = Reaching::new(self, plugin, &caller, &format!("agent {id}"));
-        reaching.end(self.run_agent_as(&id, plugin, task, caller).await)
+        reaching.end(self.run_agent_as(&id, Some(plugin), task, caller).await)
+    }
+
+    /// Runs a subagent for the model to its end and returns its answer.
+    pub(in crate::agent) async fn spawn_agent(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        task: AgentTask,
+        caller: Caller,
+    ) -> Result<String, HandleError> {
+        self.run_agent_as(id, None, task, caller).await
     }
 
     async fn run_agent_as(
         self: &Arc<Self>,
         id: &Arc<str>,
-        plugin: &Arc<str>,
+        plugin: Option<&Arc<str>>,
         task: AgentTask,
         mut caller: Caller,
     ) -> Result<String, HandleError> {
@@ -59,7 +78,16 @@ impl TurnScope {
             )));
         }
         let tools = self.tools_of(&task.tools)?;
-        self.admit(plugin, Power::Agent, &mut caller)?;
+        match plugin {
+            Some(plugin) => self.admit(plugin, Power::Agent, &mut caller)?,
+            None if self.cancel.is_cancelled() => return Err(interrupted()),
+            None if !self.count_spawned(MAX_SPAWNED) => {
+                return Err(HandleError::Limit(format!(
+                    "the {MAX_SPAWNED} subagents of this turn have been run"
+                )));
+            }
+            None => self.update(&mut caller),
+        }
         let session = SessionSpec {
             workspace: self.spec.workspace.clone(),
             provider: self.spec.provider.name().to_owned(),
@@ -72,7 +100,7 @@ impl TurnScope {
         })?;
         let run = Run {
             scope: self.clone(),
-            plugin: plugin.clone(),
+            plugin: plugin.cloned(),
             caller,
             info: SubagentInfo {
                 id: id.to_string(),
@@ -133,7 +161,8 @@ impl Drop for Running<'_> {
 struct Run {
     /// The turn of its parent.
     scope: Arc<TurnScope>,
-    plugin: Arc<str>,
+    /// The plugin that runs it; `None` is the model.
+    plugin: Option<Arc<str>>,
     caller: Caller,
     info: SubagentInfo,
 }
@@ -187,7 +216,7 @@ impl Run {
         let tools = agent.spec().tools.specs();
         let tools: Vec<String> = tools.into_iter().map(|spec| spec.name.clone()).collect();
         let (id, task) = (self.info.id.clone(), self.info.task.clone());
-        let plugin = Some(self.plugin.to_string());
+        let plugin = self.plugin.as_ref().map(ToString::to_string);
         scope.spec.session.append_or_defer(Body::SubagentStart {
             agent: id.clone(),
             plugin: plugin.clone(),

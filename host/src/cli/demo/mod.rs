@@ -1,18 +1,25 @@
 //! `rind demo`: a whole turn on a bare machine. The first-party plugins are compiled from their sources, the model is a
 //! script, everything else is real: files, tools, hooks, the session.
 
-use std::fmt::Write;
+pub(super) mod acted;
+pub(super) mod heard;
+mod story;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 
+use self::acted::Acted;
+use self::story::Story;
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
 use super::exit::Exit;
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
+use crate::audit;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
@@ -23,34 +30,42 @@ use crate::provider::Selected;
 use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
 
-/// What the model does.
-const SCRIPT: &str = include_str!("script.toml");
-
-/// What it is asked.
-const PROMPT: &str =
-    "Calibrate the tide station after the vendor's notes, and check the logs for floods.";
-
-/// The workspace. The log is made, because it is there to be large.
-const FILES: [(&str, &str); 3] = [
-    ("README.md", include_str!("files/README.md")),
-    ("notes/vendor.md", include_str!("files/vendor.md")),
-    ("station.toml", include_str!("files/station.toml")),
+/// The plugins that are the core, in the order of their priorities. Each has something to do in the long story.
+const CORE: [&str; 10] = [
+    "injection-guard",
+    "model-quartermaster",
+    "quartermaster",
+    "summarization",
+    "content-safety",
+    "loop-detection",
+    "tool-output-sandbox",
+    "pre-completion-checklist",
+    "audit-log",
+    "cost-tracker",
 ];
 
-/// Lines of the log: some 200 KB of search result.
-const READINGS: u32 = 4000;
-
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
+    let story = if args.all { &story::ALL } else { &story::SHORT };
     let here = setup::paths(None)?;
-    let plugins = build_plugins().await?;
+    let sources = build_plugins().await?;
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
         .context("make a temporary folder")?;
-    let workspace = folder.path().join("tide-station");
-    write_files(&workspace)
+    let paths = Paths {
+        data: folder.path().join("data"),
+        workspace: folder.path().join("tide-station"),
+        ..here.clone()
+    };
+    let workspace = &paths.workspace;
+    story
+        .write_files(workspace)
         .with_context(|| format!("write the files of the demo to {}", workspace.display()))?;
-    let config = setup::config(&here, &ModelArgs::default(), false)?;
+    let set = ModelArgs {
+        set: story.settings.iter().map(ToString::to_string).collect(),
+        ..ModelArgs::default()
+    };
+    let config = setup::config(&here, &set, false)?;
     let mut options = setup::load_options(
         &here,
         &config,
@@ -58,29 +73,25 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         false,
         GrantOptions::default(),
     )?;
-    options.sources = plugins;
-    options.data = folder.path().join("plugins");
-    options.workspace.clone_from(&workspace);
+    options.sources = sources;
+    options.data = paths.data.join("plugins");
+    options.workspace.clone_from(workspace);
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
     plugins
         .left_out
         .iter()
         .for_each(render::plugins::warn_left_out);
+    story.write_learnt(&plugins.stores())?;
     if !args.json {
-        introduce(&plugins, &workspace);
+        introduce(story, &plugins, workspace);
     }
     let (approver, questions) = run::approver(false);
-    let paths = Paths {
-        data: folder.path().join("data"),
-        workspace: workspace.clone(),
-        ..here
-    };
     let parts = setup::Parts {
         paths: &paths,
         config: &config,
         provider: Selected {
-            provider: Arc::new(Scripted::from_toml(SCRIPT)?),
-            model: "demo".to_owned(),
+            provider: Arc::new(Scripted::from_toml(story.script)?),
+            model: story.model.to_owned(),
             why: "this is the demo".to_owned(),
         },
         plugins: &plugins,
@@ -94,21 +105,85 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         commands: sandbox(&paths, &config).await?.commands(),
     };
     let (agent, events) = setup::agent(parts)?;
-    let exit = run::turn(
+    let session = agent.spec().session.id().clone();
+    let acted = Arc::new(Mutex::new(Acted::default()));
+    let watched = acted.clone();
+    let show = ShowArgs {
+        json: args.json,
+        trace: (!args.all).then_some(Detail::Short),
+    };
+    let watch = move |event: &_| lock(&watched).see(event);
+    let mut exit = run::watched_turn(
         agent,
         events,
         questions,
-        PROMPT,
-        ShowArgs {
-            json: args.json,
-            trace: Some(Detail::Short),
-        },
+        story.prompt,
+        show,
+        Box::new(watch),
     )
     .await?;
+    if args.all && exit == Exit::Done {
+        let mut acted = std::mem::take(&mut *lock(&acted));
+        exit = judge(&mut acted, &plugins, &paths, &session, args.json)?;
+    }
     if args.keep {
         render::note(&format!("kept in {}", folder.keep().display()));
     }
     Ok(exit)
+}
+
+/// Shows who did what. It has failed when a core plugin was there and did nothing.
+fn judge(
+    acted: &mut Acted,
+    plugins: &PluginSet,
+    paths: &Paths,
+    session: &str,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    let names = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
+    let loaded: Vec<&str> = names.collect();
+    let is_loaded = |name: &str| loaded.contains(&name);
+    for line in heard::take() {
+        acted.logged(&line.plugin, line.text);
+    }
+    if is_loaded(audit::PLUGIN) {
+        let checked = super::audit::checked(paths, session)?;
+        match checked.broken {
+            Some(why) => render::warn(&format!("the log of {} is broken: {why}", audit::PLUGIN)),
+            None if checked.lines.is_empty() => {}
+            None => {
+                let lines = render::count(checked.lines.len() as u64, "line");
+                let whole =
+                    format!("a log of {lines}; checked: each holds the hash of the one before");
+                acted.left(audit::PLUGIN, whole);
+            }
+        }
+    }
+    if !is_json {
+        let others = loaded.iter().filter(|name| !CORE.contains(name));
+        let shown = CORE.iter().chain(others).copied();
+        render::acted::report(acted, shown, is_loaded);
+    }
+    let did_nothing =
+        |name: &&&str| is_loaded(name) && !acted.get(name).is_some_and(acted::Deeds::is_any);
+    let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
+    let n_loaded = CORE.iter().filter(|name| is_loaded(name)).count();
+    if !is_json {
+        let n_acted = n_loaded - idle.len();
+        render::note(&format!("{n_acted} of {} core plugins acted", CORE.len()));
+    }
+    for name in &idle {
+        render::warn(&format!("{name} is loaded and did nothing in this turn"));
+    }
+    Ok(if idle.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
+fn lock(acted: &Mutex<Acted>) -> MutexGuard<'_, Acted> {
+    acted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Compiles the first-party plugins into the managed folder, where every later run finds them too. Without their sources,
@@ -150,36 +225,29 @@ fn plugin_sources() -> Option<Vec<PathBuf>> {
     Some(folders)
 }
 
-fn write_files(workspace: &Path) -> std::io::Result<()> {
-    for (name, text) in FILES {
-        let path = workspace.join(name);
-        fs::create_dir_all(path.parent().unwrap_or(workspace))?;
-        fs::write(path, text)?;
-    }
-    fs::create_dir_all(workspace.join("logs"))?;
-    let mut log = String::new();
-    for n in 0..READINGS {
-        // A tide of about 12 hours between 170 and 314 cm, in whole numbers so that every run is the same.
-        let phase = n % 745;
-        let level = 170 + (if phase < 372 { phase } else { 744 - phase }) * 144 / 372;
-        let _ = writeln!(
-            log,
-            "day={:02} minute={:04} level_cm={level}",
-            n / 1440 + 1,
-            n % 1440
-        );
-    }
-    fs::write(workspace.join("logs/readings.log"), log)
-}
-
-fn introduce(plugins: &PluginSet, workspace: &Path) {
-    render::heading("A turn through sandboxed plugins");
+fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {
+    render::heading(story.title);
     render::note(&format!(
         "workspace {}, the model is a script, every tool call is answered with yes",
         workspace.display()
     ));
-    for plugin in &plugins.plugins {
-        render::plugins::loaded(plugin);
+    if !story.learnt.is_empty() {
+        render::note(
+            "what the quartermasters would have learnt in 60 earlier turns is put into their stores",
+        );
+    }
+    for setting in story.settings {
+        render::note(&render::one_line(&format!("--set {setting}"), 100));
+    }
+    if story.is_for_all {
+        let took: Duration = plugins.plugins.iter().map(|plugin| plugin.load_time).sum();
+        let n = render::count(plugins.plugins.len() as u64, "plugin");
+        render::note(&format!("{n} loaded in {} ms", took.as_millis()));
+    } else {
+        plugins
+            .plugins
+            .iter()
+            .for_each(|plugin| render::plugins::loaded(plugin));
     }
     render::say("");
 }

@@ -76,6 +76,16 @@ pub(super) fn line(event: &Event) -> Option<String> {
             *is_built_in,
             refused.as_deref(),
         )),
+        Event::ArchiveEnd {
+            messages,
+            holder,
+            summary,
+            refused,
+        } => Some(steps::archive_end(
+            *messages,
+            holder.as_deref().zip(summary.as_deref()),
+            refused.as_deref(),
+        )),
         Event::SubagentStart {
             subagent: agent,
             plugin,

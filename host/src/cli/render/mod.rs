@@ -3,6 +3,7 @@
 //! Colour and live progress only on a terminal; `NO_COLOR` counts (through `anstream`). Text of models, tools and plugins
 //! is made printable first: control characters of theirs must not reach a terminal. A closed pipe is not an error.
 
+pub(super) mod acted;
 pub(super) mod doctor;
 pub(super) mod grants;
 mod line;

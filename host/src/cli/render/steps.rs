@@ -58,6 +58,31 @@ pub(super) fn compact_end(
     }
 }
 
+/// A turn that was moved to a holder, with its summary, or stays.
+pub(super) fn archive_end(
+    n_messages: u32,
+    holder: Option<(&str, &str)>,
+    refused: Option<&str>,
+) -> String {
+    match holder {
+        Some((agent, summary)) => styled(
+            DIM,
+            format_args!(
+                "≡ the turn was archived: {} are kept by {agent}, a summary of {} stays",
+                count(u64::from(n_messages), "message"),
+                bytes(summary.len() as u64)
+            ),
+        ),
+        None => styled(
+            WARN,
+            format_args!(
+                "≡ the turn is not archived: {}",
+                one_line(refused.unwrap_or("no reason given"), WHY_WIDTH)
+            ),
+        ),
+    }
+}
+
 /// A subagent that starts.
 pub(super) fn subagent_start(agent: &str, plugin: Option<&str>, task: &str) -> String {
     let by = plugin

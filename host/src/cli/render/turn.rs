@@ -115,6 +115,8 @@ impl TurnRenderer {
             } => self.turn_end(summary, output),
             Event::CompactStart { .. } => self.waiting.start("making the conversation shorter"),
             Event::CompactEnd { .. } => self.waiting.start("waiting for the model"),
+            Event::ArchiveStart { .. } => self.waiting.start("archiving the turn"),
+            Event::ArchiveEnd { .. } => self.waiting.stop(),
             Event::ToolStart { call, .. } => {
                 self.running.insert(call.id.clone(), call.name.clone());
                 self.wait_for_tools();

@@ -78,6 +78,16 @@ fn all(what: &str, texts: Vec<String>, exit: Exit<'_>) -> Vec<String> {
     texts.map(|text| exit.text(what, text)).collect()
 }
 
+fn verdict(change: wo::VerdictChange, exit: Exit<'_>) -> o::VerdictChange {
+    match change {
+        wo::VerdictChange::Keep => o::VerdictChange::Keep,
+        wo::VerdictChange::Done => o::VerdictChange::Done,
+        wo::VerdictChange::Again(text) => {
+            o::VerdictChange::Again(exit.line("reason", &text, MAX_REASON_BYTES))
+        }
+    }
+}
+
 fn parts(parts: Vec<wp::PromptPart>, exit: Exit<'_>) -> Vec<p::PromptPart> {
     let one = |part: wp::PromptPart| {
         let tier = match part.tier {
@@ -271,6 +281,7 @@ impl FromGuest<wo::ReflectionOutcome> for o::ReflectionOutcome {
         Self {
             draft: option("draft", outcome.draft, exit),
             criteria: all("criterion", outcome.criteria, exit),
+            verdict: verdict(outcome.verdict, exit),
             effects: effects(outcome.effects, exit),
         }
     }
@@ -278,15 +289,8 @@ impl FromGuest<wo::ReflectionOutcome> for o::ReflectionOutcome {
 
 impl FromGuest<wo::VerdictOutcome> for o::VerdictOutcome {
     fn from_guest(outcome: wo::VerdictOutcome, exit: Exit<'_>) -> Self {
-        let verdict = match outcome.verdict {
-            wo::VerdictChange::Keep => o::VerdictChange::Keep,
-            wo::VerdictChange::Done => o::VerdictChange::Done,
-            wo::VerdictChange::Again(text) => {
-                o::VerdictChange::Again(exit.line("reason", &text, MAX_REASON_BYTES))
-            }
-        };
         Self {
-            verdict,
+            verdict: verdict(outcome.verdict, exit),
             effects: effects(outcome.effects, exit),
         }
     }

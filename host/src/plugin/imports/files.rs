@@ -25,6 +25,13 @@ impl files::Host for HostState {
         .await
     }
 
+    async fn append(&mut self, path: String, content: Vec<u8>) -> Answer<()> {
+        self.on_files("append", path, move |folders, path| {
+            folders.append(path, &content)
+        })
+        .await
+    }
+
     async fn list(&mut self, path: String) -> Answer<Vec<files::Entry>> {
         self.on_files("list", path, |folders, path| {
             let entries = folders.list(path)?.into_iter();

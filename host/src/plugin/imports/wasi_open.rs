@@ -32,6 +32,8 @@ fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
         exclusive: open.contains(OpenFlags::EXCLUSIVE),
         truncate: open.contains(OpenFlags::TRUNCATE),
         folder: open.contains(OpenFlags::DIRECTORY),
+        // Where a stream writes is for WASI to say.
+        append: false,
     };
     if how.folder && (how.create || how.exclusive || how.truncate) {
         return Err(Failure::Theirs(ErrorCode::Invalid.into()));

@@ -60,11 +60,23 @@ impl Merge<p::Reflection> for o::ReflectionOutcome {
         for criterion in &self.criteria {
             check_text("a criterion", criterion)?;
         }
+        let own = match self.verdict {
+            o::VerdictChange::Keep => None,
+            o::VerdictChange::Done => Some(p::OwnVerdict::Done),
+            o::VerdictChange::Again(reason) => {
+                check_text("the reason", &reason)?;
+                Some(p::OwnVerdict::Again(reason))
+            }
+        };
         let mut merged = Merged::with(self.effects)?;
         set_text(&mut merged, &mut payload.draft, self.draft, "draft");
         if !self.criteria.is_empty() {
             payload.criteria.extend(self.criteria);
             merged.changed.push("criteria");
+        }
+        if own.is_some() && payload.verdict != own {
+            payload.verdict = own;
+            merged.changed.push("verdict");
         }
         Ok(merged)
     }

@@ -121,6 +121,7 @@ impl Scripted {
         if let Some(bodies) = &self.bodies {
             lock(bodies).push(body.clone());
         }
+        let model = body["model"].clone();
         let conversation: Conversation =
             serde_json::from_value(body).map_err(|error| Error::Script {
                 script: self.script.name.clone(),
@@ -143,7 +144,7 @@ impl Scripted {
                 said: ServerText::new(&error.message),
             });
         }
-        let raw = raw(reply, &conversation);
+        let raw = raw(&model, reply, &conversation);
         let usage = reply.usage.map_or_else(
             || Usage {
                 input_tokens: estimate(n_input_chars),
@@ -237,11 +238,13 @@ async fn pause(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
     }
 }
 
-/// The reply as it would have come over the wire.
-fn raw(reply: &Reply, conversation: &Conversation) -> String {
+/// The reply as it would have come over the wire, from the model that was asked.
+fn raw(model: &Value, reply: &Reply, conversation: &Conversation) -> String {
     let text = reply.text.as_ref().map(|text| fill(text, conversation));
-    let mut raw = json!({"text": text, "thinking": reply.thinking, "tool_calls": reply.tool_calls})
-        .to_string();
+    let calls = &reply.tool_calls;
+    let mut raw =
+        json!({"model": model, "text": text, "thinking": reply.thinking, "tool_calls": calls})
+            .to_string();
     if raw.len() > super::RAW_LIMIT_BYTES {
         raw.truncate(raw.floor_char_boundary(super::RAW_LIMIT_BYTES));
     }

@@ -169,5 +169,6 @@ fn answer(finished: &Finished, seconds: u64) -> ToolOutput {
     ToolOutput {
         content,
         is_error: finished.ending != Ending::Exited(0),
+        is_fault: false,
     }
 }

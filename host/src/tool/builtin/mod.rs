@@ -49,7 +49,11 @@ pub fn all_with(workspace: &Arc<Workspace>, commands: Commands) -> Vec<SharedToo
 }
 
 /// The description of a built-in tool whose arguments are `A`.
-fn spec_of<A: JsonSchema>(name: &str, description: &str, effect_class: EffectClass) -> ToolSpec {
+pub(crate) fn spec_of<A: JsonSchema>(
+    name: &str,
+    description: &str,
+    effect_class: EffectClass,
+) -> ToolSpec {
     let mut parameters = schemars::schema_for!(A).to_value();
     if let Some(schema) = parameters.as_object_mut() {
         // Every request carries the schema; these two tell the model nothing.
@@ -66,7 +70,7 @@ fn spec_of<A: JsonSchema>(name: &str, description: &str, effect_class: EffectCla
 }
 
 /// Reads arguments that fit the schema. What still does not fit is told to the model.
-fn arguments<A: DeserializeOwned>(value: Value) -> Result<A, ToolOutput> {
+pub(crate) fn arguments<A: DeserializeOwned>(value: Value) -> Result<A, ToolOutput> {
     serde_json::from_value(value)
         .map_err(|error| ToolOutput::error(format!("the arguments do not fit: {error}")))
 }

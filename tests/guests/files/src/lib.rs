@@ -169,9 +169,8 @@ mod guest_files {
         let done = |()| String::new();
         match op.as_str() {
             "read" => files::read_to_string(path),
-            "write" | "append" | "create-new" | "truncate" => {
-                files::write(path, to.as_bytes()).map(done)
-            }
+            "write" | "create-new" | "truncate" => files::write(path, to.as_bytes()).map(done),
+            "append" => files::append(path, to.as_bytes()).map(done),
             "list" => {
                 let entries = files::list(path)?;
                 let names: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
@@ -183,6 +182,15 @@ mod guest_files {
                 let chunk = vec![7_u8; 64 << 10];
                 for n in 0_u64.. {
                     if let Err(error) = files::write(&format!("{path}/{n}"), &chunk) {
+                        return Ok(format!("{} {error:?}", n * (64 << 10)));
+                    }
+                }
+                Ok("no end".to_owned())
+            }
+            "flood-append" => {
+                let chunk = vec![7_u8; 64 << 10];
+                for n in 0_u64.. {
+                    if let Err(error) = files::append(path, &chunk) {
                         return Ok(format!("{} {error:?}", n * (64 << 10)));
                     }
                 }

@@ -134,6 +134,18 @@ impl Trace {
                 self.progress(agent).is_compacting = true;
             }
             Event::CompactEnd { .. } => self.compact_end(agent, &stamped.event),
+            Event::ArchiveStart {
+                messages, reason, ..
+            } => {
+                let what = format!(
+                    "≡ archiving the turn of {}: {reason}",
+                    count(u64::from(*messages), "message")
+                );
+                let rows = Row::at(self.level(agent)).tail(DIM, &what, Long::Cut);
+                self.put(agent, None, rows);
+                self.progress(agent).is_compacting = true;
+            }
+            Event::ArchiveEnd { .. } => self.archive_end(agent, &stamped.event),
             Event::ToolCall {
                 call,
                 plugin,

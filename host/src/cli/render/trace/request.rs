@@ -80,6 +80,35 @@ impl Trace {
         };
         self.put(agent, None, rows);
     }
+
+    pub(super) fn archive_end(&mut self, agent: &Arc<str>, event: &Event) {
+        let Event::ArchiveEnd {
+            messages,
+            holder,
+            summary,
+            refused,
+        } = event
+        else {
+            return;
+        };
+        let row = Row::at(self.level(agent));
+        let rows = match (holder, summary) {
+            (Some(holder), Some(summary)) => {
+                let what = format!(
+                    "└ {} are kept by {holder}, a summary of {} stays",
+                    count(u64::from(*messages), "message"),
+                    bytes(summary.len() as u64)
+                );
+                row.tail(DIM, &what, Long::Cut)
+            }
+            _ => {
+                let why = refused.as_deref().unwrap_or("no reason given");
+                row.add(WARN, "└ it is not archived:")
+                    .tail(DIM, why, Long::Wrap)
+            }
+        };
+        self.put(agent, None, rows);
+    }
 }
 
 /// `1234 tokens in, 56 out, 1000 cached`

@@ -1,0 +1,124 @@
+//! The sections `[archival]` and `[subagents]` of the settings.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::config::Section;
+
+/// Whether the model may run and question subagents. Those that plugins run are theirs by grant and not meant here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SubagentsConfig {
+    /// Whether it may. Default: no.
+    pub enabled: bool,
+}
+
+impl Section for SubagentsConfig {
+    const NAME: &'static str = "subagents";
+}
+
+/// When a finished turn is moved out of the conversation, and what stays in its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ArchivalConfig {
+    /// Whether it is done at all. Default: no. Needs [`SubagentsConfig::enabled`].
+    pub enabled: bool,
+    /// Which turns.
+    pub trigger: TriggerConfig,
+    /// What stays.
+    pub summary: SummaryConfig,
+}
+
+impl Section for ArchivalConfig {
+    const NAME: &'static str = "archival";
+}
+
+/// Which turns are archived: those that meet any of these, unless the agent is too deep.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TriggerConfig {
+    /// A turn that ended at the step limit. Default: yes.
+    pub on_max_turns: bool,
+    /// A turn whose messages have so many tokens, estimated as for compaction. Default: 8000.
+    pub token_threshold: u64,
+    /// A turn with so many tool calls of the model. Default: 5.
+    pub tool_call_threshold: usize,
+    /// Agents so deep do not archive: 0 is the main agent, 1 its subagents. Default: 3.
+    pub depth_cap: u32,
+}
+
+impl Default for TriggerConfig {
+    fn default() -> Self {
+        Self {
+            on_max_turns: true,
+            token_threshold: 8000,
+            tool_call_threshold: 5,
+            depth_cap: 3,
+        }
+    }
+}
+
+/// How a summary is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    /// A JSON object: outcome, key findings, files, tools, open questions.
+    #[default]
+    Structured,
+    /// Three to five sentences.
+    Paragraph,
+}
+
+/// What stays of an archived turn besides the user's message.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SummaryConfig {
+    /// How it is written. Default: structured; with the provider `ollama` always paragraph.
+    pub style: Style,
+    /// Name of the model that writes it, one of the same provider. Absent: that of the agent.
+    pub model: Option<String>,
+    /// How long that may take, in seconds. Default: 60.
+    pub timeout_seconds: u64,
+}
+
+impl Default for SummaryConfig {
+    fn default() -> Self {
+        Self {
+            style: Style::default(),
+            model: None,
+            timeout_seconds: 60,
+        }
+    }
+}
+
+impl SummaryConfig {
+    /// How long the summary may take.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.max(1))
+    }
+
+    /// The style for a provider. Models behind Ollama are small ones mostly and rarely keep to a JSON format.
+    pub(super) fn style_for(&self, provider: &str) -> Style {
+        if provider == "ollama" {
+            Style::Paragraph
+        } else {
+            self.style
+        }
+    }
+}
+
+/// Refuses settings that contradict each other.
+///
+/// # Errors
+/// A sentence that names both keys and what to do.
+pub fn check(archival: &ArchivalConfig, subagents: &SubagentsConfig) -> Result<(), String> {
+    if archival.enabled && !subagents.enabled {
+        return Err(
+            "archival.enabled requires subagents.enabled: what is archived is kept by subagents, and the model could not ask \
+             them; set subagents.enabled = true, or archival.enabled = false"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}

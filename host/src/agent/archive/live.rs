@@ -1,0 +1,74 @@
+//! What the model has of the holders: a list of them in the system prompt, and the tools to ask them.
+
+use std::sync::Arc;
+
+use super::query::QuerySubagent;
+use super::spawn::SpawnSubagent;
+use crate::agent::AgentSpec;
+use crate::agent::scope::Reach;
+use crate::event::Event;
+use crate::point::outcome::Level;
+use crate::point::payload::{PromptPart, Tier};
+use crate::session::Session;
+use crate::tool::SharedTool;
+
+/// Most holders that the system prompt lists, the newest ones: every request carries the list.
+const MAX_LISTED: usize = 50;
+
+/// What the model is told of the holders, before the list.
+const LIVE: &str = "# Live subagents
+
+Earlier turns of this conversation were moved to the subagents below; a summary with the subagent's id stands where each of them \
+was. When a task needs what a summary leaves out, use `query_subagent` with that id: `search` finds lines of the turn and costs \
+nothing, `prompt` has a model read the whole turn. Where the summary is enough, do not ask.";
+
+/// The part of the system prompt that lists the holders; `None` when there are none.
+pub(in crate::agent) fn live_part(session: &Session) -> Option<PromptPart> {
+    let mut children = session.children();
+    children.retain(|child| child.is_holder);
+    if children.is_empty() {
+        return None;
+    }
+    let n_older = children.len().saturating_sub(MAX_LISTED);
+    let mut text = format!("{LIVE}\n");
+    if n_older > 0 {
+        text.push_str(&format!("\n- {n_older} older ones, not listed"));
+    }
+    for child in children.iter().skip(n_older) {
+        text.push_str(&format!("\n- id: {} | task: {}", child.agent, child.task));
+    }
+    Some(PromptPart {
+        tier: Tier::Volatile,
+        key: "20-live-subagents".to_owned(),
+        source: "host".to_owned(),
+        text,
+    })
+}
+
+/// Adds the tools for subagents: when the settings say so, and for a session that has holders already.
+pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, reach: &Reach) {
+    let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
+    let has_holders = || spec.session.children().iter().any(|child| child.is_holder);
+    if is_on || has_holders() {
+        add(spec, Arc::new(QuerySubagent::new(reach.clone())));
+    }
+    if spec.config.subagents.enabled {
+        add(spec, Arc::new(SpawnSubagent::new(reach.clone())));
+    }
+}
+
+/// Adds a built-in tool. As with all of them, no plugin may have its name.
+fn add(spec: &mut AgentSpec, tool: SharedTool) {
+    let name = tool.spec().name.clone();
+    let taken = spec.tools.remove(&name);
+    if let Some(plugin) = taken.and_then(|entry| entry.spec.plugin.clone()) {
+        let text = format!(
+            "tool `{name}` of plugin `{plugin}` is refused: the name is already taken by the built-in tools"
+        );
+        spec.events.emit(Event::notice(Level::Warn, text));
+    }
+    if let Err(error) = spec.tools.add(tool) {
+        let text = error.to_string();
+        spec.events.emit(Event::notice(Level::Warn, text));
+    }
+}

@@ -1,0 +1,100 @@
+//! The tool `spawn_subagent`: the model hands out a task.
+
+use futures_util::future::{BoxFuture, FutureExt};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::power::agent_id;
+use crate::agent::scope::{Reach, TurnScope};
+use crate::message::{EffectClass, ToolSpec};
+use crate::point::handle::AgentTask;
+use crate::tool::builtin::{arguments, spec_of};
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Tools that a subagent gets only by name: it should do its task and not hand it on.
+const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What it is to do, with everything it must know: it does not see this conversation.
+    task: String,
+    /// Names of those of your tools that it gets. Default: all that only read. What would need approval is refused to it.
+    #[serde(default)]
+    tools: Option<Vec<String>>,
+}
+
+/// The tool. It counts as one that only reads: by itself a subagent does nothing, and each of its calls is judged like any
+/// other, with nobody to approve it.
+pub(super) struct SpawnSubagent {
+    spec: ToolSpec,
+    reach: Reach,
+}
+
+impl SpawnSubagent {
+    /// Runs subagents of the agents of `reach`.
+    pub(super) fn new(reach: Reach) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "spawn_subagent",
+                "Runs a subagent on a task of its own and returns its answer. Several in one step work side by side. It cannot \
+                 ask anybody; when it lacks a tool it says so.",
+                EffectClass::Read,
+            ),
+            reach,
+        }
+    }
+
+    async fn answer(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self.reach.turn_of(&ctx.caller.context.agent) else {
+            return ToolOutput::error("no turn is running");
+        };
+        let task = AgentTask {
+            prompt: asked.task,
+            tools: asked.tools.unwrap_or_else(|| reading(&scope)),
+            max_steps: u32::MAX,
+        };
+        let id = agent_id("sub");
+        match scope.spawn_agent(&id, task, ctx.caller.clone()).await {
+            Ok(answer) => ToolOutput::ok(format!("subagent_id: {id}\n\n{answer}")),
+            Err(error) => ToolOutput::error(error.to_string()),
+        }
+    }
+}
+
+impl Tool for SpawnSubagent {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let asked: Arguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(output) => return output,
+            };
+            tokio::select! {
+                output = self.answer(asked, ctx) => output,
+                // Dropped, the subagent is told to stop and ends by itself.
+                () = ctx.cancel.cancelled() => ToolOutput::error(""),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Names of the tools of this step that only read.
+fn reading(scope: &TurnScope) -> Vec<String> {
+    let is_reading = |name: &String| {
+        let entry = scope.spec.tools.get(name);
+        entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
+            && !BY_NAME_ONLY.contains(&name.as_str())
+    };
+    scope
+        .active()
+        .iter()
+        .filter(|n| is_reading(n))
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! The host asks a model for itself: one request without tools, outside of the conversation, on the path of all requests.
+
+use super::compact::cut_middle;
+use super::request::NoAnswer;
+use super::scope::TurnScope;
+use crate::message::{Message, Role};
+use crate::point::caller::Caller;
+use crate::provider::{Finish, Request, Response, SystemBlock};
+use crate::session::Body;
+
+/// Bytes of text in a token, counted low: a transcript must fit beside the question.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Room for a transcript that is left whatever the settings say, in bytes.
+const LEAST_TRANSCRIPT: u64 = 10_000;
+
+/// Longest part of the model's words that the session keeps, in bytes.
+const KEPT_BYTES: usize = 16 << 10;
+
+/// What is asked.
+pub(super) struct HostQuestion<'a> {
+    /// What for: `reflect`, `archive` or `query`.
+    pub(super) about: &'static str,
+    /// Id of the subagent whose transcript is read, if one is.
+    pub(super) agent: Option<&'a str>,
+    /// The model; `None` is that of the agent.
+    pub(super) model: Option<&'a str>,
+    /// The system prompt.
+    pub(super) system: String,
+    /// The question, with the transcript.
+    pub(super) prompt: String,
+    /// Most tokens of the answer.
+    pub(super) max_tokens: u32,
+}
+
+impl TurnScope {
+    /// Longest transcript that a model is asked about: what a conversation may be before it is compacted.
+    pub(super) fn transcript_bytes(&self) -> usize {
+        let tokens = self.spec.config.compact.threshold_tokens;
+        let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).max(LEAST_TRANSCRIPT);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Asks, and returns what the model wrote. The tokens count in the turn.
+    pub(super) async fn ask_for_host(
+        &self,
+        caller: &Caller,
+        question: HostQuestion<'_>,
+    ) -> Result<String, NoAnswer> {
+        let request = Request {
+            model: question.model.unwrap_or(&self.spec.model).to_owned(),
+            system: vec![SystemBlock {
+                text: question.system,
+                is_cached: false,
+            }],
+            messages: vec![Message::text(Role::User, question.prompt)],
+            tools: Vec::new(),
+            temperature: None,
+            max_tokens: Some(question.max_tokens),
+        };
+        let kept = |response: &Response| Body::HostAsked {
+            about: question.about.to_owned(),
+            agent: question.agent.map(str::to_owned),
+            turn: caller.context.turn,
+            step: caller.context.step,
+            model: request.model.clone(),
+            usage: response.usage,
+            latency_ms: response.latency_ms,
+            text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
+        };
+        let response = self.request_aside(None, caller, &request, kept).await?;
+        if response.finish == Finish::Refused {
+            let why = "the provider held the answer back".to_owned();
+            return Err(NoAnswer::Provider(why));
+        }
+        Ok(response.message.joined_text())
+    }
+}

@@ -1,0 +1,27 @@
+//! The section `[agent.reflect]` of the settings.
+
+use serde::Deserialize;
+
+/// Whether the model looks at its answer again, and how often reflection may send one back. The built-in reflection is local
+/// and always there; plugins act before it and after it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReflectConfig {
+    /// Whether the model takes a second look at an answer that nothing else sends back. It costs one request for every answer.
+    pub enabled: bool,
+    /// The model that takes it, of the same provider. Absent: the session's.
+    pub model: Option<String>,
+    /// How often reflection may ask for another step in one turn; a follow-up may be sent back as often again.
+    pub rounds: u32,
+}
+
+impl Default for ReflectConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            model: None,
+            // An answer that is not better after two more steps does not get better.
+            rounds: 2,
+        }
+    }
+}

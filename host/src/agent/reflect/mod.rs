@@ -1,0 +1,133 @@
+//! Reflection: whether an answer may go out.
+//!
+//! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The model's second look is in
+//! `second`. Plugins that judge better bring their verdict at `pre-reflect`, in place of all of this, or change it at
+//! `post-reflect`. Start from [`Turn::reflect`].
+
+mod config;
+mod second;
+
+pub use config::ReflectConfig;
+pub(super) use second::Reflected;
+
+use super::turn::{Stop, Turn};
+use crate::point::catalog as at;
+use crate::point::outcome::Level;
+use crate::point::payload::{OwnVerdict, ReflectVerdict, Reflection};
+
+impl Turn<'_> {
+    /// `pre-reflect` → reflection → `post-reflect`, which may ask for another step, within bounds.
+    pub(super) async fn reflect(&mut self, draft: String) -> Result<ReflectVerdict, Stop> {
+        let reflection = Reflection {
+            draft,
+            input: self.input.text.clone(),
+            tools: self.used.clone(),
+            criteria: Vec::new(),
+            verdict: None,
+        };
+        let mut reflection = self.pass::<at::PreReflect>("answer", reflection).await?;
+        let continue_because = match reflection.verdict.take() {
+            Some(OwnVerdict::Done) => None,
+            Some(OwnVerdict::Again(reason)) => Some(reason),
+            None => self.weigh(&reflection).await?,
+        };
+        let verdict = ReflectVerdict {
+            draft: reflection.draft,
+            continue_because,
+        };
+        let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
+        if verdict.continue_because.is_none() {
+            return Ok(verdict);
+        }
+        if self.has_round() {
+            self.reflected.n_rounds += 1;
+        } else if let Some(reason) = verdict.continue_because.take() {
+            self.agent.notice(
+                Level::Warn,
+                format!("reflection asked for another step and none is left: {reason}"),
+            );
+        }
+        Ok(verdict)
+    }
+
+    /// The built-in reflection, then the model's second look at what that lets through. What nobody could act on any more is
+    /// not looked at again.
+    async fn weigh(&mut self, reflection: &Reflection) -> Result<Option<String>, Stop> {
+        let new = self.reflected.take_new(&reflection.criteria);
+        let again = built_in(reflection, &new);
+        if again.is_some() || !self.has_round() {
+            return Ok(again);
+        }
+        self.second_look(reflection).await
+    }
+
+    /// Whether an answer can still be sent back.
+    fn has_round(&self) -> bool {
+        let rounds = self.agent.spec.config.reflect.rounds;
+        self.reflected.n_rounds < rounds && self.step < self.last_step
+    }
+}
+
+/// Why a draft may not go out. `new` are the criteria that the model was not asked to check before: asking again for the same
+/// would never end.
+fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
+    if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
+        Some(
+            "You used tools and then gave no answer. Say what you did and what came of it."
+                .to_owned(),
+        )
+    } else if !new.is_empty() {
+        Some(format!(
+            "Before this is done, check your answer against these criteria and correct what does not meet them:\n- {}",
+            new.join("\n- ")
+        ))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::point::payload::UsedTool;
+
+    fn reflection(draft: &str, n_tools: usize) -> Reflection {
+        let used = UsedTool {
+            name: "read_file".to_owned(),
+            is_error: false,
+        };
+        Reflection {
+            draft: draft.to_owned(),
+            input: "do it".to_owned(),
+            tools: vec![used; n_tools],
+            criteria: Vec::new(),
+            verdict: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_done() {
+        assert_eq!(built_in(&reflection("here you are", 2), &[]), None);
+        assert_eq!(built_in(&reflection("", 0), &[]), None);
+    }
+
+    #[test]
+    fn an_empty_answer_after_tools_is_not_done() {
+        assert!(built_in(&reflection(" \n", 1), &[]).is_some());
+    }
+
+    #[test]
+    fn criteria_are_asked_for_once() {
+        let criteria = |texts: &[&str]| -> Vec<String> {
+            texts.iter().map(|text| (*text).to_owned()).collect()
+        };
+        let mut reflected = Reflected::default();
+        let new = reflected.take_new(&criteria(&["tests pass", "docs updated"]));
+        let asked = built_in(&reflection("here", 0), &new).unwrap();
+        assert!(asked.contains("- tests pass\n- docs updated"), "{asked}");
+        let new = reflected.take_new(&criteria(&["docs updated", "it is short"]));
+        assert_eq!(new, ["it is short"]);
+        reflected.begin_again();
+        assert_eq!(reflected.take_new(&criteria(&["tests pass"])).len(), 1);
+    }
+}

@@ -1,0 +1,125 @@
+//! Who did what in a turn, a block for each plugin.
+
+use super::{BAD, DIM, GOOD, PLUGIN, WARN, count, heading, one_line, printable, say, styled};
+use crate::cli::demo::acted::{Acted, Deeds};
+use crate::cli::setup;
+
+/// Columns of a line where `COLUMNS` says nothing else.
+const WIDTH: usize = 100;
+
+/// Fewest columns: below that nothing can be read.
+const LEAST_WIDTH: usize = 60;
+
+/// Columns before the text of a line.
+const LABEL: usize = 17;
+
+/// Most lines of one kind in a block.
+const MAX_LINES: usize = 2;
+
+/// Shows a block for each of `plugins`, in this order.
+pub(in super::super) fn report<'a>(
+    acted: &Acted,
+    plugins: impl Iterator<Item = &'a str>,
+    is_loaded: impl Fn(&str) -> bool,
+) {
+    say("");
+    heading("Who did what: points where it acted, calls of its hooks, time in them");
+    let columns = setup::env("COLUMNS").and_then(|columns| columns.parse().ok());
+    let width = columns.unwrap_or(WIDTH).max(LEAST_WIDTH) - LABEL;
+    for plugin in plugins {
+        let name = styled(PLUGIN, format_args!("{plugin:<25}"));
+        match acted.get(plugin) {
+            Some(deeds) => {
+                say(format_args!("{name} {}", numbers(deeds)));
+                lines(deeds, width).iter().for_each(say);
+            }
+            None if is_loaded(plugin) => {
+                say(format_args!("{name} {}", styled(WARN, "never called")));
+            }
+            None => say(format_args!("{name} {}", styled(DIM, "not loaded"))),
+        }
+    }
+}
+
+/// Points, calls and time. One that only watches has acted wherever it was called.
+fn numbers(deeds: &Deeds) -> String {
+    let points = if deeds.acted_at.is_empty() {
+        &deeds.called_at
+    } else {
+        &deeds.acted_at
+    };
+    let points = one_line(&points.join(", "), 48);
+    let calls = count(u64::from(deeds.calls), "call");
+    let took = deeds.micros / 1000.0;
+    format!(
+        "{} {}",
+        styled(GOOD, format_args!("{points:<48}")),
+        styled(DIM, format_args!("{calls:>12} {took:>9.1} ms"))
+    )
+}
+
+fn lines(deeds: &Deeds, width: usize) -> Vec<String> {
+    let line = |label: &str, text: &str| line(label, text, width);
+    let quoted = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    let mut lines = Vec::new();
+    some(&mut lines, width, "said", &deeds.said);
+    some(&mut lines, width, "told the model", &deeds.told);
+    some(&mut lines, width, "refused", &deeds.refused);
+    if deeds.said.is_empty() {
+        some(&mut lines, width, "logged", &deeds.logged);
+    }
+    if !deeds.changed.is_empty() {
+        lines.push(line("changed", &deeds.changed.join(", ")));
+    }
+    if !deeds.reached.is_empty() {
+        lines.push(line("used", &deeds.reached.join(", ")));
+    }
+    if !deeds.ran.is_empty() {
+        lines.push(line("answered calls", &quoted(&deeds.ran)));
+    }
+    if !deeds.measured.is_empty() {
+        lines.push(line("measured", &deeds.measured.join(", ")));
+    }
+    some(&mut lines, width, "left behind", &deeds.left);
+    if !deeds.is_any() {
+        lines.push(line("", "nothing came of it in this turn"));
+    }
+    let failed = deeds.failed.iter().map(|why| styled(BAD, printable(why)));
+    lines.extend(failed.map(|why| format!("  {why}")));
+    lines
+}
+
+/// The first of what there is, and how much more there is. One that stands alone has room to go on.
+fn some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
+    if let ([text], true) = (texts, ["said", "logged"].contains(&label)) {
+        let (first, rest) = broken(text, width);
+        lines.push(line(label, &first, width));
+        lines.extend(rest.map(|rest| line("", &rest, width)));
+        return;
+    }
+    for text in texts.iter().take(MAX_LINES) {
+        lines.push(line(label, text, width));
+    }
+    if let Some(n_more @ 1..) = texts.len().checked_sub(MAX_LINES) {
+        lines.push(line("", &format!("and {n_more} more"), width));
+    }
+}
+
+/// A text in two parts at a space, when it is too long for one line.
+fn broken(text: &str, width: usize) -> (String, Option<String>) {
+    let text = one_line(text, usize::MAX);
+    let end = text.char_indices().nth(width);
+    let cut = end.and_then(|(end, _)| text.get(..=end)?.rfind(' '));
+    match cut.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?))) {
+        Some((first, rest)) => (first.to_owned(), Some(rest.to_owned())),
+        None => (text, None),
+    }
+}
+
+fn line(label: &str, text: &str, width: usize) -> String {
+    let label = styled(DIM, format_args!("{label:<width$}", width = LABEL - 3));
+    format!("  {label} {}", one_line(text, width))
+}

@@ -1,0 +1,122 @@
+//! A layer of settings that is written as JSON: `config.json` says the same as `config.toml` in another notation.
+//!
+//! A null is a setting that is not given, where a setting need not be. Errors name the line as they do for TOML.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::Section;
+
+/// The settings in a JSON text, nulls left out.
+pub(super) fn table(text: &str) -> Result<toml::Table, serde_json::Error> {
+    let value: Value = serde_json::from_str(text)?;
+    match to_toml(value)? {
+        Some(toml::Value::Table(table)) => Ok(table),
+        _ => Err(serde_json::Error::custom("settings are one JSON object")),
+    }
+}
+
+fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
+    Ok(Some(match value {
+        Value::Null => return Ok(None),
+        Value::Bool(is) => toml::Value::Boolean(is),
+        Value::String(text) => toml::Value::String(text),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => toml::Value::Integer(whole),
+            (None, Some(float)) => toml::Value::Float(float),
+            (None, None) => return Err(serde_json::Error::custom("a number is out of range")),
+        },
+        Value::Array(items) => {
+            let mut array = Vec::with_capacity(items.len());
+            for item in items {
+                array.extend(to_toml(item)?);
+            }
+            toml::Value::Array(array)
+        }
+        Value::Object(fields) => {
+            let mut table = toml::Table::new();
+            for (key, value) in fields {
+                table.extend(to_toml(value)?.map(|value| (key, value)));
+            }
+            toml::Value::Table(table)
+        }
+    }))
+}
+
+/// Reads one section alone, for the sake of its error.
+pub(super) fn check<T: Section>(text: &str) -> Result<(), serde_json::Error> {
+    let section = Fields {
+        each: |key: &str| (key == T::NAME).then_some(Field::Read),
+        read: PhantomData::<T>,
+    };
+    section.deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// Refuses a section that is not one of `known`.
+pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
+    let all = Fields {
+        each: |key: &str| (!known.contains(&key)).then_some(Field::Stray(known)),
+        read: PhantomData::<IgnoredAny>,
+    };
+    all.deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// What is to be done with a field; nothing else is looked at.
+enum Field<'a> {
+    Read,
+    /// It must not be there; these may.
+    Stray(&'a [&'a str]),
+}
+
+/// The fields of the outermost object, one after another, so that an error is at the place of its field.
+struct Fields<F, T> {
+    each: F,
+    read: PhantomData<T>,
+}
+
+impl<'a, 'de, F, T> DeserializeSeed<'de> for Fields<F, T>
+where
+    F: Fn(&str) -> Option<Field<'a>>,
+    T: serde::Deserialize<'de>,
+{
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'a, 'de, F, T> Visitor<'de> for Fields<F, T>
+where
+    F: Fn(&str) -> Option<Field<'a>>,
+    T: serde::Deserialize<'de>,
+{
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of sections")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(key) = fields.next_key::<String>()? {
+            match (self.each)(&key) {
+                None => drop(fields.next_value::<IgnoredAny>()?),
+                Some(Field::Read) => drop(fields.next_value::<T>()?),
+                Some(Field::Stray(known)) => {
+                    return Err(A::Error::custom(super::no_section(&key, known)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong, without the place, which is told apart.
+pub(super) fn message(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,220 @@
+//! Sessions of subagents below a session: which there are, how one comes to hold an archived turn, how they are read.
+//!
+//! They lie in the folder `agents` of the session above them. Ids come from a file that somebody may have changed, so none
+//! becomes part of a path before it was checked. Start from [`Session::create_holder`].
+
+use std::fs;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::entry::{Body, Entry, Holder};
+use super::live::Session;
+use super::log::FILE;
+use super::store::parse;
+use super::{Error, SessionSpec};
+use crate::disk::private_folder;
+
+/// Name of the folder that holds the sessions of subagents.
+const AGENTS: &str = "agents";
+
+/// Longest id of a subagent, in bytes.
+const MAX_ID_BYTES: usize = 64;
+
+/// How deep subagents of subagents are looked for: more than can be run.
+const MAX_DEPTH: usize = 8;
+
+/// A subagent that has a session of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// Its id.
+    pub agent: String,
+    /// What it is or was to do; of a holder, what its turn was about.
+    pub task: String,
+    /// Whether it only keeps an archived turn.
+    pub is_holder: bool,
+}
+
+/// Whether a text can be the id of a subagent: `[a-z0-9-]{1,64}`.
+fn is_agent_id(text: &str) -> bool {
+    let is_in_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
+}
+
+/// The subagent that an entry tells of.
+pub(super) fn named_in(body: &Body) -> Option<Child> {
+    let child = match body {
+        Body::SubagentStart { agent, task, .. } => Child {
+            agent: agent.clone(),
+            task: task.clone(),
+            is_holder: false,
+        },
+        Body::Replaced {
+            holder: Some(Holder { agent, task }),
+            ..
+        } => Child {
+            agent: agent.clone(),
+            task: task.clone(),
+            is_holder: true,
+        },
+        _ => return None,
+    };
+    is_agent_id(&child.agent).then_some(child)
+}
+
+/// The folder of a subagent's session below that of its parent, from `agents/ID` or `agents/ID/agents/ID`; `None` when the
+/// text is anything else.
+pub(super) fn path(below: &str) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    let mut parts = below.split('/');
+    while let Some(part) = parts.next() {
+        let agent = parts
+            .next()
+            .filter(|id| part == AGENTS && is_agent_id(id))?;
+        path.push(AGENTS);
+        path.push(agent);
+    }
+    Some(path)
+}
+
+/// Copies the sessions of the subagents that `entries` tell of, and all below them.
+pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
+    for Child { agent, .. } in entries.iter().filter_map(|entry| named_in(&entry.body)) {
+        let (from, to) = (from.join(AGENTS).join(&agent), to.join(AGENTS).join(&agent));
+        let (entries, _) = match read_from(&from.join(FILE), 0) {
+            // Its folder may have been removed; what was said of it stays.
+            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
+            read => read?,
+        };
+        private_folder(&to).map_err(|source| Error::write(&to, source))?;
+        let file = to.join(FILE);
+        fs::copy(from.join(FILE), &file).map_err(|source| Error::write(&file, source))?;
+        copy(&from, &to, &entries)?;
+    }
+    Ok(())
+}
+
+/// The entries of a file from a byte on, and what could not be read.
+fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|mut file| {
+            file.seek(SeekFrom::Start(at))?;
+            file.read_to_end(&mut bytes)
+        })
+        .map_err(|source| Error::read(path, source))?;
+    parse(path, &bytes)
+}
+
+impl Session {
+    /// Makes the session of a subagent, in a folder of this one's. It is not in the list of sessions, and no turn of the user's
+    /// goes on with it; `ID/agents/AGENT` reads it.
+    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Self, Error> {
+        let id = format!("{}/{AGENTS}/{agent}", self.id());
+        let agents = self.folder().join(AGENTS);
+        let folder = agents.join(agent);
+        private_folder(&agents)
+            .and_then(|()| private_folder(&folder))
+            .map_err(|source| Error::write(&folder, source))?;
+        Self::create_under(Some(self.id()), &id, &folder, spec)
+    }
+
+    /// Makes the session of a holder, with these entries in it, on the disk when this returns. After an error there is none.
+    pub fn create_holder(
+        &self,
+        agent: &str,
+        spec: &SessionSpec,
+        entries: Vec<Entry>,
+    ) -> Result<(), Error> {
+        let made = self.create_child(agent, spec).and_then(|child| {
+            child.append_copies(entries)?;
+            child.sync()
+        });
+        // One that was there before is somebody else's.
+        let is_new = !self.children().iter().any(|child| child.agent == agent);
+        if made.is_err() && is_new && is_agent_id(agent) {
+            let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
+        }
+        made
+    }
+
+    /// The entries that were written at this [`end`](Session::end) of the file and after it.
+    pub(crate) fn entries_since(&self, end: u64) -> Result<Vec<Entry>, Error> {
+        Ok(read_from(&self.folder().join(FILE), end)?.0)
+    }
+
+    /// Every entry of the subagent with this id, one of this session or below one of it; `None` when there is none.
+    pub fn read_child(&self, agent: &str) -> Result<Option<Vec<Entry>>, Error> {
+        let children = self.children();
+        let is_it = |child: &Child| child.agent == agent;
+        let folder = self.folder().join(AGENTS);
+        if children.iter().any(is_it) {
+            return Ok(Some(read_from(&folder.join(agent).join(FILE), 0)?.0));
+        }
+        find_below(self.folder(), &children, agent, MAX_DEPTH)
+    }
+}
+
+/// Looks for a subagent among those that the subagents in `folder` have.
+fn find_below(
+    folder: &Path,
+    children: &[Child],
+    agent: &str,
+    depth: usize,
+) -> Result<Option<Vec<Entry>>, Error> {
+    // A holder keeps what was said of the subagents of its turn; their sessions lie where they were made.
+    for child in children
+        .iter()
+        .filter(|child| !child.is_holder && depth > 0)
+    {
+        let folder = folder.join(AGENTS).join(&child.agent);
+        let Ok((entries, _)) = read_from(&folder.join(FILE), 0) else {
+            continue;
+        };
+        let below: Vec<Child> = entries.iter().filter_map(|e| named_in(&e.body)).collect();
+        if below.iter().any(|child| child.agent == agent) {
+            let file = folder.join(AGENTS).join(agent).join(FILE);
+            return Ok(Some(read_from(&file, 0)?.0));
+        }
+        if let Some(found) = find_below(&folder, &below, agent, depth - 1)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ids_of_subagents_become_part_of_a_path() {
+        assert_eq!(path("agents/held-1"), Some("agents/held-1".into()));
+        assert_eq!(
+            path("agents/sub-1/agents/held-2"),
+            Some("agents/sub-1/agents/held-2".into())
+        );
+        for wrong in [
+            "",
+            "agents",
+            "agents/",
+            "agents/..",
+            "agents/../x",
+            "held-1",
+            "agents/a/b/c",
+            "/agents/a",
+            "agents/A",
+            "agents/a.b",
+        ] {
+            assert_eq!(path(wrong), None, "{wrong}");
+        }
+        let start = |agent: &str| Body::SubagentStart {
+            agent: agent.to_owned(),
+            plugin: None,
+            task: "t".to_owned(),
+            tools: Vec::new(),
+        };
+        assert!(named_in(&start("sub-1")).is_some());
+        assert_eq!(named_in(&start("../../other")), None);
+        assert_eq!(named_in(&start(&"a".repeat(65))), None);
+    }
+}

@@ -1,0 +1,419 @@
+//! Answers at every point what its settings say, and nothing where they say nothing.
+//!
+//! `answers.POINT` is a table with the fields of the point's outcome. `turn`, `step`, `depth` and `when` (a part of what the hook
+//! is shown) say for which calls it is meant, all of them without; `fail` is an error in place of an outcome.
+
+#[rind_sdk::plugin]
+mod scripted_hook {
+    use rind_sdk::prelude::*;
+    use rind_sdk::serde_json::Value;
+
+    /// What the settings say to one call.
+    struct Rule(Value);
+
+    fn rule(point: &str, ctx: &CallContext, shown: &str) -> Result<Rule, Error> {
+        let answers: Value = config::get("answers")?.unwrap_or_default();
+        let rule = answers[point].clone();
+        let is = |key: &str, number: u32| {
+            let wanted = rule[key].as_u64();
+            wanted.is_none_or(|wanted| wanted == u64::from(number))
+        };
+        let is_meant = is("turn", ctx.turn)
+            && is("step", ctx.step)
+            && is("depth", ctx.depth)
+            && rule["when"]
+                .as_str()
+                .is_none_or(|part| shown.contains(part));
+        if !is_meant {
+            return Ok(Rule(Value::Null));
+        }
+        match rule["fail"].as_str() {
+            Some(why) => Err(Error::Failed(why.to_owned())),
+            None => Ok(Rule(rule)),
+        }
+    }
+
+    impl Rule {
+        fn text(&self, key: &str) -> Option<String> {
+            self.0[key].as_str().map(str::to_owned)
+        }
+
+        fn list(&self, key: &str) -> Vec<Value> {
+            self.0[key].as_array().cloned().unwrap_or_default()
+        }
+
+        fn texts(&self, key: &str) -> Vec<String> {
+            self.list(key).iter().map(text).collect()
+        }
+
+        /// `[text, whether it is kept]`.
+        fn inject(&self) -> Vec<Injection> {
+            let one = |value: Value| Injection {
+                text: text(&value[0]),
+                keep: value[1].as_bool().unwrap_or_default(),
+            };
+            self.list("inject").into_iter().map(one).collect()
+        }
+
+        fn parts(&self, key: &str) -> Vec<PromptPart> {
+            let one = |value: Value| {
+                let tier = match value["tier"].as_str() {
+                    Some("stable") => Tier::Stable,
+                    Some("context") => Tier::Context,
+                    _ => Tier::Volatile,
+                };
+                PromptPart::new(tier, text(&value["key"]), text(&value["text"]))
+            };
+            self.list(key).into_iter().map(one).collect()
+        }
+
+        fn effects(&self) -> Vec<Effect> {
+            let line = |value: &Value| LogLine {
+                level: Level::Info,
+                text: text(value),
+            };
+            let one = |value: Value| {
+                if value["log"].is_string() {
+                    Effect::Log(line(&value["log"]))
+                } else if value["notify"].is_string() {
+                    Effect::Notify(line(&value["notify"]))
+                } else if value["metric"].is_string() {
+                    Effect::Metric(Metric {
+                        name: text(&value["metric"]),
+                        value: 1.0,
+                    })
+                } else {
+                    Effect::Store(Stored {
+                        key: text(&value["store"]),
+                        value: "kept".to_owned(),
+                    })
+                }
+            };
+            self.list("effects").into_iter().map(one).collect()
+        }
+
+        fn verdict(&self) -> VerdictChange {
+            match (self.text("again"), self.0["done"].as_bool()) {
+                (Some(reason), _) => VerdictChange::Again(reason),
+                (None, Some(true)) => VerdictChange::Done,
+                _ => VerdictChange::Keep,
+            }
+        }
+
+        fn observed(&self) -> Observed {
+            Observed {
+                effects: self.effects(),
+            }
+        }
+
+        fn input(&self) -> InputOutcome {
+            InputOutcome {
+                text: self.text("text"),
+                inject: self.inject(),
+                block: self.text("block"),
+                effects: self.effects(),
+            }
+        }
+
+        fn slice(&self) -> SliceOutcome {
+            SliceOutcome {
+                verdict: match (self.text("cancel"), self.text("summary")) {
+                    (Some(reason), _) => SliceVerdict::Cancel(reason),
+                    (None, Some(summary)) => SliceVerdict::Summary(summary),
+                    (None, None) => SliceVerdict::Pass,
+                },
+                effects: self.effects(),
+            }
+        }
+    }
+
+    fn text(value: &Value) -> String {
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// What a message says, with the names of its calls.
+    fn words(message: &Message) -> String {
+        let part = |part: &Content| match part {
+            Content::Text(text) | Content::Thinking(text) => text.clone(),
+            Content::ToolCall(call) => format!("+{}", call.name),
+            Content::ToolResult(result) => result.content.clone(),
+        };
+        message.content.iter().map(part).collect()
+    }
+
+    #[hook]
+    fn session_start(ctx: &CallContext, session: SessionInfo) -> Result<Observed, Error> {
+        Ok(rule("session-start", ctx, &session.id)?.observed())
+    }
+
+    #[hook]
+    fn session_end(ctx: &CallContext, session: SessionInfo) -> Result<Observed, Error> {
+        Ok(rule("session-end", ctx, &session.id)?.observed())
+    }
+
+    #[hook]
+    fn turn_start(ctx: &CallContext, input: TurnInput) -> Result<InputOutcome, Error> {
+        Ok(rule("turn-start", ctx, &input.text)?.input())
+    }
+
+    #[hook]
+    fn pre_assess(ctx: &CallContext, input: TurnInput) -> Result<InputOutcome, Error> {
+        Ok(rule("pre-assess", ctx, &input.text)?.input())
+    }
+
+    #[hook]
+    fn post_assess(ctx: &CallContext, was: Assessment) -> Result<AssessmentOutcome, Error> {
+        let rule = rule("post-assess", ctx, &was.input)?;
+        let assessment = rule.text("decision").map(|decision| Assessment {
+            input: was.input,
+            decision: match decision.as_str() {
+                "ask-first" => Decision::AskFirst,
+                "delegate" => Decision::Delegate,
+                "plan" => Decision::Plan,
+                "parallelize" => Decision::Parallelize,
+                _ => Decision::Direct,
+            },
+            confidence: rule.0["confidence"].as_f64().unwrap_or(was.confidence),
+            reasons: rule.texts("reasons"),
+        });
+        Ok(AssessmentOutcome {
+            assessment,
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn system_prompt(ctx: &CallContext, context: PromptContext) -> Result<PromptOutcome, Error> {
+        let rule = rule("system-prompt", ctx, &context.model)?;
+        Ok(PromptOutcome {
+            parts: rule.parts("parts"),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn before_system_prompt(
+        ctx: &CallContext,
+        _parts: &[PromptPart],
+    ) -> Result<PartsOutcome, Error> {
+        let rule = rule("before-system-prompt", ctx, "")?;
+        Ok(PartsOutcome {
+            put: rule.parts("put"),
+            remove: rule.texts("remove"),
+            effects: rule.effects(),
+        })
+    }
+
+    /// `text` is put at the end of the prompt.
+    #[hook]
+    fn after_system_prompt(ctx: &CallContext, prompt: &str) -> Result<TextOutcome, Error> {
+        let rule = rule("after-system-prompt", ctx, prompt)?;
+        Ok(TextOutcome {
+            text: rule.text("text").map(|text| format!("{prompt}\n{text}")),
+            effects: rule.effects(),
+        })
+    }
+
+    /// Messages are named by their place.
+    #[hook]
+    fn context(ctx: &CallContext, messages: &[Message]) -> Result<ContextOutcome, Error> {
+        let rule = rule("context", ctx, "")?;
+        let mut outcome = ContextOutcome {
+            edits: Vec::new(),
+            effects: rule.effects(),
+        };
+        let id = |place: &Value| {
+            let place = place.as_u64().and_then(|place| usize::try_from(place).ok());
+            let message = place.and_then(|place| messages.get(place));
+            message.map_or_else(String::new, |message| message.id.clone())
+        };
+        for edit in rule.list("edits") {
+            outcome = if edit["append"].is_string() {
+                outcome.append_message(text(&edit["append"]))
+            } else if edit["replace"].is_array() {
+                outcome.replace_message(id(&edit["replace"][0]), text(&edit["replace"][1]))
+            } else {
+                outcome.drop_message(id(&edit["drop"]))
+            };
+        }
+        Ok(outcome)
+    }
+
+    #[hook]
+    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
+        let rule = rule("pre-reason", ctx, &request.model)?;
+        let tools = rule.0["tools"].is_array().then(|| rule.texts("tools"));
+        let most = rule.0["max-tokens"].as_u64();
+        Ok(RequestOutcome {
+            model: rule.text("model"),
+            temperature: rule.0["temperature"].as_f64(),
+            max_tokens: most.and_then(|most| u32::try_from(most).ok()),
+            tools,
+            inject: rule.inject(),
+            block: rule.text("block"),
+            effects: rule.effects(),
+        })
+    }
+
+    /// `body` is a pair: what to look for in the body, and what to put there.
+    #[hook]
+    fn before_provider_request(
+        ctx: &CallContext,
+        request: WireRequest,
+    ) -> Result<WireOutcome, Error> {
+        let rule = rule("before-provider-request", ctx, &request.body)?;
+        let pair = rule.texts("body");
+        let body = match &pair[..] {
+            [from, to] => Some(request.body.replace(from, to)),
+            _ => None,
+        };
+        Ok(WireOutcome {
+            body,
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn after_provider_response(
+        ctx: &CallContext,
+        response: WireResponse,
+    ) -> Result<Observed, Error> {
+        Ok(rule("after-provider-response", ctx, &response.body)?.observed())
+    }
+
+    #[hook]
+    fn post_reason(ctx: &CallContext, message: Message) -> Result<ReplyOutcome, Error> {
+        let rule = rule("post-reason", ctx, &words(&message))?;
+        Ok(ReplyOutcome {
+            text: rule.text("text"),
+            inject: rule.inject(),
+            block: rule.text("block"),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn message_end(ctx: &CallContext, message: Message) -> Result<Observed, Error> {
+        Ok(rule("message-end", ctx, &words(&message))?.observed())
+    }
+
+    /// `change` is the new arguments as JSON text.
+    #[hook]
+    fn pre_tool(ctx: &CallContext, call: ProposedCall) -> Result<CallOutcome, Error> {
+        let rule = rule("pre-tool", ctx, &call.call.name)?;
+        let verdict = if let Some(arguments) = rule.text("change") {
+            CallVerdict::Change(arguments)
+        } else if let Some(reason) = rule.text("ask") {
+            CallVerdict::Ask(reason)
+        } else if let Some(reason) = rule.text("block") {
+            CallVerdict::Block(reason)
+        } else {
+            CallVerdict::Pass
+        };
+        Ok(CallOutcome {
+            verdict,
+            note: rule.text("note"),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn post_tool(ctx: &CallContext, call: FinishedCall) -> Result<ResultOutcome, Error> {
+        let rule = rule("post-tool", ctx, &call.call.name)?;
+        Ok(ResultOutcome {
+            content: rule.text("content"),
+            is_error: rule.0["is-error"].as_bool(),
+            inject: rule.inject(),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn steering_received(ctx: &CallContext, input: TurnInput) -> Result<SteeringOutcome, Error> {
+        let rule = rule("steering-received", ctx, &input.text)?;
+        Ok(SteeringOutcome {
+            action: match (rule.text("replace"), rule.text("drop")) {
+                (Some(text), _) => SteeringAction::Replace(text),
+                (None, Some(reason)) => SteeringAction::Drop(reason),
+                (None, None) => SteeringAction::Pass,
+            },
+            inject: rule.inject(),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn pre_reflect(ctx: &CallContext, reflection: Reflection) -> Result<ReflectionOutcome, Error> {
+        let rule = rule("pre-reflect", ctx, &reflection.draft)?;
+        Ok(ReflectionOutcome {
+            draft: rule.text("draft"),
+            criteria: rule.texts("criteria"),
+            verdict: rule.verdict(),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn post_reflect(ctx: &CallContext, verdict: ReflectVerdict) -> Result<VerdictOutcome, Error> {
+        let rule = rule("post-reflect", ctx, &verdict.draft)?;
+        Ok(VerdictOutcome {
+            verdict: rule.verdict(),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn pre_output(ctx: &CallContext, output: &str) -> Result<OutputOutcome, Error> {
+        let rule = rule("pre-output", ctx, output)?;
+        Ok(OutputOutcome {
+            text: rule.text("text"),
+            block: rule.text("block"),
+            effects: rule.effects(),
+        })
+    }
+
+    #[hook]
+    fn post_output(ctx: &CallContext, output: &str) -> Result<Observed, Error> {
+        Ok(rule("post-output", ctx, output)?.observed())
+    }
+
+    #[hook]
+    fn turn_end(ctx: &CallContext, turn: TurnSummary) -> Result<Observed, Error> {
+        Ok(rule("turn-end", ctx, &turn.output)?.observed())
+    }
+
+    #[hook]
+    fn before_compact(ctx: &CallContext, slice: Slice) -> Result<SliceOutcome, Error> {
+        Ok(rule("before-compact", ctx, &slice.reason)?.slice())
+    }
+
+    #[hook]
+    fn after_compact(ctx: &CallContext, slice: Slice) -> Result<Observed, Error> {
+        Ok(rule("after-compact", ctx, &slice.summary)?.observed())
+    }
+
+    #[hook]
+    fn before_archive(ctx: &CallContext, slice: Slice) -> Result<SliceOutcome, Error> {
+        Ok(rule("before-archive", ctx, &slice.reason)?.slice())
+    }
+
+    #[hook]
+    fn after_archive(ctx: &CallContext, slice: Slice) -> Result<Observed, Error> {
+        Ok(rule("after-archive", ctx, &slice.summary)?.observed())
+    }
+
+    #[hook]
+    fn subagent_start(ctx: &CallContext, agent: SubagentInfo) -> Result<Observed, Error> {
+        Ok(rule("subagent-start", ctx, &agent.task)?.observed())
+    }
+
+    #[hook]
+    fn subagent_end(ctx: &CallContext, agent: SubagentInfo) -> Result<Observed, Error> {
+        Ok(rule("subagent-end", ctx, &agent.answer)?.observed())
+    }
+
+    #[hook]
+    fn error(ctx: &CallContext, failure: Failure) -> Result<Observed, Error> {
+        Ok(rule("error", ctx, &failure.message)?.observed())
+    }
+}

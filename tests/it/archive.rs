@@ -1,0 +1,149 @@
+//! Archival in a running agent: which turns are moved out of the conversation, what stays of them, who keeps the rest, and how
+//! the model gets at it.
+
+mod cli;
+mod flow;
+mod holder;
+mod query;
+mod spawn;
+mod summary;
+
+use rind::event::{Event, Stamped};
+use rind::message::Message;
+use rind::provider::scripted::{Reply, When};
+use rind::session::{Body, SessionStore};
+use serde_json::{Value, json};
+
+use crate::harness::{Running, Setup, session_spec};
+
+/// What the model writes when nothing else is said about summaries.
+const SUMMARY: &str = r#"{"outcome":"read it","key_findings":["alpha"],"files_touched":["a.txt"],"tools_used":["read_file"],"open_questions":[]}"#;
+
+/// An agent that archives, with this script and a model that sums up whenever it is asked to.
+fn archiving(script: Vec<Reply>) -> Setup {
+    with_summary(script, Reply::text(SUMMARY))
+}
+
+/// The same with this answer to the question for a summary.
+fn with_summary(mut script: Vec<Reply>, summary: Reply) -> Setup {
+    script.push(Reply {
+        when: Some(When {
+            contains: Some("Sum up this turn.".to_owned()),
+            ..When::default()
+        }),
+        times: Some(0),
+        ..summary
+    });
+    let mut setup = Setup::new(script);
+    setup.config.subagents.enabled = true;
+    setup.config.archival.enabled = true;
+    setup
+}
+
+fn read(path: &str) -> Reply {
+    Reply::call("read_file", json!({"path": path}))
+}
+
+/// A turn with so many calls, one a step, then `done`.
+fn reads(n: usize) -> Vec<Reply> {
+    let mut script: Vec<Reply> = (0..n).map(|_| read("a.txt")).collect();
+    script.push(Reply::text("done"));
+    script
+}
+
+/// What came of every archival: the holder's id, the summary, who refused.
+type End = (Option<String>, Option<String>, Option<String>);
+
+fn ends(running: &Running) -> Vec<End> {
+    let end = |event: &Event| match event.clone() {
+        Event::ArchiveEnd {
+            holder,
+            summary,
+            refused,
+            ..
+        } => Some((holder, summary, refused)),
+        _ => None,
+    };
+    running.events.iter().filter_map(end).collect()
+}
+
+/// The id of the only holder.
+fn holder(running: &Running) -> String {
+    let ends = ends(running);
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    ends[0]
+        .0
+        .clone()
+        .unwrap_or_else(|| panic!("not archived: {ends:?}"))
+}
+
+fn reasons(running: &Running) -> Vec<String> {
+    let reason = |event: &Event| match event {
+        Event::ArchiveStart { reason, .. } => Some(reason.clone()),
+        _ => None,
+    };
+    running.events.iter().filter_map(reason).collect()
+}
+
+fn notices(running: &Running) -> Vec<String> {
+    let text = |event: &Event| match event {
+        Event::Notice { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    running.events.iter().filter_map(text).collect()
+}
+
+fn store(running: &Running) -> SessionStore {
+    SessionStore::new(running.folder.path().join("sessions"))
+}
+
+/// The entries of a session; `below` is empty or `/agents/ID`.
+fn entries(running: &Running, below: &str) -> Vec<Body> {
+    let id = format!("{}{below}", running.session.id());
+    let (entries, notices) = store(running).read(&id).unwrap();
+    assert_eq!(notices, Vec::<String>::new());
+    entries.into_iter().map(|entry| entry.body).collect()
+}
+
+fn messages(entries: Vec<Body>) -> Vec<Message> {
+    let message = |body| match body {
+        Body::Message { message } => Some(message),
+        _ => None,
+    };
+    entries.into_iter().filter_map(message).collect()
+}
+
+/// The system prompt of a request.
+fn system(running: &Running, n: usize) -> String {
+    let bodies = running.provider.bodies();
+    let blocks = bodies[n]["system"].as_array().unwrap().clone();
+    let texts: Vec<&str> = blocks.iter().filter_map(Value::as_str).collect();
+    texts.join("\n\n")
+}
+
+/// The names of the tools of a request.
+fn tools(running: &Running, n: usize) -> Vec<String> {
+    let bodies = running.provider.bodies();
+    let tools = bodies[n]["tools"].as_array().cloned().unwrap_or_default();
+    let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+    tools.iter().map(name).collect()
+}
+
+/// The last result that the model was told.
+fn last_result(running: &Running) -> String {
+    let messages = running.session.messages();
+    let results = messages.iter().flat_map(Message::tool_results);
+    results.last().unwrap().content.clone()
+}
+
+/// Goes on with the session of an agent in a new one, whose settings are `setup`'s.
+fn again(running: Running, mut setup: Setup) -> Running {
+    let (store, id) = (store(&running), running.session.id().to_string());
+    setup.folder = running.folder;
+    drop((running.agent, running.session));
+    let session = store
+        .resume(&id, &session_spec(&setup.folder.path().join("w")))
+        .unwrap();
+    assert_eq!(session.notices(), Vec::<String>::new());
+    setup.build_on(session)
+}

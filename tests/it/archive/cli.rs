@@ -1,0 +1,141 @@
+//! The real program: settings, the line on the screen, what is on disk, going on.
+
+use rind_tests::cli::Rind;
+
+const ON: &str = "[subagents]\nenabled = true\n[archival]\nenabled = true\n";
+
+/// A model that reads a file five times, answers, and sums up.
+fn script() -> String {
+    let call =
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"read_file\"\narguments = { path = \"a.txt\" }\n";
+    format!(
+        "{}[[reply]]\ntext = \"It says alpha.\"\n[[reply]]\nwhen = {{ contains = \"Sum up this turn.\" }}\ntext = '{}'\n",
+        call.repeat(5),
+        super::SUMMARY
+    )
+}
+
+fn archived() -> (Rind, String) {
+    let rind = Rind::with_script(&script());
+    rind.file("a.txt", "alpha\n").config(ON);
+    let ran = rind.run(&["run", "What does a.txt say?"]).exits(0);
+    assert_eq!(ran.stdout, "It says alpha.\n");
+    let line = ran.stderr.lines().find(|line| line.starts_with('≡'));
+    let line = line.unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(
+        line.starts_with("≡ the turn was archived: 12 messages are kept by held-"),
+        "{line}"
+    );
+    let entry = rind.entries("replaced").remove(0);
+    let id = entry["holder"]["agent"].as_str().unwrap().to_owned();
+    assert!(line.contains(&id), "{line}");
+    (rind, id)
+}
+
+#[test]
+fn a_turn_is_archived_listed_and_queried_over_several_runs() {
+    let (rind, id) = archived();
+    rind.script(&format!(
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"query_subagent\"\narguments = {{ id = \"{id}\", search = \"alpha\" }}\n\
+         [[reply]]\ntext = \"{{tool_result}}\"\n"
+    ));
+    let ran = rind
+        .run(&["run", "--resume", "last", "What was it?"])
+        .exits(0);
+    assert!(ran.stdout.starts_with("6 of "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("query_subagent"), "{}", ran.stderr);
+
+    let listed = rind.run(&["session", "list"]).exits(0);
+    assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
+    assert!(listed.stdout.contains("2 turns"), "{}", listed.stdout);
+    let prompt = rind
+        .run(&["session", "prompt", &format!("last/agents/{id}")])
+        .exits(0);
+    assert!(
+        prompt.stdout.contains("turn 1 What does a.txt say?"),
+        "{}",
+        prompt.stdout
+    );
+    let own = rind.run(&["session", "prompt", "last"]).exits(0);
+    assert!(own.stdout.contains("20-live-subagents"), "{}", own.stdout);
+    rind.run(&["session", "prompt", "last/agents/../x"])
+        .exits(2);
+    rind.run(&["run", "--resume", &format!("last/agents/{id}"), "hi"])
+        .exits(2);
+}
+
+#[test]
+fn as_json_it_is_two_events_after_the_turn() {
+    let rind = Rind::with_script(&script());
+    rind.file("a.txt", "alpha\n").config(ON);
+    let ran = rind.run(&["run", "--json", "Read it"]).exits(0);
+    let events = ran.json_lines();
+    let mut types: Vec<&str> = events.iter().filter_map(|e| e["type"].as_str()).collect();
+    types.retain(|name| *name != "hook" && !name.starts_with("request-"));
+    let at = types.iter().position(|name| *name == "turn-end").unwrap();
+    assert_eq!(types[at..], ["turn-end", "archive-start", "archive-end"]);
+    let start = events.iter().find(|e| e["type"] == "archive-start");
+    assert_eq!(start.unwrap()["reason"], "tool-calls");
+}
+
+#[test]
+fn settings_may_be_json_and_a_trusted_project_may_bring_them() {
+    let settings = r#"{
+  "subagents": { "enabled": true },
+  "archival": {
+    "enabled": true,
+    "trigger": {
+      "on_max_turns": true,
+      "token_threshold": 8000,
+      "tool_call_threshold": 5,
+      "depth_cap": 3
+    },
+    "summary": {
+      "style": "structured",
+      "model": null
+    }
+  }
+}"#;
+    let rind = Rind::with_script(&script());
+    rind.file("a.txt", "alpha\n");
+    let file = rind.home().join("config/config.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, settings).unwrap();
+    let is_archived = |stderr: &str| stderr.contains("the turn was archived");
+    let ran = rind.run(&["run", "Read it"]).exits(0);
+    assert!(is_archived(&ran.stderr), "{}", ran.stderr);
+    let wrong = settings.replace("depth_cap", "depth");
+    std::fs::write(&file, wrong).unwrap();
+    let ran = rind.run(&["run", "Read it"]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("config.json:9: in [archival]: unknown field `depth`"),
+        "{}",
+        ran.stderr
+    );
+
+    std::fs::remove_file(&file).unwrap();
+    rind.file(".rind/config.json", settings);
+    let ran = rind.run(&["run", "Read it"]).exits(0);
+    assert!(ran.stderr.contains("is not trusted"), "{}", ran.stderr);
+    assert!(!is_archived(&ran.stderr), "{}", ran.stderr);
+    let ran = rind.run(&["run", "--trust-project", "Read it"]).exits(0);
+    assert!(is_archived(&ran.stderr), "{}", ran.stderr);
+}
+
+#[test]
+fn archival_without_subagents_is_a_mistake_in_the_settings() {
+    let rind = Rind::with_script(&script());
+    rind.config("[archival]\nenabled = true\n");
+    let ran = rind.run(&["run", "Read it"]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("config.toml: archival.enabled requires subagents.enabled"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(rind.session_lines(), Vec::<String>::new());
+    rind.config(&format!("{ON}[archival.summary]\nstyle = \"haiku\"\n"));
+    let ran = rind.run(&["run", "Read it"]).exits(2);
+    assert!(ran.stderr.contains("in [archival]"), "{}", ran.stderr);
+}

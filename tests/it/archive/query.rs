@@ -1,0 +1,122 @@
+//! `query_subagent`: with a model, without one, and only what belongs to the conversation.
+
+use rind::provider::scripted::ReplyError;
+
+use super::*;
+
+/// An agent after an archived turn, resumed with a model that queries its holder like this and is told what came of it.
+async fn queried(query: impl FnOnce(&str) -> Value, answer: Option<Reply>) -> Running {
+    let mut running = archiving(reads(5)).build();
+    running.turn("Read a.txt").await;
+    let id = holder(&running);
+    let mut script = vec![Reply::call("query_subagent", query(&id))];
+    script.extend(answer);
+    script.push(Reply::text("ok"));
+    let mut running = again(running, archiving(script));
+    running.turn("what did it say?").await;
+    running
+}
+
+fn broken() -> Reply {
+    Reply {
+        error: Some(ReplyError {
+            status: 400,
+            message: "no".to_owned(),
+        }),
+        ..Reply::default()
+    }
+}
+
+#[tokio::test]
+async fn a_model_reads_the_transcript_and_answers() {
+    let query = |id: &str| json!({"id": id, "prompt": "Which word is in a.txt?"});
+    let running = queried(query, Some(Reply::text("The word is alpha."))).await;
+    assert_eq!(last_result(&running), "The word is alpha.");
+    let bodies = running.provider.bodies();
+    assert_eq!(bodies.len(), 3);
+    assert!(bodies[1].get("tools").is_none());
+    let question = &running.request(1);
+    assert_eq!(question.len(), 1);
+    assert!(
+        question[0].contains("[tool_result: read_file:"),
+        "{question:?}"
+    );
+    assert!(
+        question[0].ends_with("Which word is in a.txt?"),
+        "{question:?}"
+    );
+    let asked = |body: &Body| matches!(body, Body::HostAsked { about, .. } if about == "query");
+    assert!(entries(&running, "").iter().any(asked));
+    // The words of the answer are no answer to the user.
+    let is_said =
+        |event: &Event| matches!(event, Event::TextDelta { text } if text.contains("alpha"));
+    assert!(!running.events.iter().any(is_said));
+}
+
+#[tokio::test]
+async fn a_search_needs_no_model() {
+    let query = |id: &str| json!({"id": id, "search": "ALPHA"});
+    let running = queried(query, None).await;
+    let found = last_result(&running);
+    assert!(found.starts_with("5 of "), "{found}");
+    assert!(found.contains("## message 3, tool\n"), "{found}");
+    assert_eq!(running.provider.bodies().len(), 2);
+}
+
+#[tokio::test]
+async fn with_both_the_lines_are_there_even_when_the_model_fails() {
+    let query = |id: &str| json!({"id": id, "search": "alpha", "prompt": "Well?"});
+    let running = queried(query, Some(Reply::text("It is alpha."))).await;
+    let both = last_result(&running);
+    assert!(both.starts_with("It is alpha.\n\n5 of "), "{both}");
+    assert!(running.request(1)[0].contains("Lines of it:\n<transcript "));
+
+    let running = queried(query, Some(broken())).await;
+    let lines = last_result(&running);
+    assert!(lines.starts_with("[the model gave no answer: "), "{lines}");
+    assert!(lines.contains("\n\n5 of "), "{lines}");
+
+    let alone = |id: &str| json!({"id": id, "prompt": "Well?"});
+    let running = queried(alone, Some(broken())).await;
+    let (content, is_error, _) = running.results().remove(0);
+    assert!(
+        is_error && content.contains("`search` finds lines"),
+        "{content}"
+    );
+}
+
+#[tokio::test]
+async fn only_subagents_of_the_conversation_can_be_asked() {
+    for id in ["held-00000000", "../../x", "", "main", "agents/held-1"] {
+        let running = queried(|_| json!({"id": id, "search": "alpha"}), None).await;
+        let (content, is_error, _) = running.results().remove(0);
+        assert!(is_error, "{id}");
+        let known = &running.session.children()[0].agent;
+        let expected = format!("there is no subagent `{id}`; the newest are {known}");
+        assert_eq!(content, expected);
+    }
+    let running = queried(|id| json!({"id": id, "search": " "}), None).await;
+    let (content, is_error, _) = running.results().remove(0);
+    assert!(
+        is_error && content.contains("`search`, `prompt` or both"),
+        "{content}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
+    let mut running = archiving(reads(5)).build();
+    running.turn("go on").await;
+    let id = holder(&running);
+    let file = running.session.folder().join("session.jsonl");
+    let (store, session) = (store(&running), running.session.id().to_string());
+    let folder = running.folder;
+    drop((running.agent, running.session));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let changed = text.replace(&id, "../../other");
+    std::fs::write(&file, changed).unwrap();
+    let spec = session_spec(&folder.path().join("w"));
+    let resumed = store.resume(&session, &spec).unwrap();
+    assert_eq!(resumed.children(), []);
+    assert!(resumed.read_child("../../other").unwrap().is_none());
+}

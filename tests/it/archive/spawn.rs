@@ -1,0 +1,211 @@
+//! `spawn_subagent`: work handed out by the model, and archival below the main agent.
+
+use std::sync::{Arc, Mutex};
+
+use rind::message::EffectClass;
+use rind::point::catalog as at;
+use rind::point::outcome as o;
+use rind::point::payload::{Source, StopReason};
+use rind::tool::ToolOutput;
+use rind::tool::approval::Answer;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::harness::{NativeTool, check_pairs};
+
+fn spawn(task: &str, tools: &[&str]) -> Reply {
+    Reply::call("spawn_subagent", json!({"task": task, "tools": tools}))
+}
+
+/// Events within subagents that end an archival: the holder's id.
+fn inner_holders(running: &Running) -> Vec<String> {
+    let id = |stamped: &Stamped| match &stamped.event {
+        Event::ArchiveEnd { holder, .. } if !stamped.is_main() => holder.clone(),
+        _ => None,
+    };
+    running.stream.iter().filter_map(id).collect()
+}
+
+#[tokio::test]
+async fn a_subagent_works_with_tools_that_only_read_and_its_answer_is_the_result() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (starts, stops) = (told.clone(), told.clone());
+    let script = vec![
+        Reply::call("spawn_subagent", json!({"task": "Look into a.txt"})),
+        read("a.txt"),
+        Reply::text("it says alpha"),
+        Reply::text("done"),
+    ];
+    let setup = archiving(script)
+        .hook::<at::SubagentStart>("watcher", move |_, agent| {
+            starts.lock().unwrap().push(agent.task.clone());
+            Ok(o::Observed::default())
+        })
+        .hook::<at::SubagentEnd>("watcher", move |_, agent| {
+            stops.lock().unwrap().push(agent.answer.clone());
+            Ok(o::Observed::default())
+        });
+    let mut running = setup.build();
+    let outcome = running.turn("find it").await;
+    assert_eq!(outcome.output, "done");
+    assert_eq!(*told.lock().unwrap(), ["Look into a.txt", "it says alpha"]);
+    assert_eq!(tools(&running, 1), ["list_files", "read_file", "search"]);
+    assert_eq!(running.request(1), ["user: Look into a.txt"]);
+    let child = running.session.children().remove(0);
+    assert!(!child.is_holder);
+    assert_eq!(
+        last_result(&running),
+        format!("subagent_id: {}\n\nit says alpha", child.agent)
+    );
+    let start = entries(&running, "")
+        .into_iter()
+        .find_map(|body| match body {
+            Body::SubagentStart { plugin, .. } => Some(plugin),
+            _ => None,
+        });
+    assert_eq!(start, Some(None));
+
+    // What it did can be asked like what a holder keeps, and it is not among the live ones.
+    let query = json!({"id": child.agent, "search": "alpha"});
+    let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
+    let mut running = again(running, archiving(script));
+    running.turn("and?").await;
+    assert!(
+        last_result(&running).starts_with("2 of "),
+        "{}",
+        last_result(&running)
+    );
+    assert!(!system(&running, 0).contains("Live subagents"));
+}
+
+#[tokio::test]
+async fn a_subagent_gets_only_tools_of_its_parent_and_nobody_approves_for_it() {
+    let script = vec![
+        spawn("Fly", &["fly"]),
+        spawn("Write", &["write_file"]),
+        Reply::call("write_file", json!({"path": "c.txt", "content": "x"})),
+        Reply::text("could not"),
+        Reply::text("done"),
+    ];
+    let mut running = archiving(script).asking(vec![Answer::Yes]).build();
+    running.turn("go on").await;
+    let (content, is_error, _) = running.results().remove(0);
+    assert!(is_error);
+    assert!(
+        content.starts_with("there is no tool `fly` to give to a subagent"),
+        "{content}"
+    );
+    assert!(
+        running.request(3)[2]
+            .starts_with("tool!: refused by policy: a subagent cannot ask for approval"),
+        "{:?}",
+        running.request(3)
+    );
+    assert_eq!(running.approver.asked.lock().unwrap().len(), 0);
+    assert!(!running.folder.path().join("w/c.txt").exists());
+}
+
+#[tokio::test]
+async fn a_turn_runs_sixteen_subagents_and_no_more() {
+    let mut all = Reply::default();
+    for n in 0..17 {
+        all = all.and_call("spawn_subagent", json!({"task": format!("task {n}")}));
+    }
+    let mut script = vec![all];
+    script.extend((0..16).map(|_| Reply::text("yes")));
+    script.push(Reply::text("done"));
+    let mut setup = archiving(script);
+    setup.config.archival.enabled = false;
+    let mut running = setup.build();
+    running.turn("go on").await;
+    let results = running.results();
+    assert_eq!(results.len(), 17);
+    let failed: Vec<&String> = results.iter().filter(|r| r.1).map(|r| &r.0).collect();
+    assert_eq!(failed, ["the 16 subagents of this turn have been run"]);
+}
+
+#[tokio::test]
+async fn a_subagent_of_the_model_ends_with_the_turn() {
+    let cancel = CancellationToken::new();
+    let user = cancel.clone();
+    let wait = NativeTool::new("wait", EffectClass::Read, move |cancelled| {
+        user.cancel();
+        Box::pin(async move {
+            cancelled.cancelled().await;
+            ToolOutput::ok("half done")
+        })
+    });
+    let wait_call = Reply::call("wait", json!({}));
+    let script = vec![spawn("Wait", &["wait"]), wait_call, Reply::text("done")];
+    let mut running = archiving(script).tool(wait).build();
+    let turn = running.agent.run_turn("go on", Source::Terminal, &cancel);
+    let outcome = turn.await.unwrap();
+    assert_eq!(outcome.summary.stop, StopReason::Cancelled);
+    running.drain();
+    let names = running.names();
+    assert_eq!(names.last(), Some(&"turn-end"), "{names:?}");
+    assert!(names.contains(&"subagent-end"), "{names:?}");
+    check_pairs(&running.session.messages());
+    let sub = running.session.children().remove(0).agent;
+    let own = entries(&running, &format!("/agents/{sub}"));
+    assert!(matches!(own.last(), Some(Body::TurnEnd { .. })), "{own:?}");
+    check_pairs(&messages(own));
+}
+
+/// An agent whose subagent makes five calls.
+fn busy() -> Setup {
+    let mut script = vec![spawn("Read on and on", &["read_file"])];
+    script.extend(reads(5));
+    script.push(Reply::text("all done"));
+    archiving(script)
+}
+
+#[tokio::test]
+async fn a_subagents_own_turn_is_archived_and_can_be_reached_from_above() {
+    let mut running = busy().build();
+    running.turn("go on").await;
+    let sub = running.session.children().remove(0).agent;
+    let inner = inner_holders(&running);
+    assert_eq!(inner.len(), 1, "{:?}", running.names());
+    assert_eq!(ends(&running), [], "one call of its own is not many");
+    assert_eq!(last_result(&running), format!("subagent_id: {sub}\n\ndone"));
+    let kept = entries(&running, &format!("/agents/{sub}/agents/{}", inner[0]));
+    assert_eq!(messages(kept).len(), 12);
+
+    for id in [&sub, &inner[0]] {
+        let query = json!({"id": id, "search": "alpha"});
+        let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
+        running = again(running, archiving(script));
+        running.turn("and?").await;
+        let found = last_result(&running);
+        assert!(found.starts_with("5 of "), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn the_depth_cap_stops_archival_below_it() {
+    let mut setup = busy();
+    setup.config.archival.trigger.depth_cap = 1;
+    setup.config.archival.trigger.tool_call_threshold = 1;
+    let mut running = setup.build();
+    running.turn("go on").await;
+    assert_eq!(inner_holders(&running), Vec::<String>::new());
+    assert_eq!(ends(&running).len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_subagent_uses_for_a_summary_counts_in_the_turn_above() {
+    let mut running = busy().build();
+    let outcome = running.turn("go on").await;
+    let used = |body: &Body| match body {
+        Body::Step { usage, .. } | Body::HostAsked { usage, .. } => usage.total(),
+        _ => 0,
+    };
+    let sub = running.session.children().remove(0).agent;
+    let below: u64 = entries(&running, &format!("/agents/{sub}"))
+        .iter()
+        .map(used)
+        .sum();
+    let own: u64 = entries(&running, "").iter().map(used).sum();
+    assert_eq!(outcome.summary.usage.total(), own + below);
+}

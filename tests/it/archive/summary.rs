@@ -1,0 +1,130 @@
+//! What stays of an archived turn, whatever the model makes of the question.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rind::agent::Style;
+use rind::provider::scripted::{ReplyError, ReplyFinish, Scripted};
+use rind::provider::{Error, Provider, Request, Response, StreamEvent};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+/// The summary that stays in the place of a turn, and the notices.
+async fn summary_of(answer: Reply, set: impl FnOnce(&mut Setup)) -> (String, Vec<String>) {
+    let mut setup = with_summary(reads(5), answer);
+    set(&mut setup);
+    let mut running = setup.build();
+    running.turn("go on").await;
+    let id = holder(&running);
+    let line = running.lines().remove(1);
+    let head = format!("assistant: [archived turn]\nsubagent_id: {id}\n\n");
+    let text = line.strip_prefix(&head).unwrap().to_owned();
+    (text, notices(&running))
+}
+
+fn none(_: &mut Setup) {}
+
+#[tokio::test]
+async fn a_structured_summary_is_json_and_anything_else_is_marked() {
+    let (text, notices) = summary_of(Reply::text(format!("```json\n{SUMMARY}\n```")), none).await;
+    assert_eq!(text, SUMMARY);
+    assert_eq!(notices, Vec::<String>::new());
+    let (text, _) = summary_of(Reply::text("I read it."), none).await;
+    assert_eq!(text, "[unparsed] I read it.");
+}
+
+#[tokio::test]
+async fn a_paragraph_stays_as_it_is_written() {
+    let set = |setup: &mut Setup| setup.config.archival.summary.style = Style::Paragraph;
+    let (text, _) = summary_of(Reply::text("I read it. It says alpha."), set).await;
+    assert_eq!(text, "I read it. It says alpha.");
+}
+
+#[tokio::test]
+async fn without_an_answer_the_turn_is_archived_and_says_that_there_is_no_summary() {
+    let failing = Reply {
+        error: Some(ReplyError {
+            status: 400,
+            message: "no".to_owned(),
+        }),
+        ..Reply::default()
+    };
+    let refused = Reply {
+        finish: Some(ReplyFinish::Refused),
+        ..Reply::text("I")
+    };
+    let slow = Reply {
+        delay_ms: 30_000,
+        ..Reply::text("late")
+    };
+    let table = [
+        (failing, "the model gave no answer"),
+        (refused, "the provider held the answer back"),
+        (Reply::text(" "), "the model wrote nothing"),
+        (slow, "it took longer than 1 s"),
+    ];
+    for (answer, why) in table {
+        let set = |setup: &mut Setup| setup.config.archival.summary.timeout_seconds = 1;
+        let (text, notices) = summary_of(answer, set).await;
+        assert_eq!(text, "[summary unavailable]");
+        assert!(
+            notices[0].starts_with("there is no summary of the archived turn: "),
+            "{notices:?}"
+        );
+        assert!(notices[0].contains(why), "{notices:?}");
+    }
+}
+
+#[tokio::test]
+async fn another_model_of_the_provider_may_write_it() {
+    let mut setup = archiving(reads(5));
+    setup.config.archival.summary.model = Some("small".to_owned());
+    let mut running = setup.build();
+    running.turn("go on").await;
+    let bodies = running.provider.bodies();
+    let models: Vec<&Value> = bodies.iter().map(|body| &body["model"]).collect();
+    assert_eq!(models[5..], ["test-model", "small"]);
+}
+
+/// The scripted model under another name.
+struct Named(&'static str, Arc<Scripted>);
+
+impl Provider for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn body(&self, request: &Request) -> Value {
+        self.1.body(request)
+    }
+
+    fn send<'a>(
+        &'a self,
+        body: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        self.1.send(body, on, cancel)
+    }
+}
+
+#[tokio::test]
+async fn with_ollama_it_is_a_paragraph_and_that_is_said_once() {
+    let mut script = reads(5);
+    script.extend(reads(5));
+    let mut running = with_summary(script, Reply::text("I read it.")).build();
+    let named = Named("ollama", running.provider.clone());
+    running.agent.spec_mut().provider = Arc::new(named);
+    running.turn("go on").await;
+    running.turn("and on").await;
+    let summaries: Vec<Option<String>> = ends(&running).into_iter().map(|end| end.1).collect();
+    assert_eq!(
+        summaries,
+        [Some("I read it.".to_owned()), Some("I read it.".to_owned())]
+    );
+    let warned = notices(&running);
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].contains("ollama"), "{warned:?}");
+    assert!(system(&running, 6).contains("three to five sentences"));
+}

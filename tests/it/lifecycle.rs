@@ -1,0 +1,196 @@
+//! Every point fires and every outcome is honoured: a table with a row for each outcome of each point, what a real component
+//! answers there, and what must be seen of it at the end of a whole turn.
+//!
+//! Each row of the plain turn is run twice, in the main agent and in a subagent. [`complete`] holds the table to `wit/`.
+
+mod answer;
+mod calls;
+mod cancel;
+mod complete;
+mod effects;
+mod errors;
+mod input;
+mod paths;
+mod prompt;
+mod request;
+mod scene;
+mod slice;
+mod whole;
+mod wire;
+
+use rind::point::payload::StopReason;
+use serde_json::Value;
+
+use scene::{Scene, Seen};
+
+/// The plugin whose answers are in the table.
+const PLUGIN: &str = "scripted-hook";
+
+/// One row.
+struct Row {
+    point: &'static str,
+    /// A field of the point's outcome, and which case of it.
+    outcome: &'static str,
+    /// What the hook answers in the first turn.
+    answer: Value,
+    /// What a hook of another point answers, where the row is about both.
+    also: Option<(&'static str, Value)>,
+    scene: Scene,
+    sees: Vec<See>,
+}
+
+/// A row of the plain turn.
+fn row(point: &'static str, outcome: &'static str, answer: Value, sees: Vec<See>) -> Row {
+    Row {
+        point,
+        outcome,
+        answer,
+        also: None,
+        scene: Scene::Work,
+        sees,
+    }
+}
+
+impl Row {
+    fn within(mut self, scene: Scene) -> Self {
+        self.scene = scene;
+        self
+    }
+
+    fn also(mut self, point: &'static str, answer: Value) -> Self {
+        self.also = Some((point, answer));
+        self
+    }
+
+    /// What the trace says that the hook did.
+    fn trace(&self) -> &'static str {
+        match self.outcome {
+            "block" | "verdict.block" | "verdict.cancel" | "action.drop" => "blocked",
+            "verdict.ask" => "asked",
+            _ => "changed",
+        }
+    }
+}
+
+/// Something that must be seen. Requests are counted from 0; the second turn makes the last.
+enum See {
+    /// Exactly these requests hold the text.
+    Requests(&'static str, &'static [usize]),
+    /// This request has this value there, as a JSON pointer says.
+    Body(usize, &'static str, Value),
+    /// Block N of the system prompt of this request holds the text.
+    System(usize, usize, &'static str),
+    /// So many messages of the conversation hold the text.
+    Messages(&'static str, usize),
+    /// So many entries of this type on disk hold the text.
+    Entries(&'static str, &'static str, usize),
+    /// So many events of this type hold the text.
+    Events(&'static str, &'static str, usize),
+    /// At least one event of this type holds the text.
+    Told(&'static str, &'static str),
+    /// The first turn's output.
+    Output(&'static str),
+    /// Why the first turn ended.
+    Stop(StopReason),
+    /// How many steps the first turn made.
+    Steps(u32),
+    /// A file of the workspace has this content, or is not there.
+    File(&'static str, Option<&'static str>),
+    /// The user was asked, with this reason.
+    Asked(&'static str),
+}
+
+impl See {
+    /// What is wrong, if something is.
+    fn complaint(&self, seen: &Seen) -> Option<String> {
+        let count = |wanted: usize, found: usize, what: String| {
+            (wanted != found).then(|| format!("{found} {what}, not {wanted}"))
+        };
+        let equal = |wanted: &Value, found: Option<&Value>, what: &str| {
+            (found != Some(wanted)).then(|| format!("{what} is {found:?}, not {wanted}"))
+        };
+        match self {
+            Self::Requests(text, wanted) => {
+                let found = seen.requests_with(text);
+                let wanted: Vec<usize> = wanted
+                    .iter()
+                    .copied()
+                    .filter(|n| *n < seen.n_requests)
+                    .collect();
+                (found != wanted)
+                    .then(|| format!("`{text}` is in requests {found:?}, not {wanted:?}"))
+            }
+            Self::Body(n, at, wanted) => equal(
+                wanted,
+                seen.bodies[*n].pointer(at),
+                &format!("{at} of request {n}"),
+            ),
+            Self::System(n, block, text) => {
+                let found = &seen.bodies[*n]["system"][block];
+                let has = found.as_str().is_some_and(|found| found.contains(text));
+                (!has).then(|| format!("block {block} of request {n} is {found}"))
+            }
+            Self::Messages(text, wanted) => {
+                let found = seen.messages.iter().filter(|line| line.contains(text));
+                count(*wanted, found.count(), format!("messages with `{text}`"))
+            }
+            Self::Entries(kind, text, wanted) => {
+                let found = scene::count(&seen.entries, kind, text);
+                count(*wanted, found, format!("{kind} entries with `{text}`"))
+            }
+            Self::Events(kind, text, wanted) => {
+                let found = scene::count(&seen.events, kind, text);
+                count(*wanted, found, format!("{kind} events with `{text}`"))
+            }
+            Self::Told(kind, text) => (scene::count(&seen.events, kind, text) == 0)
+                .then(|| format!("no {kind} event with `{text}`")),
+            Self::Output(wanted) => {
+                (seen.output != *wanted).then(|| format!("the output is `{}`", seen.output))
+            }
+            Self::Stop(wanted) => {
+                (seen.stop != *wanted).then(|| format!("it ended as {:?}", seen.stop))
+            }
+            Self::Steps(wanted) => (seen.steps != *wanted).then(|| format!("{} steps", seen.steps)),
+            Self::File(name, wanted) => {
+                let found = std::fs::read_to_string(seen.workspace.join(name)).ok();
+                (found.as_deref() != *wanted).then(|| format!("{name} is {found:?}"))
+            }
+            Self::Asked(text) => {
+                let is_asked = seen.asked.iter().any(|asked| asked.contains(text));
+                (!is_asked).then(|| format!("the questions were {:?}", seen.asked))
+            }
+        }
+    }
+}
+
+/// Runs rows; a plain turn in a subagent as well.
+async fn check(rows: Vec<Row>) {
+    let mut complaints = Vec::new();
+    for row in rows {
+        let seen = scene::run(&row).await;
+        complaints.extend(complain(&row, &seen, "the main agent"));
+        if row.scene == Scene::Work {
+            let mut inner = scene::run_in_subagent(&row).await;
+            // A subagent has one turn.
+            inner.n_requests = seen.first_turn;
+            complaints.extend(complain(&row, &inner, "a subagent"));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+fn complain(row: &Row, seen: &Seen, agent: &str) -> Vec<String> {
+    let did = seen.did(row.point);
+    let expected = row.trace();
+    let mut found: Vec<String> = row.sees.iter().filter_map(|s| s.complaint(seen)).collect();
+    if !did.contains(&expected) {
+        found.push(format!("the hook did {did:?}, not {expected}"));
+    }
+    let failed = seen.failures();
+    if !failed.is_empty() {
+        found.push(format!("hooks failed: {failed:?}"));
+    }
+    let (point, outcome) = (row.point, row.outcome);
+    let say = |what| format!("{point} {outcome} in {agent}: {what}");
+    found.into_iter().map(say).collect()
+}

@@ -1,0 +1,104 @@
+//! Which points fire in a turn that is cancelled, wherever it stands.
+
+use insta::assert_snapshot;
+use rind::event::{Event, Stamped};
+use rind::message::EffectClass;
+use rind::point::payload::{Source, StopReason};
+use rind::provider::scripted::Reply;
+use rind::tool::ToolOutput;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::scene::{INPUT, host, setup};
+use super::whole::fired;
+use crate::harness::{NativeTool, Running, Setup};
+
+/// Waits for the end of the call, which only comes when it is cancelled.
+fn wait() -> impl rind::tool::Tool {
+    NativeTool::new("wait", EffectClass::Read, |cancel| {
+        Box::pin(async move {
+            cancel.cancelled().await;
+            ToolOutput::error("stopped")
+        })
+    })
+}
+
+/// Runs a turn and cancels it when `is_time` says so.
+async fn cancelled(setup: Setup, is_time: impl Fn(&Stamped) -> bool) -> Running {
+    let mut running = setup.build();
+    let cancel = CancellationToken::new();
+    let mut events = Vec::new();
+    let outcome = {
+        let turn = running.agent.run_turn(INPUT, Source::Terminal, &cancel);
+        tokio::pin!(turn);
+        loop {
+            tokio::select! {
+                biased;
+                event = running.receiver.recv() => {
+                    let event = event.unwrap();
+                    if is_time(&event) {
+                        cancel.cancel();
+                    }
+                    events.push(event);
+                }
+                outcome = &mut turn => break outcome.unwrap(),
+            }
+        }
+    };
+    assert_eq!(outcome.summary.stop, StopReason::Cancelled);
+    running.stream = events;
+    running.drain();
+    running
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_while_a_tool_runs() {
+    let setup = setup(&host(json!({})), vec![Reply::call("wait", json!({}))]).await;
+    let running = cancelled(setup.tool(wait()), |stamped| {
+        matches!(stamped.event, Event::ToolStart { .. })
+    })
+    .await;
+    assert_snapshot!(fired(&running.stream), @r"
+    main 0.0: session-start
+    main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
+    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end turn-end
+    ");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_while_the_model_writes() {
+    let setup = setup(&host(json!({})), vec![Reply::text("one two three")]).await;
+    let running = cancelled(setup, |stamped| {
+        matches!(stamped.event, Event::TextDelta { .. })
+    })
+    .await;
+    assert_snapshot!(fired(&running.stream), @r"
+    main 0.0: session-start
+    main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
+    main 1.1: context pre-reason before-provider-request post-reason message-end turn-end
+    ");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_while_a_subagent_works() {
+    let act = json!({"what": "run", "text": "Wait", "tools": ["wait"]});
+    let script = vec![Reply::call("act", act), Reply::call("wait", json!({}))];
+    let setup = setup(&host(json!({})), script).await.tool(wait());
+    let running = cancelled(setup, |stamped| {
+        !stamped.is_main() && matches!(stamped.event, Event::ToolStart { .. })
+    })
+    .await;
+    // Its parent does not wait for it before it closes its own calls, so each of them for itself.
+    let mut lines: Vec<String> = fired(&running.stream).lines().map(str::to_owned).collect();
+    lines.sort_by_key(|line| line.starts_with("sub"));
+    assert_snapshot!(lines.join("\n"), @r"
+    main 0.0: session-start
+    main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
+    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
+    main 1.1: post-tool message-end
+    main 1.1: subagent-end turn-end
+    sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
+    sub 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool
+    sub 1.1: post-tool message-end turn-end
+    ");
+}

@@ -1,0 +1,127 @@
+//! A request to the model: its messages, its model and parameters, its tools, its body.
+
+use rind::point::payload::StopReason;
+use serde_json::json;
+
+use super::input::injections;
+use super::scene::Scene;
+use super::{Row, See, check, row};
+
+/// Of the second step.
+fn edit(outcome: &'static str, edit: serde_json::Value, sees: Vec<See>) -> Row {
+    row(
+        "context",
+        outcome,
+        json!({"step": 2, "edits": [edit]}),
+        sees,
+    )
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = vec![
+        // The call that is message 1 goes with its result, and only from this request.
+        edit(
+            "edits.drop",
+            json!({"drop": 1}),
+            vec![
+                See::Requests("alpha", &[2, 3]),
+                See::Requests("I will look", &[2, 3]),
+                See::Messages("alpha", 1),
+            ],
+        ),
+        edit(
+            "edits.replace",
+            json!({"replace": [2, "it says omega"]}),
+            vec![
+                See::Requests("it says omega", &[1]),
+                See::Requests("alpha", &[2, 3]),
+                See::Messages("omega", 0),
+            ],
+        ),
+        edit(
+            "edits.append",
+            json!({"append": "think of the cache"}),
+            vec![
+                See::Requests("[plugin scripted-hook] think of the cache", &[1]),
+                See::Messages("cache", 0),
+            ],
+        ),
+        row(
+            "pre-reason",
+            "model",
+            json!({"step": 2, "model": "small"}),
+            vec![
+                See::Body(0, "/model", json!("test-model")),
+                See::Body(1, "/model", json!("small")),
+                See::Body(2, "/model", json!("test-model")),
+                See::Entries("step", "\"model\":\"small\"", 1),
+            ],
+        ),
+        row(
+            "pre-reason",
+            "temperature",
+            json!({"step": 1, "temperature": 0.25}),
+            vec![
+                See::Body(0, "/temperature", json!(0.25)),
+                See::Requests("temperature", &[0]),
+            ],
+        ),
+        row(
+            "pre-reason",
+            "max-tokens",
+            json!({"step": 3, "max-tokens": 99}),
+            vec![
+                See::Body(2, "/max_tokens", json!(99)),
+                See::Requests("max_tokens", &[2]),
+            ],
+        ),
+        // A tool that is not active can neither be seen nor called.
+        row(
+            "pre-reason",
+            "tools",
+            json!({"step": 2, "tools": ["read_file"]}),
+            vec![
+                See::Body(1, "/tools/0/name", json!("read_file")),
+                See::Requests("\"write_file\",\"description\"", &[0, 2, 3]),
+                See::File("c.txt", None),
+                See::Events("tool-end", "there is no tool `write_file` in this step", 1),
+            ],
+        ),
+        row(
+            "pre-reason",
+            "block",
+            json!({"step": 2, "block": "the budget is spent"}),
+            vec![
+                See::Stop(StopReason::Blocked),
+                See::Steps(2),
+                See::Output(
+                    "[the request was refused by plugin scripted-hook: the budget is spent]",
+                ),
+                See::File("c.txt", None),
+            ],
+        ),
+        // What is sent is rewritten, what is kept is not.
+        row(
+            "before-provider-request",
+            "body",
+            json!({"step": 2, "body": ["alpha", "omega"]}),
+            vec![
+                See::Requests("omega", &[1]),
+                See::Requests("alpha", &[2, 3]),
+                See::Messages("omega", 0),
+            ],
+        ),
+    ];
+    rows.extend(injections(
+        "pre-reason",
+        &json!({"step": 2}),
+        Scene::Work,
+        &[1, 2, 3],
+    ));
+    rows
+}
+
+#[tokio::test]
+async fn what_hooks_make_of_a_request() {
+    check(rows()).await;
+}

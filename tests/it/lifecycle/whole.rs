@@ -1,0 +1,94 @@
+//! One turn with everything in it, and what fired in a turn.
+
+use rind::event::{Event, Stamped};
+use rind::point::catalog as at;
+use rind::point::failure::Failure;
+use rind::point::outcome as o;
+use rind::point::payload::Source;
+use rind::point::trace::TraceRecord;
+use rind::provider::scripted::Reply;
+use rind_tests::guests::Host;
+use serde_json::json;
+
+use super::PLUGIN;
+use super::scene::{INPUT, make_archived, make_long, setup};
+use crate::harness::Running;
+
+/// One turn that meets every point: a subagent, steering, compaction, a failing hook, a follow-up, archival. The session is closed. All events,
+/// and what was kept in stores.
+pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
+    let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
+    let read = |path: &str| Reply::call("read_file", json!({"path": path}));
+    let script = vec![
+        Reply::call("act", act),
+        read("b.txt"),
+        Reply::text("it says beta"),
+        read("a.txt"),
+        read("a.txt"),
+        read("a.txt"),
+        Reply::text("the draft"),
+        Reply::text("the second answer"),
+        Reply::text(r#"{"outcome": "all was read"}"#),
+    ];
+    let mut setup = setup(host, script).await;
+    setup = setup.hook::<at::PreOutput>("broken", |_, text| match text.as_str() {
+        "the draft" => Err(Failure::Error("out of ideas".to_owned())),
+        _ => Ok(o::OutputOutcome::default()),
+    });
+    make_long(&mut setup);
+    // The tools of archival stand in every request.
+    setup.config.compact.threshold_tokens = 8_000;
+    make_archived(&mut setup, 3);
+    let mut running = setup.build();
+    let queue = running.agent.steering();
+    queue.steer("hurry", Source::Terminal);
+    queue.follow_up("and then?", Source::Terminal);
+    running.turn(INPUT).await;
+    let stored = running.stored.clone();
+    let events = close(running).await;
+    let stored = stored.lock().unwrap().clone();
+    (events, stored)
+}
+
+/// Ends the session. All events, to the last.
+pub(super) async fn close(running: Running) -> Vec<Stamped> {
+    let (mut events, mut receiver) = (running.stream, running.receiver);
+    running.agent.close().await.unwrap();
+    while let Ok(event) = receiver.try_recv() {
+        events.push(event);
+    }
+    events
+}
+
+/// Events of the main agent.
+pub(super) fn of_main(events: &[Stamped]) -> impl Iterator<Item = &Event> {
+    let main = events.iter().filter(|stamped| stamped.is_main());
+    main.map(|stamped| &stamped.event)
+}
+
+/// Hooks of the plugin in order, with who called them: `main` or `sub`.
+pub(super) fn hooks(events: &[Stamped]) -> Vec<(&'static str, TraceRecord)> {
+    let of = |stamped: &Stamped| match &stamped.event {
+        Event::Hook { record } if &*record.plugin == PLUGIN => {
+            let agent = if stamped.is_main() { "main" } else { "sub" };
+            Some((agent, record.clone()))
+        }
+        _ => None,
+    };
+    events.iter().filter_map(of).collect()
+}
+
+/// What fired in which order, a line for each step of each agent: `main 1.2: context pre-reason …`.
+pub(super) fn fired(events: &[Stamped]) -> String {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for (agent, record) in hooks(events) {
+        let place = format!("{agent} {}.{}", record.turn, record.step);
+        match lines.last_mut() {
+            Some((last, points)) if *last == place => points.push(record.point.to_string()),
+            _ => lines.push((place, vec![record.point.to_string()])),
+        }
+    }
+    let line = |(place, points): &(String, Vec<String>)| format!("{place}: {}", points.join(" "));
+    let lines: Vec<String> = lines.iter().map(line).collect();
+    lines.join("\n")
+}
