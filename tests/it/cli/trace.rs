@@ -318,6 +318,34 @@ fn what_happens_while_the_conversation_is_made_shorter_stands_below_that() {
 }
 
 #[test]
+fn a_turn_that_is_archived_says_so_after_its_end() {
+    let rind = Rind::with_script(
+        r#"
+        [[reply]]
+        tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }]
+        [[reply]]
+        text = "Done."
+        times = 0
+        "#,
+    );
+    rind.file("a.txt", "alpha\n").config(
+        "[subagents]\nenabled = true\n[archival]\nenabled = true\n\
+         [archival.trigger]\ntool_call_threshold = 1\n",
+    );
+    let ran = rind.run(&["run", "look", "--trace"]).exits(0);
+    let screen = ran.screen();
+    let (_, after) = screen.split_once("2 steps · ").unwrap();
+    let lines: Vec<&str> = after.lines().skip(1).collect();
+    assert_eq!(lines[0], "  ≡ archiving the turn of 4 messages: tool-calls");
+    assert!(lines[1].starts_with("    request "), "{screen}");
+    assert!(
+        lines[2].starts_with("    └ 4 messages are kept by held-"),
+        "{screen}"
+    );
+    assert_eq!(lines.len(), 3, "{screen}");
+}
+
+#[test]
 fn lines_come_while_the_turn_runs() {
     let rind = Rind::with_script(
         r#"

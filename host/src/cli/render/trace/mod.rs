@@ -112,7 +112,8 @@ impl Trace {
             } => {
                 self.flush();
                 let progress = self.progress(agent);
-                progress.is_compacting &= by.is_some();
+                // That of the step comes when nothing is made shorter any more.
+                progress.is_compacting &= by.is_some() || !progress.is_in_step;
                 let asked = Asked {
                     model: model.clone(),
                     by: by.clone(),
