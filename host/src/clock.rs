@@ -8,6 +8,18 @@ pub fn now_text() -> String {
         .to_string()
 }
 
+/// Now, as a point in time.
+#[must_use]
+pub fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// A time in UTC, RFC 3339 with microseconds: always of one length, so that it sorts as a text.
+#[must_use]
+pub fn to_text(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
 /// Milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub fn now_ms() -> i64 {

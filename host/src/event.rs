@@ -1,25 +1,35 @@
 //! What happens in a session, as a stream for whoever shows it.
 //!
-//! Owns the event type and the sending end of the stream. It must not know who listens: a terminal, a JSON stream and a
-//! test read the same events. Events carry no authority and nothing waits for them. Start from [`Event`].
+//! Owns the event type and, in `stream`, how an event is stamped and sent. It must not know who listens: a terminal, a JSON
+//! stream and a test read the same events. Events carry no authority and nothing waits for them.
+//!
+//! As a tree: a turn holds its steps, a step its requests and tool calls, a tool call the hooks, accesses, requests, tool
+//! calls and subagents that name it; everything else stands where it comes. A turn that is cut leaves what it had begun
+//! without an end: `turn-end` ends all of it. Start from [`Event`].
 
-use std::sync::Arc;
+mod stream;
 
+pub use stream::{Events, Stamped, VERSION, schema};
+
+use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
+use crate::message::{EffectClass, Finish, Message, ToolCall, ToolResult, Usage};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// One thing that happened. As JSON it is an object whose `type` is the name in kebab case.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One thing that happened. As JSON it is an object whose `type` is the name in kebab case, beside what every
+/// [`Stamped`] event has.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Event {
     /// The session is open and its first turn is about to start.
     SessionOpened {
+        /// Version of this stream. It is raised when something that is there changes its meaning or goes; what is added
+        /// does not raise it.
+        version: u32,
         /// Session id.
         id: String,
         /// Whether it goes on from an earlier run.
@@ -54,6 +64,48 @@ pub enum Event {
         /// Its number within the turn, from 1.
         step: u32,
     },
+    /// A step ended: its tool calls have their results.
+    StepEnd {
+        /// Its number.
+        step: u32,
+        /// Tool calls that the model made in it.
+        tool_calls: u32,
+        /// Whether the model is asked again because of it.
+        goes_on: bool,
+    },
+    /// A request is about to be sent to the model.
+    RequestStart {
+        /// Its number within the turn of this agent, from 1.
+        request: u32,
+        /// Name of the provider.
+        provider: String,
+        /// Name of the model that is asked for.
+        model: String,
+        /// Name of the plugin that asks; absent when it is the step's own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// Id of the tool call during which the plugin asks.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+    },
+    /// The answer to a request is there, or there is none.
+    RequestEnd {
+        /// Its number.
+        request: u32,
+        /// Name of the model that answered, as the provider says it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// What it used.
+        usage: Usage,
+        /// Milliseconds from sending the last attempt to the end of the answer.
+        latency_ms: u64,
+        /// Why the model stopped; absent when there is no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finish: Option<Finish>,
+        /// Why there is no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// Older messages are about to be replaced by a summary, which may take a while.
     CompactStart {
         /// How many messages.
@@ -65,11 +117,11 @@ pub enum Event {
     CompactEnd {
         /// How many messages.
         messages: u32,
-        /// What stands in their place; `None` when it was refused.
+        /// What stands in their place; null when it was refused.
         summary: Option<String>,
         /// Whether the summary is the one that the host makes without a model.
         is_built_in: bool,
-        /// Who refused, and why.
+        /// Who refused, and why; null when nobody did.
         refused: Option<String>,
     },
     /// A finished turn is about to be moved to a holder, which may take a while.
@@ -85,11 +137,11 @@ pub enum Event {
     ArchiveEnd {
         /// How many messages.
         messages: u32,
-        /// Id of the holder; `None` when the turn stays.
-        agent: Option<String>,
-        /// What stands in its place; `None` when it stays.
+        /// Id of the holder; null when the turn stays.
+        holder: Option<String>,
+        /// What stands in its place; null when it stays.
         summary: Option<String>,
-        /// Why it stays.
+        /// Why it stays; null when it was moved.
         refused: Option<String>,
     },
     /// The model wrote more text.
@@ -116,52 +168,61 @@ pub enum Event {
         /// The message.
         message: Message,
     },
+    /// A tool call was made: hooks and policy judge it next.
+    ToolCall {
+        /// The call with the arguments that were written.
+        call: ToolCall,
+        /// Name of the plugin the tool is from; null for a built-in tool, and where there is none of that name.
+        plugin: Option<String>,
+        /// Name of the plugin that makes the call; absent when it is the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// Id of the tool call during which the plugin makes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_id: Option<String>,
+    },
     /// A tool call was let through and is about to run.
     ToolStart {
         /// The call with its final arguments.
         call: ToolCall,
         /// What the tool may do.
         effect_class: EffectClass,
-        /// Name of the plugin the tool is from; `None` for a built-in tool.
+        /// Name of the plugin the tool is from; null for a built-in tool.
         plugin: Option<String>,
-        /// Name of the plugin that makes the call; `None` is the model.
+        /// Name of the plugin that makes the call; absent when it is the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A tool call ended, or was refused: then no [`Event::ToolStart`] came before.
+    /// A tool call ended, or was refused: then no tool-start came before.
     ToolEnd {
         /// What the model, or the plugin that made the call, is told.
         result: ToolResult,
         /// Milliseconds that the tool ran; 0 when it was refused.
         duration_ms: u64,
-        /// Who refused the call: `host`, `policy`, `user`, or `plugin NAME`.
+        /// Who refused the call: `host`, `policy`, `user`, or `plugin NAME`; null when it ran.
         refused_by: Option<String>,
-        /// Name of the plugin that made the call; `None` is the model.
+        /// Name of the plugin that made the call; absent when it is the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A subagent starts.
+    /// A subagent starts. What happens in it has its id as `agent`.
     SubagentStart {
         /// Its id.
-        agent: String,
-        /// Name of the plugin that runs it; `None` is the model.
+        subagent: String,
+        /// Name of the plugin that runs it; null when it is the model.
         plugin: Option<String>,
         /// What it is to do.
         task: String,
         /// Names of its tools.
         tools: Vec<String>,
-    },
-    /// Something happened in a subagent.
-    InSubagent {
-        /// Its id.
-        agent: String,
-        /// What happened.
-        event: Box<Event>,
+        /// Id of the tool call during which it runs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
     },
     /// A subagent ended.
     SubagentEnd {
         /// Its id.
-        agent: String,
+        subagent: String,
         /// What it answered, or why it has no answer.
         answer: String,
         /// Whether it failed.
@@ -185,7 +246,7 @@ pub enum Event {
     Notice {
         /// How loud.
         level: Level,
-        /// The plugin that speaks; `None` is the host.
+        /// The plugin that speaks; null is the host.
         plugin: Option<String>,
         /// The line.
         text: String,
@@ -235,6 +296,9 @@ impl Event {
             Self::TurnStart { .. } => "turn-start",
             Self::Assessed { .. } => "assessed",
             Self::StepStart { .. } => "step-start",
+            Self::StepEnd { .. } => "step-end",
+            Self::RequestStart { .. } => "request-start",
+            Self::RequestEnd { .. } => "request-end",
             Self::CompactStart { .. } => "compact-start",
             Self::CompactEnd { .. } => "compact-end",
             Self::ArchiveStart { .. } => "archive-start",
@@ -243,10 +307,10 @@ impl Event {
             Self::ThinkingDelta { .. } => "thinking-delta",
             Self::Retry { .. } => "retry",
             Self::MessageEnd { .. } => "message-end",
+            Self::ToolCall { .. } => "tool-call",
             Self::ToolStart { .. } => "tool-start",
             Self::ToolEnd { .. } => "tool-end",
             Self::SubagentStart { .. } => "subagent-start",
-            Self::InSubagent { .. } => "in-subagent",
             Self::SubagentEnd { .. } => "subagent-end",
             Self::Hook { .. } => "hook",
             Self::Access { .. } => "access",
@@ -269,46 +333,6 @@ impl Event {
     }
 }
 
-/// The sending end of a stream of events. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Events {
-    sender: UnboundedSender<Event>,
-    /// The subagent whose events these are.
-    agent: Option<Arc<str>>,
-}
-
-impl Events {
-    /// A stream and its receiving end. It has no bound: a slow listener must not hold a turn up, and what one turn can
-    /// emit is bounded by what a model can write.
-    #[must_use]
-    pub fn channel() -> (Self, UnboundedReceiver<Event>) {
-        let (sender, receiver) = unbounded_channel();
-        let agent = None;
-        (Self { sender, agent }, receiver)
-    }
-
-    /// The same stream for what happens in a subagent.
-    #[must_use]
-    pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
-        Self {
-            sender: self.sender.clone(),
-            agent: Some(agent.clone()),
-        }
-    }
-
-    /// Sends an event. When nobody listens any more it is dropped: a closed terminal must not end a turn.
-    pub fn emit(&self, event: Event) {
-        let event = match &self.agent {
-            None => event,
-            Some(agent) => Event::InSubagent {
-                agent: agent.to_string(),
-                event: Box::new(event),
-            },
-        };
-        let _ = self.sender.send(event);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,12 +343,5 @@ mod tests {
         let json = serde_json::to_value(&event).unwrap();
         assert_eq!(json, serde_json::json!({"type": "step-start", "step": 3}));
         assert_eq!(json["type"], event.name());
-    }
-
-    #[test]
-    fn emitting_to_nobody_does_nothing() {
-        let (events, receiver) = Events::channel();
-        drop(receiver);
-        events.emit(Event::notice(Level::Info, "hello"));
     }
 }

@@ -38,6 +38,10 @@ pub mod egress;
 // What the model is told.
 pub mod prompt;
 
+// Where it is told of.
+#[cfg(feature = "otel")]
+pub mod telemetry;
+
 // What runs it.
 pub mod agent;
 pub mod author;

@@ -5,11 +5,12 @@
 
 use std::ops::AddAssign;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Who a message is from, as the model sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The user, or somebody speaking in the user's place.
@@ -21,7 +22,7 @@ pub enum Role {
 }
 
 /// One request of the model to run a tool.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Id that the provider gave; the result carries it back.
     pub id: String,
@@ -33,7 +34,7 @@ pub struct ToolCall {
 }
 
 /// What a tool answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// Id of the call that this answers.
     pub call_id: String,
@@ -47,7 +48,7 @@ pub struct ToolResult {
 }
 
 /// One part of a message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
     /// Plain text.
@@ -70,7 +71,7 @@ pub enum Content {
 }
 
 /// One entry of the conversation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// Unique within the session.
     pub id: String,
@@ -146,7 +147,9 @@ impl Message {
 }
 
 /// What running a tool may do to the world outside the conversation, from least to most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
     /// Only reads; such calls may run in parallel.
@@ -186,8 +189,22 @@ pub struct ToolSpec {
     pub plugin: Option<String>,
 }
 
+/// Why the model stopped writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finish {
+    /// It was done.
+    Done,
+    /// It wants tools to run.
+    ToolCalls,
+    /// It reached the token limit; the message is cut.
+    MaxTokens,
+    /// The provider held the answer back.
+    Refused,
+}
+
 /// Tokens of one or more provider calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub input_tokens: u64,

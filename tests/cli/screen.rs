@@ -3,7 +3,7 @@
 /// A mask: how much of the beginning of a text it covers, and what stands there then.
 type Mask = fn(&str) -> Option<(usize, &'static str)>;
 
-const MASKS: [Mask; 5] = [session_id, digest, tokens, duration, load];
+const MASKS: [Mask; 7] = [session_id, agent_id, digest, tokens, duration, share, load];
 
 /// The text with ids, digests, durations and token counts masked.
 #[must_use]
@@ -40,6 +40,22 @@ fn session_id(text: &str) -> Option<(usize, &'static str)> {
         })
     });
     is_id.then_some((22, "[SESSION]"))
+}
+
+/// `sub-fb6b6704`
+fn agent_id(text: &str) -> Option<(usize, &'static str)> {
+    let hex = text.strip_prefix("sub-")?.get(..8)?;
+    let is_id = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then_some((12, "[AGENT]"))
+}
+
+/// `57.1 % of the turn`
+fn share(text: &str) -> Option<(usize, &'static str)> {
+    let n = number(text)?;
+    let unit = " % of the turn";
+    text[n..]
+        .starts_with(unit)
+        .then_some((n + unit.len(), "[P] of the turn"))
 }
 
 /// `sha256:db3c…` and `blake3:db3c…`

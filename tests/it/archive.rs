@@ -8,7 +8,7 @@ mod query;
 mod spawn;
 mod summary;
 
-use rind::event::Event;
+use rind::event::{Event, Stamped};
 use rind::message::Message;
 use rind::provider::scripted::{Reply, When};
 use rind::session::{Body, SessionStore};
@@ -57,11 +57,11 @@ type End = (Option<String>, Option<String>, Option<String>);
 fn ends(running: &Running) -> Vec<End> {
     let end = |event: &Event| match event.clone() {
         Event::ArchiveEnd {
-            agent,
+            holder,
             summary,
             refused,
             ..
-        } => Some((agent, summary, refused)),
+        } => Some((holder, summary, refused)),
         _ => None,
     };
     running.events.iter().filter_map(end).collect()

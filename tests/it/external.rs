@@ -4,7 +4,7 @@ mod agents;
 mod model;
 mod tools;
 
-use rind::event::Event;
+use rind::event::{Event, Stamped};
 use rind::grant::Trust;
 use rind::point::trace::AccessRecord;
 use rind::provider::scripted::Reply;

@@ -184,7 +184,7 @@ async fn nothing_outside_of_the_granted_folders_is_read_and_each_attempt_is_reco
         let records = setup.records();
         assert_eq!(records.len(), 1, "{path}: {records:?}");
         assert_eq!(records[0].reached, Reached::Files);
-        assert_eq!((records[0].turn, records[0].step), (1, 2));
+        assert_eq!((records[0].origin.turn, records[0].origin.step), (1, 2));
         for own in [
             format!("workspace/{path}"),
             format!("data/{path}"),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle, TurnOutcome};
-use rind::event::{Event, Events};
+use rind::event::{Event, Events, Stamped};
 use rind::message::{Message, Role};
 use rind::plugin::load::PluginSet;
 use rind::point::caller::Caller;
@@ -193,6 +193,7 @@ impl Setup {
             approver: self.approver,
             stored,
             events: Vec::new(),
+            stream: Vec::new(),
         }
     }
 }
@@ -202,11 +203,14 @@ pub(crate) struct Running {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) agent: Agent,
     pub(crate) provider: Arc<Scripted>,
-    pub(crate) receiver: UnboundedReceiver<Event>,
+    pub(crate) receiver: UnboundedReceiver<Stamped>,
     pub(crate) session: Arc<Session>,
     pub(crate) approver: Arc<Answers>,
     pub(crate) stored: Arc<Mutex<Vec<String>>>,
+    /// What happened in the main agent.
     pub(crate) events: Vec<Event>,
+    /// What happened in all agents, with when and where.
+    pub(crate) stream: Vec<Stamped>,
 }
 
 impl Running {
@@ -214,16 +218,30 @@ impl Running {
     pub(crate) async fn turn(&mut self, input: &str) -> TurnOutcome {
         let cancel = CancellationToken::new();
         let outcome = self.agent.run_turn(input, Source::Terminal, &cancel).await;
-        while let Ok(event) = self.receiver.try_recv() {
-            self.events.push(event);
-        }
+        self.drain();
         outcome.unwrap()
     }
 
-    /// Names of the events, hooks left out and deltas put together.
+    /// Takes in what happened since the last time.
+    pub(crate) fn drain(&mut self) {
+        while let Ok(stamped) = self.receiver.try_recv() {
+            self.stream.push(stamped);
+        }
+        let main = self.stream.iter().filter(|stamped| stamped.is_main());
+        self.events = main.map(|stamped| stamped.event.clone()).collect();
+    }
+
+    /// Names of the events, deltas put together; left out are hooks, and what only says where something ends or begins.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.events.iter().map(Event::name).collect();
-        names.retain(|name| *name != "hook");
+        let structure = [
+            "hook",
+            "step-end",
+            "request-start",
+            "request-end",
+            "tool-call",
+        ];
+        names.retain(|name| !structure.contains(name));
         names.dedup_by(|a, b| a == b && *a == "text-delta");
         names
     }

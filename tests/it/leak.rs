@@ -89,7 +89,7 @@ fn records(session: &Session) -> BTreeSet<String> {
     let own = accesses.iter().filter(|record| &*record.plugin == "leaky");
     let record = |record: &rind::point::trace::AccessRecord| {
         assert_eq!(record.reached, Reached::Secret);
-        assert_eq!((record.turn, record.step), (1, 2));
+        assert_eq!((record.origin.turn, record.origin.step), (1, 2));
         let reason = record.reason.clone().unwrap();
         said(&record.target, record.outcome, &reason)
     };

@@ -108,7 +108,7 @@ fn record(session: &Session) -> (AccessOutcome, String, String) {
     let records = session.memory.accesses.lock().unwrap();
     let last = records.last().expect("no record was left");
     assert_eq!((last.reached, &*last.plugin), (Reached::Network, "fetch"));
-    assert_eq!((last.turn, last.step), (1, 2));
+    assert_eq!((last.origin.turn, last.origin.step), (1, 2));
     let reason = last.reason.clone().unwrap_or_default();
     (last.outcome, last.target.clone(), reason)
 }

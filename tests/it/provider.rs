@@ -156,7 +156,10 @@ fn expected_content(signature: Option<&str>, ids: [&str; 2]) -> Vec<Content> {
 }
 
 fn response(content: Vec<Content>, finish: Finish, usage: Usage, raw: &str) -> Response {
+    let named = ["claude-sonnet-4-5-20250929", "gpt-4o-2024-08-06"];
+    let model = named.into_iter().find(|model| raw.contains(model));
     Response {
+        model: model.map(str::to_owned),
         message: Message {
             id: String::new(),
             role: Role::Assistant,

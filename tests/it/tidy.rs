@@ -5,9 +5,11 @@
 
 mod arrows;
 mod docs;
+mod events;
 mod points;
 mod reach;
 mod shape;
+mod table;
 mod tree;
 mod wit;
 mod words;
@@ -72,6 +74,13 @@ fn everything_in_the_contract_has_a_doc() {
 #[test]
 fn the_table_of_points_in_the_readme_is_the_catalog() {
     if let Err(message) = points::check(&read("README.md")) {
+        panic!("{message}");
+    }
+}
+
+#[test]
+fn the_table_of_events_in_the_readme_is_the_schema() {
+    if let Err(message) = events::check(&read("README.md")) {
         panic!("{message}");
     }
 }

@@ -68,7 +68,7 @@ impl TurnScope {
             latency_ms: response.latency_ms,
             text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
         };
-        let response = self.request_aside(caller, &request, kept).await?;
+        let response = self.request_aside(None, caller, &request, kept).await?;
         if response.finish == Finish::Refused {
             let why = "the provider held the answer back".to_owned();
             return Err(NoAnswer::Provider(why));

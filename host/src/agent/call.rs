@@ -79,6 +79,13 @@ impl Refusal {
 impl TurnScope {
     /// Judges a call; one that is refused comes back as if it had run.
     pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+        let known = self.spec.tools.get(&call.name);
+        self.spec.events.emit(Event::ToolCall {
+            call: call.clone(),
+            plugin: known.and_then(|entry| entry.spec.plugin.clone()),
+            by: by.name(),
+            parent_id: by.caller.call.as_deref().map(str::to_owned),
+        });
         let mut proposed = call.clone();
         let mut notes = Vec::new();
         match self.check(by, &mut proposed, &mut notes).await {
@@ -132,7 +139,8 @@ impl TurnScope {
             plugin: entry.spec.plugin.clone(),
             check: entry.check.clone(),
         };
-        let judged = self.dispatch::<at::PreTool>(by.caller, proposed).await;
+        let caller = by.caller.for_call(&call.id);
+        let judged = self.dispatch::<at::PreTool>(&caller, proposed).await;
         *call = judged.value.call;
         *notes = judged.notes;
         let asked = match judged.verdict {
@@ -223,7 +231,7 @@ impl TurnScope {
             by: by.name(),
         });
         let ctx = ToolCtx {
-            caller: by.caller.clone(),
+            caller: by.caller.for_call(&call.id),
             cancel: self.cancel.clone(),
         };
         let config = &self.spec.config;
@@ -274,9 +282,10 @@ impl TurnScope {
             let note = format!("\n[note from {plugin}: {text}]");
             result.content.push_str(&note);
         }
+        let caller = by.caller.for_call(&call.id);
         let mut finished = self
             .dispatch::<at::PostTool>(
-                by.caller,
+                &caller,
                 FinishedCall {
                     call,
                     result,

@@ -198,7 +198,7 @@ mod tests {
         let outcome = agent.run_turn("hello", Source::Terminal, &cancel).await;
         let mut names = Vec::new();
         while let Ok(event) = receiver.try_recv() {
-            names.push(event.name());
+            names.push(event.event.name());
         }
         (outcome.is_err(), names)
     }

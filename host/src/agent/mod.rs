@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Events};
+use crate::event::{self, Event, Events};
 use crate::point::caller::{CallContext, Caller};
 use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
 use crate::point::dispatch::Dispatcher;
@@ -285,6 +285,7 @@ impl Agent {
             model,
         } = self.session_info();
         self.spec.events.emit(Event::SessionOpened {
+            version: event::VERSION,
             id,
             resumed,
             messages,
@@ -340,6 +341,7 @@ impl Agent {
                 ..CallContext::default()
             },
             causes: self.spec.causes.clone(),
+            ..Caller::default()
         }
     }
 

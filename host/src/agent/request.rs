@@ -2,12 +2,14 @@
 //! and for a plugin that asks.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::scope::TurnScope;
 use super::tell::{blocked, chain};
 use crate::event::Event;
+use crate::message::Usage;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -45,6 +47,7 @@ impl TurnScope {
     /// A [request](Self::request) beside the conversation: its words are not for those who watch, and that it takes long is.
     pub(super) async fn request_aside(
         &self,
+        by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
         kept: impl FnOnce(&Response) -> Body + Send,
@@ -63,13 +66,14 @@ impl TurnScope {
                 });
             }
         };
-        self.request(caller, request, &mut on, kept).await
+        self.request(by, caller, request, &mut on, kept).await
     }
 
-    /// `before-provider-request`, the stream, `after-provider-response`. `kept` makes the entry that the session keeps; the
-    /// tokens count in the turn.
+    /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
+    /// that the session keeps; the tokens count in the turn.
     pub(super) async fn request(
         &self,
+        by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
         on: &mut (dyn FnMut(StreamEvent) + Send),
@@ -80,13 +84,36 @@ impl TurnScope {
         let body = body.map_err(NoAnswer::Blocked)?;
         // What the model is about to read outlives a power cut.
         session.sync().map_err(NoAnswer::Session)?;
+        let number = self.count_request();
+        self.spec.events.emit(Event::RequestStart {
+            request: number,
+            provider: provider.name().to_owned(),
+            model: request.model.clone(),
+            by: by.map(ToString::to_string),
+            call_id: caller.call.as_deref().map(str::to_owned),
+        });
         let response = match provider.send(body, on, &self.cancel).await {
             Ok(response) => response,
-            Err(provider::Error::Cancelled) if self.cancel.is_cancelled() => {
-                return Err(NoAnswer::Cancelled);
+            Err(error) => {
+                let is_cancelled =
+                    matches!(error, provider::Error::Cancelled) && self.cancel.is_cancelled();
+                let why = chain(&error);
+                self.tell_no_answer(number, &why);
+                return Err(if is_cancelled {
+                    NoAnswer::Cancelled
+                } else {
+                    NoAnswer::Provider(why)
+                });
             }
-            Err(error) => return Err(NoAnswer::Provider(chain(&error))),
         };
+        self.spec.events.emit(Event::RequestEnd {
+            request: number,
+            model: response.model.clone(),
+            usage: response.usage,
+            latency_ms: response.latency_ms,
+            finish: Some(response.finish),
+            error: None,
+        });
         self.add_usage(response.usage);
         session.append(kept(&response)).map_err(NoAnswer::Session)?;
         let mut caller = caller.clone();
@@ -103,6 +130,17 @@ impl TurnScope {
         )
         .await;
         Ok(response)
+    }
+
+    fn tell_no_answer(&self, request: u32, why: &str) {
+        self.spec.events.emit(Event::RequestEnd {
+            request,
+            model: None,
+            usage: Usage::default(),
+            latency_ms: 0,
+            finish: None,
+            error: Some(why.to_owned()),
+        });
     }
 
     /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.

@@ -73,6 +73,7 @@ pub(super) struct TurnScope {
 struct Tally {
     usage: Usage,
     n_calls: u32,
+    n_requests: u32,
     /// Tools of the present step; `None` before the first.
     active: Option<Arc<[String]>>,
     spent: Spent,
@@ -118,6 +119,7 @@ impl TurnScope {
                 ..CallContext::default()
             },
             causes: self.spec.causes.clone(),
+            ..Caller::default()
         };
         self.update(&mut caller);
         caller
@@ -162,6 +164,13 @@ impl TurnScope {
     /// Tool calls made in this turn, by the model and by plugins.
     pub(super) fn n_calls(&self) -> u32 {
         lock(&self.tally).n_calls
+    }
+
+    /// Counts a request to the model; its number, from 1.
+    pub(super) fn count_request(&self) -> u32 {
+        let mut tally = lock(&self.tally);
+        tally.n_requests += 1;
+        tally.n_requests
     }
 
     pub(super) fn count_call(&self) {

@@ -40,13 +40,19 @@ impl Turn<'_> {
         let response = self.ask(request).await?;
         let reply = self.take_reply(response).await?;
         let mut inject = reply.inject;
-        let has_calls = !reply.calls.is_empty();
+        let n_calls = u32::try_from(reply.calls.len()).unwrap_or(u32::MAX);
+        let has_calls = n_calls > 0;
         if has_calls {
             inject.extend(self.run_calls(reply.calls).await?);
         }
         let goes_on = has_calls || !inject.is_empty();
         // After the results: nothing may stand between a call and its result.
         self.inject(inject).await?;
+        self.emit(Event::StepEnd {
+            step: self.step,
+            tool_calls: n_calls,
+            goes_on,
+        });
         Ok(Step {
             draft: reply.draft,
             goes_on,
@@ -125,7 +131,7 @@ impl Turn<'_> {
             latency_ms: response.latency_ms,
             tools,
         };
-        let answer = scope.request(&caller, &request, &mut on, kept).await;
+        let answer = scope.request(None, &caller, &request, &mut on, kept).await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => refusal("request", &said),
             NoAnswer::Cancelled => Stop::Cancelled,

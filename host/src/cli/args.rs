@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::render::trace::Detail;
 use crate::grant::decide::GrantFlag;
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
@@ -30,6 +31,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: SessionCommand,
     },
+    /// Print the JSON Schema of something that Rind writes
+    Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
     Doctor(DoctorArgs),
 }
@@ -95,9 +98,17 @@ pub(super) struct ShowArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
-    /// Show every hook that is called, what it did, and how long it took
-    #[arg(long)]
-    pub(super) trace: bool,
+    /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full` folds and cuts nothing
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "short",
+        hide_possible_values = true
+    )]
+    pub(super) trace: Option<Detail>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -111,6 +122,18 @@ pub(super) struct DemoArgs {
     /// Keep the temporary folder, and say where it is
     #[arg(long)]
     pub(super) keep: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SchemaArgs {
+    /// What to describe
+    pub(super) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// One line of `rind run --json`
+    Events,
 }
 
 #[derive(Debug, ClapArgs)]

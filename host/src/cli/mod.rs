@@ -20,6 +20,7 @@ mod session;
 mod setup;
 mod stray;
 mod switch;
+mod telemetry;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,9 +30,10 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
+use crate::event;
 use crate::plugin::compile;
 use crate::tool::process::confine;
-use args::{Args, Command, PluginCommand, SessionCommand};
+use args::{Args, Command, PluginCommand, SchemaOf, SessionCommand};
 use exit::Exit;
 
 /// How long tasks that are left over may take to end when the program does.
@@ -94,6 +96,9 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
     match args.command {
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
+        Command::Schema(schema) => match schema.of {
+            SchemaOf::Events => render::json(&event::schema()).map(|()| Exit::Done),
+        },
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),

@@ -15,9 +15,10 @@ use super::exit::{Exit, Usage};
 use super::render::turn::{TurnRenderer, View};
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
+use super::telemetry::Telemetry;
 use super::{render, setup};
 use crate::agent::Agent;
-use crate::event::Event;
+use crate::event::{Event, Stamped};
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
 use crate::provider::Selected;
@@ -125,7 +126,7 @@ pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
     agent: Agent,
-    events: UnboundedReceiver<Event>,
+    events: UnboundedReceiver<Stamped>,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
@@ -136,7 +137,7 @@ pub(super) async fn turn(
 /// The same with somebody who watches.
 pub(super) async fn watched_turn(
     mut agent: Agent,
-    events: UnboundedReceiver<Event>,
+    events: UnboundedReceiver<Stamped>,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
@@ -152,6 +153,7 @@ pub(super) async fn watched_turn(
     let over = CancellationToken::new();
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(view),
+        Telemetry::from_env(),
         events,
         questions,
         cancel.clone(),
@@ -185,7 +187,8 @@ fn has_output_hooks(agent: &Agent) -> bool {
 
 async fn show_all(
     mut renderer: TurnRenderer,
-    mut events: UnboundedReceiver<Event>,
+    mut telemetry: Telemetry,
+    mut events: UnboundedReceiver<Stamped>,
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     over: CancellationToken,
@@ -201,7 +204,8 @@ async fn show_all(
             event = events.recv() => match event {
                 Some(event) => {
                     renderer.show(&event);
-                    watch(&event);
+                    telemetry.take(&event);
+                    watch(&event.event);
                 }
                 None => break,
             },
@@ -223,6 +227,8 @@ async fn show_all(
             _ = ticks.tick() => renderer.tick(),
         }
     }
+    renderer.finish();
+    telemetry.finish().await;
 }
 
 /// Ctrl-C, a closed terminal, and `kill`: each ends the turn in good order, so that no command is left running.

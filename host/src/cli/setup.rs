@@ -19,7 +19,7 @@ use crate::agent::{
 };
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::egress::EgressOptions;
-use crate::event::{Event, Events};
+use crate::event::{Events, Stamped};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::paths::{HOME_VARIABLE, Paths};
@@ -241,7 +241,7 @@ pub(super) struct Parts<'a> {
 }
 
 /// Puts an agent together, in a new session or one that goes on.
-pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Event>)> {
+pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Stamped>)> {
     crate::tokens::warm();
     let workspace = Workspace::open(&parts.paths.workspace)
         .with_context(|| format!("open the workspace {}", parts.paths.workspace.display()))?;

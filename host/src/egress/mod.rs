@@ -90,15 +90,6 @@ pub struct Response {
     pub place: Place,
 }
 
-/// When a request is made, for its record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct When {
-    /// Number of the turn, 0 outside one.
-    pub turn: u32,
-    /// Number of the step, 0 outside one.
-    pub step: u32,
-}
-
 /// What the requests of one plugin share in all sessions.
 #[derive(Debug)]
 pub struct PluginEgress {

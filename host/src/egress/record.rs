@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::Egress;
 use super::error::Error;
-use super::{Egress, When};
 use crate::point::handle::AgentHandle;
-use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::text::clean;
 
 /// Longest reason in a record, in bytes.
@@ -16,18 +16,18 @@ const MAX_REASON_BYTES: usize = 500;
 pub(super) struct Record {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
-    when: When,
+    origin: Origin,
     /// What the request reaches for; `None` once the record is made.
     target: Option<String>,
 }
 
 impl Record {
     /// Starts a record of a request whose target is not known yet.
-    pub(super) fn open(egress: &Egress, when: When, method: &str) -> Self {
+    pub(super) fn open(egress: &Egress, origin: Origin, method: &str) -> Self {
         Self {
             handle: egress.handle.clone(),
             plugin: egress.shared.plugin.clone(),
-            when,
+            origin,
             // A URL that cannot be read may hold anything.
             target: Some(format!("{} (not a URL)", clean(method, 16))),
         }
@@ -64,8 +64,7 @@ impl Record {
             target,
             outcome,
             reason,
-            turn: self.when.turn,
-            step: self.when.step,
+            origin: self.origin.clone(),
         });
     }
 }

@@ -17,10 +17,9 @@ use super::record::Record;
 use super::redirect::{self, MAX_REDIRECTS};
 use super::resolve::Pinned;
 use super::target::Target;
-use super::{
-    Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, Response, Timeouts, When,
-};
+use super::{Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, Response, Timeouts};
 use crate::grant::Scheme;
+use crate::point::trace::Origin;
 use crate::provider::install_tls;
 use crate::secret::aside;
 use crate::text::clean;
@@ -46,8 +45,8 @@ impl Egress {
     ///
     /// # Errors
     /// Whatever rule refuses it, and whatever goes wrong on the way; the text holds no secret.
-    pub async fn send(&self, request: Request, when: When) -> Result<Response, Error> {
-        let mut record = Record::open(self, when, &request.method);
+    pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
+        let mut record = Record::open(self, origin, &request.method);
         if let Err(spent) = self.budget.take() {
             if spent.is_first {
                 if let Ok(target) = Target::parse(&request.url) {

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::host::{Backing, HostState};
-use crate::point::caller::CallContext;
+use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{Masked, Scanner, aside};
@@ -57,23 +57,34 @@ impl Reported {
 #[derive(Clone, Copy)]
 pub(super) struct Exit<'a> {
     backing: &'a Backing,
-    context: &'a CallContext,
+    caller: &'a Caller,
     /// Where the call was made: the name of a point, `tool`, the name of an import.
     place: &'a str,
+    /// Whether the place is a point, and the call one of its hook.
+    is_hook: bool,
 }
 
 impl<'a> Exit<'a> {
-    pub(super) fn new(backing: &'a Backing, context: &'a CallContext, place: &'a str) -> Self {
+    pub(super) fn new(backing: &'a Backing, caller: &'a Caller, place: &'a str) -> Self {
         Self {
             backing,
-            context,
+            caller,
             place,
+            is_hook: false,
+        }
+    }
+
+    /// The way out for what a hook answers.
+    pub(super) fn of_hook(backing: &'a Backing, caller: &'a Caller, point: &'a str) -> Self {
+        Self {
+            is_hook: true,
+            ..Self::new(backing, caller, point)
         }
     }
 
     /// The way out for the call that an instance runs now.
     pub(super) fn of(state: &'a HostState, place: &'a str) -> Self {
-        Self::new(&state.backing, &state.caller.context, place)
+        Self::new(&state.backing, &state.caller, place)
     }
 
     /// A text of any length and any number of lines.
@@ -151,7 +162,8 @@ impl<'a> Exit<'a> {
     /// Leaves a record, which names rules and never what they found.
     fn report(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
         let target = format!("{} {what}", self.place);
-        let at = (self.context.turn, self.context.step);
+        let context = &self.caller.context;
+        let at = (context.turn, context.step);
         let fresh = {
             let reported = self.backing.reported.lock();
             let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
@@ -160,14 +172,17 @@ impl<'a> Exit<'a> {
         if fresh.is_empty() {
             return;
         }
+        let mut origin = self.caller.origin();
+        if self.is_hook {
+            origin.point = Some(self.place.to_owned().into());
+        }
         self.backing.handle.access(AccessRecord {
             plugin: self.backing.plugin.clone(),
             reached: Reached::Secret,
             target,
             outcome,
             reason: Some(list(&fresh)),
-            turn: at.0,
-            step: at.1,
+            origin,
         });
     }
 }

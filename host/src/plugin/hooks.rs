@@ -1,5 +1,6 @@
 //! A plugin's exported functions as hooks of the dispatcher.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -34,10 +35,11 @@ macro_rules! hooks {
                     let mut busy = self.slot.acquire(caller).await?;
                     let payload = payload.to_wit();
                     let instance = &mut busy.instance;
+                    instance.store.data_mut().caller.point = Some(Cow::Borrowed($name));
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
                     let result = guest.call_run(&mut instance.store, &instance.context, &payload).await;
                     let answer = busy.settle(result)?;
-                    let exit = Exit::new(self.slot.backing(), &caller.context, $name);
+                    let exit = Exit::of_hook(self.slot.backing(), caller, $name);
                     match answer {
                         Ok(outcome) => Ok(FromGuest::from_guest(outcome, exit)),
                         Err(error) => Err(Failure::Error(convert::guest_error(error, exit))),
@@ -79,6 +81,8 @@ impl Hook<PluginPoint> for WasmImplement {
             let mut busy = self.slot.acquire(caller).await?;
             let payload = payload.value.to_string();
             let instance = &mut busy.instance;
+            let point = Cow::Owned(self.point.clone());
+            instance.store.data_mut().caller.point = Some(point);
             let guest = instance
                 .guests
                 .implement
@@ -93,7 +97,7 @@ impl Hook<PluginPoint> for WasmImplement {
                 )
                 .await;
             let answer = busy.settle(result)?;
-            let exit = Exit::new(self.slot.backing(), &caller.context, &self.point);
+            let exit = Exit::of_hook(self.slot.backing(), caller, &self.point);
             let answer =
                 answer.map_err(|error| Failure::Error(convert::guest_error(error, exit)))?;
             json::parse(&exit.json("answer", answer), json::MAX_BYTES)

@@ -14,7 +14,7 @@ use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::reach::{RecordsLeft, Reporter};
 use super::stderr::Tail;
 use super::store::PluginStore;
-use crate::egress::{Egress, When};
+use crate::egress::Egress;
 use crate::folder::GrantedFolders;
 use crate::grant::Granted;
 use crate::point::caller::Caller;
@@ -91,16 +91,7 @@ impl HostState {
     pub(super) fn reporter(&self) -> Reporter {
         Reporter {
             backing: self.backing.clone(),
-            turn: self.caller.context.turn,
-            step: self.caller.context.step,
-        }
-    }
-
-    /// When the call that runs now was made.
-    pub(super) fn when(&self) -> When {
-        When {
-            turn: self.caller.context.turn,
-            step: self.caller.context.step,
+            origin: self.caller.origin(),
         }
     }
 
@@ -131,7 +122,7 @@ impl WasiView for HostState {
 
 impl WasiHttpView for HostState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let when = self.when();
-        self.wasi_http.view(&mut self.table, when)
+        let origin = self.caller.origin();
+        self.wasi_http.view(&mut self.table, origin)
     }
 }

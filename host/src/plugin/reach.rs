@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::host::Backing;
-use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::text::clean;
 
 /// Records about files of one plugin in one session. A guest that looks for a file in many places leaves one for each.
@@ -24,12 +24,11 @@ impl Default for RecordsLeft {
     }
 }
 
-/// Leaves records for one plugin in one turn and step.
+/// Leaves records for one plugin in one call.
 #[derive(Clone)]
 pub(super) struct Reporter {
     pub(super) backing: Arc<Backing>,
-    pub(super) turn: u32,
-    pub(super) step: u32,
+    pub(super) origin: Origin,
 }
 
 impl Reporter {
@@ -53,8 +52,7 @@ impl Reporter {
             target,
             outcome,
             reason: Some(reason),
-            turn: self.turn,
-            step: self.step,
+            origin: self.origin.clone(),
         });
     }
 }

@@ -92,7 +92,7 @@ impl WasmTool {
             )
             .await;
         let answer = busy.settle(result)?;
-        let exit = Exit::new(self.slot.backing(), &ctx.caller.context, "tool");
+        let exit = Exit::new(self.slot.backing(), &ctx.caller, "tool");
         Ok(match answer {
             Ok(content) => ToolOutput::ok(exit.text("result", content)),
             Err(error) => ToolOutput::error(convert::guest_error(error, exit)),

@@ -1,6 +1,9 @@
 //! Who is calling a hook or a tool: the context that guests see, and the chain of plugins that caused the call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use super::trace::Origin;
 
 /// What guests are told of the caller (`wit/types.wit`, `call-context`).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +37,10 @@ pub struct Caller {
     /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
     /// see [`Caller::passes_over`].
     pub causes: Vec<Arc<str>>,
+    /// Point of the hook that runs; `None` while none does, or a tool. A plugin's hooks and tools set their own.
+    pub point: Option<Cow<'static, str>>,
+    /// Id of the tool call that is judged, made or told of. A call that a plugin makes within another has its own.
+    pub call: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -42,19 +49,38 @@ impl Caller {
     pub fn new(context: CallContext) -> Self {
         Self {
             context,
-            causes: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// The same for what belongs to a tool call.
+    #[must_use]
+    pub fn for_call(&self, id: &str) -> Self {
+        Self {
+            call: Some(id.into()),
+            point: None,
+            ..self.clone()
+        }
+    }
+
+    /// Where something happens that is done for this caller.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        Origin {
+            agent: self.context.agent.clone(),
+            turn: self.context.turn,
+            step: self.context.step,
+            point: self.point.clone(),
+            call_id: self.call.clone(),
         }
     }
 
     /// The same context, one plugin deeper.
     #[must_use]
     pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
-        let mut causes = self.causes.clone();
-        causes.push(plugin.clone());
-        Self {
-            context: self.context.clone(),
-            causes,
-        }
+        let mut caller = self.clone();
+        caller.causes.push(plugin.clone());
+        caller
     }
 
     /// Becomes a copy of `now`. What the two share already is left alone: from call to call of a session that is everything
@@ -74,6 +100,8 @@ impl Caller {
         kept.cost_usd = context.cost_usd;
         kept.tool_calls = context.tool_calls;
         self.causes.clone_from(&now.causes);
+        self.point.clone_from(&now.point);
+        self.call.clone_from(&now.call);
     }
 
     /// Whether a hook of `plugin` does not fire because its own code led here. A gate judges what another plugin does while its

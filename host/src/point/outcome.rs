@@ -3,10 +3,11 @@
 //! Data only; [`super::merge`] decides what an outcome comes to. A field left `None` or empty changes nothing.
 
 use super::payload::{Assessment, PromptPart};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How loud a log line or notice is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// For the author of the plugin.

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::outcome::Effect;
 
 /// What a hook did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceOutcome {
     /// Nothing against it, nothing changed.
@@ -30,17 +31,19 @@ pub enum TraceOutcome {
 }
 
 /// One hook of one dispatch.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraceRecord {
     /// Name of the point.
     pub point: Cow<'static, str>,
     /// Name of the plugin.
     #[serde(serialize_with = "as_str")]
+    #[schemars(with = "String")]
     pub plugin: Arc<str>,
     /// What it did.
     pub outcome: TraceOutcome,
     /// Names of what it changed or added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
     pub changed: Vec<&'static str>,
     /// Why it asked or refused, in the plugin's words, or how it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,6 +54,13 @@ pub struct TraceRecord {
     pub turn: u32,
     /// Number of the step, 0 outside one.
     pub step: u32,
+    /// Id of the tool call that it belongs to.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_option_str"
+    )]
+    #[schemars(with = "String")]
+    pub call_id: Option<Arc<str>>,
 }
 
 impl TraceRecord {
@@ -65,7 +75,7 @@ impl TraceRecord {
 }
 
 /// What a plugin reached for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reached {
     /// A file or folder.
@@ -79,7 +89,7 @@ pub enum Reached {
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOutcome {
     /// It was done.
@@ -93,10 +103,11 @@ pub enum AccessOutcome {
 }
 
 /// One reach of a plugin's code out of its sandbox. Reading and writing files leaves one only when it was refused or failed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AccessRecord {
     /// Name of the plugin.
     #[serde(serialize_with = "as_str")]
+    #[schemars(with = "String")]
     pub plugin: Arc<str>,
     /// What it reached for.
     pub reached: Reached,
@@ -107,14 +118,44 @@ pub struct AccessRecord {
     /// Why, when it was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Where its code ran.
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// Where in a session a plugin's code ran: which agent, turn and step, and in which hook or tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Origin {
+    /// `main`, or the id of a subagent.
+    #[serde(serialize_with = "as_str")]
+    #[schemars(with = "String")]
+    pub agent: Arc<str>,
     /// Number of the turn, 0 outside one.
     pub turn: u32,
     /// Number of the step, 0 outside one.
     pub step: u32,
+    /// Point of the hook that ran; absent when it was a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub point: Option<Cow<'static, str>>,
+    /// Id of the tool call that ran, or that the hook belongs to.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_option_str"
+    )]
+    #[schemars(with = "String")]
+    pub call_id: Option<Arc<str>>,
 }
 
 fn as_str<S: serde::Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(name)
+}
+
+fn as_option_str<S: serde::Serializer>(
+    name: &Option<Arc<str>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    name.as_deref().serialize(serializer)
 }
 
 /// Where dispatch reports to. Called in the task of the dispatch, so it must be quick and must not call a plugin.

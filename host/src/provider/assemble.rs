@@ -10,6 +10,10 @@ use super::{Finish, StreamEvent};
 use crate::clock;
 use crate::json;
 use crate::message::{Content, Message, Role, ToolCall, Usage};
+use crate::text::clean;
+
+/// Longest name of a model, in bytes.
+const MAX_MODEL_BYTES: usize = 128;
 
 /// Reads one answer in one wire format.
 pub(crate) trait Decoder: Send {
@@ -27,6 +31,8 @@ pub(crate) trait Decoder: Send {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) message: Message,
+    /// Name of the model, as the server says.
+    pub(crate) model: Option<String>,
     pub(crate) finish: Finish,
     pub(crate) usage: Usage,
 }
@@ -74,9 +80,18 @@ pub(crate) struct CallSlot(usize);
 #[derive(Default)]
 pub(crate) struct Assembler {
     parts: Vec<Part>,
+    model: Option<String>,
 }
 
 impl Assembler {
+    /// The server names the model that writes.
+    pub(crate) fn model(&mut self, name: &Value) {
+        let name = name.as_str().map(|name| clean(name, MAX_MODEL_BYTES));
+        self.model = name
+            .filter(|name| !name.is_empty())
+            .or_else(|| self.model.take());
+    }
+
     /// More text.
     pub(crate) fn text(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
         if delta.is_empty() {
@@ -167,6 +182,7 @@ impl Assembler {
         };
         Answer {
             message,
+            model: self.model,
             finish,
             usage,
         }

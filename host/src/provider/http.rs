@@ -201,6 +201,7 @@ impl Http {
         let answer = decoder.finish().map_err(fault)?;
         Ok(Response {
             message: answer.message,
+            model: answer.model,
             finish: answer.finish,
             usage: answer.usage,
             status,

@@ -27,6 +27,7 @@ pub use http::HttpConfig;
 pub(crate) use http::install_tls;
 pub use select::{ProviderConfig, Selected, select};
 
+pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
 
 /// How much of a raw answer is kept for `after-provider-response`, in bytes.
@@ -81,24 +82,13 @@ pub enum StreamEvent {
     },
 }
 
-/// Why the model stopped writing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
-    /// It was done.
-    Done,
-    /// It wants tools to run.
-    ToolCalls,
-    /// It reached the token limit; the message is cut.
-    MaxTokens,
-    /// The provider held the answer back.
-    Refused,
-}
-
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     /// The assistant message.
     pub message: Message,
+    /// Name of the model that wrote it, as the provider says; `None` where it says none.
+    pub model: Option<String>,
     /// Why it ended.
     pub finish: Finish,
     /// What was used.

@@ -287,18 +287,16 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
                 tokio::select! {
                     biased;
                     event = running.receiver.recv() => {
-                        let is_end = matches!(event, Some(Event::TurnEnd { .. }));
+                        let is_end = event.as_ref().is_some_and(|e| matches!(e.event, Event::TurnEnd { .. }));
                         n_after = n_after.map(|n| n + 1).or(is_end.then_some(0));
-                        running.events.extend(event);
+                        running.stream.extend(event);
                     }
                     outcome = &mut turn => break outcome.unwrap(),
                 }
             }
         };
         assert_eq!(outcome.summary.stop, StopReason::Done);
-        while let Ok(event) = running.receiver.try_recv() {
-            running.events.push(event);
-        }
+        running.drain();
         let messages = running.session.messages();
         check_pairs(&messages);
         let is_archived = ends(&running).iter().any(|end| end.0.is_some());

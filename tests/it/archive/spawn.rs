@@ -19,14 +19,11 @@ fn spawn(task: &str, tools: &[&str]) -> Reply {
 
 /// Events within subagents that end an archival: the holder's id.
 fn inner_holders(running: &Running) -> Vec<String> {
-    let id = |event: &Event| match event {
-        Event::InSubagent { event, .. } => match &**event {
-            Event::ArchiveEnd { agent, .. } => agent.clone(),
-            _ => None,
-        },
+    let id = |stamped: &Stamped| match &stamped.event {
+        Event::ArchiveEnd { holder, .. } if !stamped.is_main() => holder.clone(),
         _ => None,
     };
-    running.events.iter().filter_map(id).collect()
+    running.stream.iter().filter_map(id).collect()
 }
 
 #[tokio::test]
@@ -144,9 +141,7 @@ async fn a_subagent_of_the_model_ends_with_the_turn() {
     let turn = running.agent.run_turn("go on", Source::Terminal, &cancel);
     let outcome = turn.await.unwrap();
     assert_eq!(outcome.summary.stop, StopReason::Cancelled);
-    while let Ok(event) = running.receiver.try_recv() {
-        running.events.push(event);
-    }
+    running.drain();
     let names = running.names();
     assert_eq!(names.last(), Some(&"turn-end"), "{names:?}");
     assert!(names.contains(&"subagent-end"), "{names:?}");

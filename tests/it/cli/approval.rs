@@ -147,7 +147,7 @@ fn a_subagent_is_shown_in_few_lines() {
     let rind = Rind::with_script(script);
     rind.managed("external");
     let screen = rind.run(&["run", "look", "--yes"]).screen();
-    assert!(screen.contains("◆ external sub-"), "{screen}");
+    assert!(screen.contains("◆ external [AGENT]"), "{screen}");
     assert!(screen.contains(" Look into it\n"), "{screen}");
     assert!(screen.contains(" ● list_files"), "{screen}");
     assert!(screen.contains(" answered: nothing there "), "{screen}");

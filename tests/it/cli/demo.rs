@@ -32,15 +32,15 @@ fn the_demo_shows_every_first_party_plugin_at_work() {
     );
     let screen = masked(&ran.stderr);
     for line in [
-        "▲ injection-guard possible prompt injection in the result of `read_file`: it says to drop earlier instructions",
-        "  pre-reason injection-guard [T] changed inject",
-        "▲ loop-detection `station.toml` edited 5 times",
-        "▲ loop-detection `station.toml` edited 6 times",
-        "  post-tool tool-output-sandbox [T] changed content",
-        "● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
-        "● greet of hello {\"name\":\"Ada\"}",
-        "  turn-end hello [T] pass",
-        "▲ pre-completion-checklist answer sent back: nothing has checked `station.toml`",
+        "    ▲ injection-guard possible prompt injection in the result of `read_file`: it says to drop",
+        "    pre-reason injection-guard [T] changed inject",
+        "      ▲ loop-detection `station.toml` edited 5 times",
+        "      ▲ loop-detection `station.toml` edited 6 times",
+        "      post-tool tool-output-sandbox [T] changed content",
+        "    ● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
+        "    ● greet of hello {\"name\":\"Ada\"}",
+        "  pre-output, post-output, turn-end [T] 7 hooks passed",
+        "    ▲ pre-completion-checklist answer sent back: nothing has checked `station.toml`",
         "11 steps · 10 tool calls · ",
     ] {
         let squeezed = screen

@@ -18,6 +18,7 @@ fn help_names_the_commands_and_the_exit_codes() {
                plugins
       plugin   List, inspect and build plugins
       session  Look at what earlier turns left behind
+      schema   Print the JSON Schema of something that Rind writes
       doctor   Say what really holds on this machine, what is weaker and what is missing
       help     Print this message or the help of the given subcommand(s)
 
@@ -54,7 +55,8 @@ fn help_of_run_explains_every_flag() {
           --grant <PLUGIN>   Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives
                              only that
           --json             Print every event as a line of JSON on standard output
-          --trace            Show every hook that is called, what it did, and how long it took
+          --trace[=<HOW>]    Show the turn as a tree with every hook, what it did, and how long it took;
+                             `--trace=full` folds and cuts nothing
           --resume <ID>      Go on with a session: its id, the beginning of it, or `last`
           --yes              Say yes to every tool call that would be asked about; what is denied stays
                              denied

@@ -21,15 +21,11 @@ fn read_call(path: &str) -> Reply {
 
 /// Ids of the subagents that started, in order.
 fn agents(running: &Running) -> Vec<String> {
-    let id = |event: &Event| match event {
-        Event::SubagentStart { agent, .. } => Some(agent.clone()),
+    let id = |stamped: &Stamped| match &stamped.event {
+        Event::SubagentStart { subagent, .. } => Some(subagent.clone()),
         _ => None,
     };
-    let of = |event: &Event| match event {
-        Event::InSubagent { event, .. } => id(event),
-        other => id(other),
-    };
-    running.events.iter().filter_map(of).collect()
+    running.stream.iter().filter_map(id).collect()
 }
 
 #[tokio::test]
@@ -112,13 +108,11 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
         assert_eq!(n_fired(&running, point, "external"), 0);
     }
     let inner: Vec<String> = running
-        .events
+        .stream
         .iter()
-        .filter_map(|event| match event {
-            Event::InSubagent { event, .. } => match &**event {
-                Event::Hook { record } => Some(format!("{} {}", record.point, record.plugin)),
-                _ => None,
-            },
+        .filter(|stamped| !stamped.is_main())
+        .filter_map(|stamped| match &stamped.event {
+            Event::Hook { record } => Some(format!("{} {}", record.point, record.plugin)),
             _ => None,
         })
         .collect();
@@ -314,9 +308,7 @@ async fn a_subagent_ends_with_the_turn() {
             "{:?}",
             started.elapsed()
         );
-        while let Ok(event) = running.receiver.try_recv() {
-            running.events.push(event);
-        }
+        running.drain();
         let names = running.names();
         assert_eq!(names.last(), Some(&"turn-end"), "{names:?}");
         assert!(names.contains(&"subagent-end"), "{names:?}");
@@ -379,15 +371,13 @@ async fn a_turn_with_subagents_and_calls_of_plugins_can_be_interrupted_anywhere(
                     biased;
                     event = running.receiver.recv() => {
                         n_events += 1;
-                        running.events.extend(event);
+                        running.stream.extend(event);
                     }
                     outcome = &mut turn => break outcome.unwrap(),
                 }
             }
         };
-        while let Ok(event) = running.receiver.try_recv() {
-            running.events.push(event);
-        }
+        running.drain();
         assert!(started.elapsed() < Duration::from_secs(5), "{n}");
         let messages = running.session.messages();
         check_pairs(&messages);

@@ -78,7 +78,11 @@ async fn asking_counts_in_the_turn_and_is_no_part_of_the_conversation() {
         ("external", Reached::External, AccessOutcome::Done)
     );
     assert_eq!(
-        (record.target.as_str(), record.turn, record.step),
+        (
+            record.target.as_str(),
+            record.origin.turn,
+            record.origin.step
+        ),
         ("model test-model", 1, 1)
     );
 

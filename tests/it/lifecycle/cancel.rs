@@ -1,7 +1,7 @@
 //! Which points fire in a turn that is cancelled, wherever it stands.
 
 use insta::assert_snapshot;
-use rind::event::Event;
+use rind::event::{Event, Stamped};
 use rind::message::EffectClass;
 use rind::point::payload::{Source, StopReason};
 use rind::provider::scripted::Reply;
@@ -24,7 +24,7 @@ fn wait() -> impl rind::tool::Tool {
 }
 
 /// Runs a turn and cancels it when `is_time` says so.
-async fn cancelled(setup: Setup, is_time: impl Fn(&Event) -> bool) -> Running {
+async fn cancelled(setup: Setup, is_time: impl Fn(&Stamped) -> bool) -> Running {
     let mut running = setup.build();
     let cancel = CancellationToken::new();
     let mut events = Vec::new();
@@ -46,21 +46,19 @@ async fn cancelled(setup: Setup, is_time: impl Fn(&Event) -> bool) -> Running {
         }
     };
     assert_eq!(outcome.summary.stop, StopReason::Cancelled);
-    running.events = events;
-    while let Ok(event) = running.receiver.try_recv() {
-        running.events.push(event);
-    }
+    running.stream = events;
+    running.drain();
     running
 }
 
 #[tokio::test]
 async fn a_turn_that_is_cancelled_while_a_tool_runs() {
     let setup = setup(&host(json!({})), vec![Reply::call("wait", json!({}))]).await;
-    let running = cancelled(setup.tool(wait()), |event| {
-        matches!(event, Event::ToolStart { .. })
+    let running = cancelled(setup.tool(wait()), |stamped| {
+        matches!(stamped.event, Event::ToolStart { .. })
     })
     .await;
-    assert_snapshot!(fired(&running.events), @r"
+    assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end turn-end
@@ -70,8 +68,11 @@ async fn a_turn_that_is_cancelled_while_a_tool_runs() {
 #[tokio::test]
 async fn a_turn_that_is_cancelled_while_the_model_writes() {
     let setup = setup(&host(json!({})), vec![Reply::text("one two three")]).await;
-    let running = cancelled(setup, |event| matches!(event, Event::TextDelta { .. })).await;
-    assert_snapshot!(fired(&running.events), @r"
+    let running = cancelled(setup, |stamped| {
+        matches!(stamped.event, Event::TextDelta { .. })
+    })
+    .await;
+    assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     main 1.1: context pre-reason before-provider-request post-reason message-end turn-end
@@ -83,13 +84,12 @@ async fn a_turn_that_is_cancelled_while_a_subagent_works() {
     let act = json!({"what": "run", "text": "Wait", "tools": ["wait"]});
     let script = vec![Reply::call("act", act), Reply::call("wait", json!({}))];
     let setup = setup(&host(json!({})), script).await.tool(wait());
-    let running = cancelled(setup, |event| match event {
-        Event::InSubagent { event, .. } => matches!(**event, Event::ToolStart { .. }),
-        _ => false,
+    let running = cancelled(setup, |stamped| {
+        !stamped.is_main() && matches!(stamped.event, Event::ToolStart { .. })
     })
     .await;
     // Its parent does not wait for it before it closes its own calls, so each of them for itself.
-    let mut lines: Vec<String> = fired(&running.events).lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = fired(&running.stream).lines().map(str::to_owned).collect();
     lines.sort_by_key(|line| line.starts_with("sub"));
     assert_snapshot!(lines.join("\n"), @r"
     main 0.0: session-start

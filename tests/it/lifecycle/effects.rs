@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::PLUGIN;
 use super::scene::host;
-use super::whole::{hooks, whole_turn};
+use super::whole::{hooks, of_main, whole_turn};
 
 fn effects(point: &str) -> Value {
     json!({"effects": [
@@ -41,8 +41,8 @@ async fn effects_of_every_point_are_carried_out() {
         let n = n.count();
         assert!(n > 0, "{point} never fired");
         let count = |found: usize, what: &str| assert_eq!(found, n, "{what} of {point}");
-        count(events.iter().filter(is_metric).count(), "metrics");
-        count(events.iter().filter(is_notice).count(), "notices");
+        count(of_main(&events).filter(is_metric).count(), "metrics");
+        count(of_main(&events).filter(is_notice).count(), "notices");
         assert!(stored.contains(&kept), "{point}: {stored:?}");
     }
 }

@@ -11,7 +11,7 @@ use rind::provider::scripted::Reply;
 use serde_json::json;
 
 use super::scene::{INPUT, host};
-use super::whole::{close, hooks, whole_turn};
+use super::whole::{close, hooks, of_main, whole_turn};
 use crate::harness::{NativeTool, Setup};
 
 #[tokio::test]
@@ -27,8 +27,7 @@ async fn whatever_fails_is_told_to_the_error_point_once_and_where_it_happened() 
             "error": {"when": "broken", "effects": [{"notify": point}]},
         });
         let (events, _) = whole_turn(&host(answers)).await;
-        let reports = events
-            .iter()
+        let reports = of_main(&events)
             .filter(|event| matches!(event, Event::Notice { text, .. } if text == point));
         let all = hooks(&events);
         let fired = all
@@ -89,7 +88,7 @@ async fn a_hook_that_fails_when_the_session_ends_is_told_of() {
     let mut running = setup.build();
     running.turn(INPUT).await;
     let events = close(running).await;
-    let traces = events.iter().filter_map(|event| match event {
+    let traces = of_main(&events).filter_map(|event| match event {
         Event::Hook { record } => Some((record.point.to_string(), record.outcome)),
         _ => None,
     });

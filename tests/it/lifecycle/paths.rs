@@ -12,7 +12,7 @@ use rind::provider::scripted::{Reply, ReplyError};
 use serde_json::{Value, json};
 
 use super::scene::{INPUT, host, setup, work};
-use super::whole::{fired, hooks, whole_turn};
+use super::whole::{fired, hooks, of_main, whole_turn};
 use crate::harness::{Running, Setup};
 
 /// What fired in a turn of an agent with this script whose hook answers so.
@@ -64,7 +64,7 @@ async fn a_whole_turn_meets_every_point_in_order_with_its_agent_and_step() {
     let all: BTreeSet<String> = all.collect();
     assert_eq!(met, all);
     // One for each message, and none for what is not one.
-    let count = |is_it: &dyn Fn(&Event) -> bool| events.iter().filter(|e| is_it(e)).count();
+    let count = |is_it: &dyn Fn(&Event) -> bool| of_main(&events).filter(|e| is_it(e)).count();
     let n_messages = count(&|event| matches!(event, Event::MessageEnd { .. }));
     let n_seen = hooks(&events);
     let n_seen = n_seen
@@ -78,7 +78,7 @@ async fn a_provider_that_fails() {
     let script = vec![work().remove(0), broken()];
     let (running, stop) = path(script, json!({})).await;
     assert_eq!(stop, StopReason::Failed);
-    assert_snapshot!(fired(&running.events), @r"
+    assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
@@ -91,7 +91,7 @@ async fn a_provider_that_fails_in_a_subagent() {
     let script = vec![run_agent(), broken(), Reply::text("done")];
     let (running, stop) = path(script, json!({})).await;
     assert_eq!(stop, StopReason::Done);
-    assert_snapshot!(fired(&running.events), @r"
+    assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
@@ -118,7 +118,7 @@ async fn a_turn_that_is_refused_at_each_place_where_it_may_be() {
         )
         .await;
         assert_eq!(stop, StopReason::Blocked, "{point}");
-        all.push_str(&format!("-- {point}\n{}\n", fired(&running.events)));
+        all.push_str(&format!("-- {point}\n{}\n", fired(&running.stream)));
     }
     assert_snapshot!(all, @r"
     -- turn-start
@@ -148,7 +148,7 @@ async fn a_turn_that_is_refused_in_a_subagent() {
     let answers = json!({"pre-reason": {"depth": 1, "block": "no"}});
     let (running, stop) = path(script, answers).await;
     assert_eq!(stop, StopReason::Done);
-    assert_snapshot!(fired(&running.events), @r"
+    assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
@@ -166,7 +166,7 @@ async fn a_call_that_is_refused_and_a_turn_that_is_cut() {
     let mut running = setup.build();
     let outcome = running.turn(INPUT).await;
     assert_eq!(outcome.summary.stop, StopReason::MaxSteps);
-    assert_snapshot!(fired(&running.events), @r"
+    assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end

@@ -220,15 +220,15 @@ pub(super) async fn run_in_subagent(row: &Row) -> Seen {
     let mut id = String::new();
     let mut events = Vec::new();
     let mut summary = None;
-    for event in &running.events {
-        if let Event::InSubagent { agent, event } = event {
-            id.clone_from(agent);
-            events.push(to_json(event));
+    for stamped in &running.stream {
+        if !stamped.is_main() {
+            id = stamped.agent.to_string();
+            events.push(to_json(&stamped.event));
             if let Event::TurnEnd {
                 summary: end,
                 output,
                 ..
-            } = &**event
+            } = &stamped.event
             {
                 summary = Some((end.clone(), output.clone()));
             }

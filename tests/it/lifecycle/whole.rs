@@ -1,6 +1,6 @@
 //! One turn with everything in it, and what fired in a turn.
 
-use rind::event::Event;
+use rind::event::{Event, Stamped};
 use rind::point::catalog as at;
 use rind::point::failure::Failure;
 use rind::point::outcome as o;
@@ -16,7 +16,7 @@ use crate::harness::Running;
 
 /// One turn that meets every point: a subagent, steering, compaction, a failing hook, a follow-up, archival. The session is closed. All events,
 /// and what was kept in stores.
-pub(super) async fn whole_turn(host: &Host) -> (Vec<Event>, Vec<String>) {
+pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
     let read = |path: &str| Reply::call("read_file", json!({"path": path}));
     let script = vec![
@@ -51,8 +51,8 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Event>, Vec<String>) {
 }
 
 /// Ends the session. All events, to the last.
-pub(super) async fn close(running: Running) -> Vec<Event> {
-    let (mut events, mut receiver) = (running.events, running.receiver);
+pub(super) async fn close(running: Running) -> Vec<Stamped> {
+    let (mut events, mut receiver) = (running.stream, running.receiver);
     running.agent.close().await.unwrap();
     while let Ok(event) = receiver.try_recv() {
         events.push(event);
@@ -60,21 +60,26 @@ pub(super) async fn close(running: Running) -> Vec<Event> {
     events
 }
 
+/// Events of the main agent.
+pub(super) fn of_main(events: &[Stamped]) -> impl Iterator<Item = &Event> {
+    let main = events.iter().filter(|stamped| stamped.is_main());
+    main.map(|stamped| &stamped.event)
+}
+
 /// Hooks of the plugin in order, with who called them: `main` or `sub`.
-pub(super) fn hooks(events: &[Event]) -> Vec<(&'static str, TraceRecord)> {
-    let of = |event: &Event| match event {
-        Event::Hook { record } if &*record.plugin == PLUGIN => Some(("main", record.clone())),
-        Event::InSubagent { event, .. } => match &**event {
-            Event::Hook { record } if &*record.plugin == PLUGIN => Some(("sub", record.clone())),
-            _ => None,
-        },
+pub(super) fn hooks(events: &[Stamped]) -> Vec<(&'static str, TraceRecord)> {
+    let of = |stamped: &Stamped| match &stamped.event {
+        Event::Hook { record } if &*record.plugin == PLUGIN => {
+            let agent = if stamped.is_main() { "main" } else { "sub" };
+            Some((agent, record.clone()))
+        }
         _ => None,
     };
     events.iter().filter_map(of).collect()
 }
 
 /// What fired in which order, a line for each step of each agent: `main 1.2: context pre-reason …`.
-pub(super) fn fired(events: &[Event]) -> String {
+pub(super) fn fired(events: &[Stamped]) -> String {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for (agent, record) in hooks(events) {
         let place = format!("{agent} {}.{}", record.turn, record.step);

@@ -123,5 +123,5 @@ async fn plugins_reach_the_session_through_their_handle() {
         value: 2.0,
     };
     handle.effect("p", metric);
-    assert_eq!(receiver.try_recv().unwrap().name(), "metric");
+    assert_eq!(receiver.try_recv().unwrap().event.name(), "metric");
 }

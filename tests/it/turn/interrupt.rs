@@ -20,8 +20,8 @@ async fn the_order_of_the_points_is_that_of_the_design() {
     let mut running = setup.build();
     running.turn("go on with the work").await;
     running.agent.close().await.unwrap();
-    while let Ok(event) = running.receiver.try_recv() {
-        running.events.push(event);
+    while let Ok(stamped) = running.receiver.try_recv() {
+        running.events.push(stamped.event);
     }
     let points: Vec<String> = running
         .events
@@ -130,15 +130,13 @@ async fn a_turn_can_be_interrupted_at_every_await() {
                     biased;
                     event = running.receiver.recv() => {
                         n_events += 1;
-                        running.events.extend(event);
+                        running.stream.extend(event);
                     }
                     outcome = &mut turn => break outcome.unwrap(),
                 }
             }
         };
-        while let Ok(event) = running.receiver.try_recv() {
-            running.events.push(event);
-        }
+        running.drain();
         // No grace is waited out: tools stop when they are told to.
         assert!(started.elapsed() < std::time::Duration::from_secs(3), "{n}");
         let messages = running.session.messages();
@@ -234,7 +232,7 @@ async fn what_was_streamed_of_an_interrupted_answer_is_kept() {
         loop {
             tokio::select! {
                 biased;
-                event = running.receiver.recv() => if matches!(event, Some(Event::TextDelta { .. })) {
+                event = running.receiver.recv() => if event.is_some_and(|stamped| matches!(stamped.event, Event::TextDelta { .. })) {
                     cancel.cancel();
                 },
                 outcome = &mut turn => break outcome.unwrap(),

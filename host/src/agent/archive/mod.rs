@@ -123,7 +123,7 @@ impl Turn<'_> {
                 self.agent.compaction.try_again();
                 self.emit(Event::ArchiveEnd {
                     messages: n_messages,
-                    agent: Some(holder.agent),
+                    holder: Some(holder.agent),
                     summary: Some(slice.summary.clone()),
                     refused: None,
                 });
@@ -203,7 +203,7 @@ impl Turn<'_> {
         };
         self.emit(Event::ArchiveEnd {
             messages,
-            agent: None,
+            holder: None,
             summary: None,
             refused: Some(why.clone()),
         });

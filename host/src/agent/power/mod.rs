@@ -129,8 +129,7 @@ impl<'a> Reaching<'a> {
             target: clean(target, MAX_TARGET_BYTES),
             outcome: AccessOutcome::Failed,
             reason: Some("it was given up before it ended".to_owned()),
-            turn: caller.context.turn,
-            step: caller.context.step,
+            origin: caller.origin(),
         };
         Self {
             scope,

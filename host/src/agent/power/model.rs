@@ -71,7 +71,9 @@ impl TurnScope {
             usage: response.usage,
             latency_ms: response.latency_ms,
         };
-        let answer = self.request_aside(&caller, &request, kept).await;
+        let answer = self
+            .request_aside(Some(plugin), &caller, &request, kept)
+            .await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => HandleError::Denied(format!(
                 "the request was refused by plugin {}: {}",

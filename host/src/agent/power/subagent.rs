@@ -224,10 +224,11 @@ impl Run {
             tools: tools.clone(),
         });
         scope.spec.events.emit(Event::SubagentStart {
-            agent: id.clone(),
+            subagent: id.clone(),
             plugin,
             task: task.clone(),
             tools,
+            call_id: self.caller.call.as_deref().map(str::to_owned),
         });
         scope
             .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
@@ -266,7 +267,7 @@ impl Run {
             usage,
         });
         scope.spec.events.emit(Event::SubagentEnd {
-            agent: id,
+            subagent: id,
             answer,
             is_error,
             usage,

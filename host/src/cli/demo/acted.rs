@@ -96,7 +96,6 @@ impl Acted {
                     self.left(&plugin, what);
                 }
             }
-            Event::InSubagent { event, .. } => self.see(event),
             _ => {}
         }
     }
@@ -214,6 +213,7 @@ mod tests {
                 micros: 2.0,
                 turn: 1,
                 step: 1,
+                call_id: None,
             },
         }
     }

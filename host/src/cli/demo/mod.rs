@@ -16,6 +16,7 @@ use self::acted::Acted;
 use self::story::Story;
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
 use super::exit::Exit;
+use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
 use crate::audit;
@@ -109,7 +110,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     let watched = acted.clone();
     let show = ShowArgs {
         json: args.json,
-        trace: !args.all,
+        trace: (!args.all).then_some(Detail::Short),
     };
     let watch = move |event: &_| lock(&watched).see(event);
     let mut exit = run::watched_turn(

@@ -1,48 +1,55 @@
 //! Events that are one line for people, whatever came before them.
 
-use super::turn::View;
-use super::{BAD, BOLD, DIM, PLUGIN, WARN, count, millis, one_line, printable, steps, styled};
+use super::{BAD, DIM, PLUGIN, WARN, count, millis, one_line, printable, steps, styled};
 use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::point::payload::Decision;
 
+/// The session that is open.
+pub(super) fn session(event: &Event) -> Option<String> {
+    let Event::SessionOpened {
+        id,
+        resumed,
+        messages,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let what = if *resumed {
+        format!("resumed with {}", count(u64::from(*messages), "message"))
+    } else {
+        "new".to_owned()
+    };
+    Some(styled(DIM, format_args!("session {id} ({what})")))
+}
+
+/// How an input was judged.
+pub(super) fn assessed(event: &Event) -> Option<String> {
+    let Event::Assessed {
+        decision,
+        confidence,
+        reasons,
+    } = event
+    else {
+        return None;
+    };
+    let word = serde_json::to_value(decision)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_owned))
+        .unwrap_or_default();
+    Some(format!(
+        "assessed as {word} ({confidence:.2}): {}",
+        one_line(&reasons.join(", "), 160)
+    ))
+}
+
 /// The line for an event, if it has one.
-pub(super) fn line(event: &Event, view: View) -> Option<String> {
+pub(super) fn line(event: &Event) -> Option<String> {
     match event {
-        Event::SessionOpened {
-            id,
-            resumed,
-            messages,
-            ..
-        } => {
-            let what = if *resumed {
-                format!("resumed with {}", count(u64::from(*messages), "message"))
-            } else {
-                "new".to_owned()
-            };
-            Some(styled(DIM, format_args!("session {id} ({what})")))
-        }
-        Event::TurnStart { turn, input, .. } if view.trace => Some(format!(
-            "{} {}",
-            styled(BOLD, format_args!("turn {turn}")),
-            styled(DIM, one_line(input, 100))
-        )),
-        Event::Assessed {
-            decision,
-            confidence,
-            reasons,
-        } if view.trace || *decision != Decision::Direct => {
-            let word = serde_json::to_value(decision)
-                .ok()
-                .and_then(|v| v.as_str().map(str::to_owned))
-                .unwrap_or_default();
-            Some(styled(
-                DIM,
-                format_args!(
-                    "assessed as {word} ({confidence:.2}): {}",
-                    one_line(&reasons.join(", "), 160)
-                ),
-            ))
+        Event::SessionOpened { .. } => session(event),
+        Event::Assessed { decision, .. } if *decision != Decision::Direct => {
+            assessed(event).map(|text| styled(DIM, text))
         }
         Event::Retry {
             attempt,
@@ -71,22 +78,22 @@ pub(super) fn line(event: &Event, view: View) -> Option<String> {
         )),
         Event::ArchiveEnd {
             messages,
-            agent,
+            holder,
             summary,
             refused,
         } => Some(steps::archive_end(
             *messages,
-            agent.as_deref().zip(summary.as_deref()),
+            holder.as_deref().zip(summary.as_deref()),
             refused.as_deref(),
         )),
         Event::SubagentStart {
-            agent,
+            subagent: agent,
             plugin,
             task,
             ..
         } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
         Event::SubagentEnd {
-            agent,
+            subagent: agent,
             answer,
             is_error,
             usage,
@@ -117,11 +124,6 @@ pub(super) fn line(event: &Event, view: View) -> Option<String> {
                 styled(style, printable(text))
             ))
         }
-        Event::Injected { plugin, text, .. } if view.trace => Some(format!(
-            "  {} {}",
-            styled(PLUGIN, plugin),
-            styled(DIM, format_args!("told the model: {}", one_line(text, 120)))
-        )),
         Event::Error { place, message } => Some(format!(
             "{} {}",
             styled(BAD, format_args!("{place}:")),

@@ -7,9 +7,11 @@ pub(super) mod acted;
 pub(super) mod doctor;
 pub(super) mod grants;
 mod line;
+mod plain;
 pub(super) mod plugins;
 pub(super) mod session;
 mod steps;
+pub(super) mod trace;
 pub(super) mod turn;
 pub(super) mod waiting;
 

@@ -1,11 +1,13 @@
 //! How a tool call and a hook look, in one line each.
 
+use anstyle::Style;
+
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, one_line, styled};
 use crate::message::{ToolCall, ToolResult, Usage};
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
 /// How much of a reason is shown. The end of it says what to do, or what a plugin said before it died.
-const WHY_WIDTH: usize = 400;
+pub(super) const WHY_WIDTH: usize = 400;
 
 /// A tool call about to run, `by` a plugin or the model.
 pub(super) fn tool_start(call: &ToolCall, plugin: Option<&str>, by: Option<&str>) -> String {
@@ -110,7 +112,7 @@ pub(super) fn subagent_end(agent: &str, answer: &str, is_error: bool, usage: Usa
 }
 
 /// The most telling argument, or all of them.
-fn arguments(call: &ToolCall) -> String {
+pub(super) fn arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
         .find_map(|name| call.arguments.get(name)?.as_str());
@@ -118,6 +120,16 @@ fn arguments(call: &ToolCall) -> String {
         || one_line(&call.arguments.to_string(), 100),
         |text| one_line(text, 100),
     )
+}
+
+/// Why a call was refused, from what the model is told.
+pub(super) fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
+    // The model is told who refused in the text itself.
+    let prefix = format!("refused by {who}: ");
+    let why = content.strip_prefix(&prefix).unwrap_or(content);
+    // The last line under a plugin's words tells the model what to make of them.
+    let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
+    words.map_or(why, |(words, _)| words)
 }
 
 /// A tool call that ended.
@@ -134,13 +146,7 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             )
         }
         Some(who) => {
-            // The model is told who refused in the text itself.
-            let prefix = format!("refused by {who}: ");
-            let why = result.content.strip_prefix(&prefix);
-            let why = why.unwrap_or(&result.content);
-            // The last line under a plugin's words tells the model what to make of them.
-            let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
-            let why = one_line(words.map_or(why, |(words, _)| words), WHY_WIDTH);
+            let why = one_line(why_refused(&result.content, who), WHY_WIDTH);
             format!(
                 "{} {} {} {}",
                 styled(BAD, "✗"),
@@ -188,9 +194,9 @@ pub(super) fn access(record: &AccessRecord) -> String {
     )
 }
 
-/// One line of the trace.
-pub(super) fn hook(record: &TraceRecord) -> String {
-    let (style, word) = match record.outcome {
+/// What a hook did, in words.
+pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
+    match outcome {
         TraceOutcome::Pass => (DIM, "pass"),
         TraceOutcome::Changed => (GOOD, "changed"),
         TraceOutcome::Asked => (WARN, "asked"),
@@ -199,7 +205,12 @@ pub(super) fn hook(record: &TraceRecord) -> String {
         TraceOutcome::FailedBlocking => (BAD, "failed, refusing"),
         TraceOutcome::Dropped => (WARN, "out this turn"),
         TraceOutcome::DroppedBlocking => (BAD, "out this turn, refusing"),
-    };
+    }
+}
+
+/// One line for a hook that failed, where there is no trace.
+pub(super) fn hook(record: &TraceRecord) -> String {
+    let (style, word) = hook_outcome(record.outcome);
     let what = if record.changed.is_empty() {
         String::new()
     } else {

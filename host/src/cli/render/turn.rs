@@ -2,26 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use super::plain::Plain;
+use super::trace::{Detail, Totals, Trace};
 use super::waiting::Waiting;
 use super::{
-    BAD, BOLD, DIM, WARN, answer, answer_line, count, duration, has_terminal, line, millis,
-    printable, say, steps, styled, warning,
+    BAD, DIM, WARN, answer, answer_line, count, has_terminal, millis, printable, say, styled,
+    warning,
 };
-use crate::event::Event;
+use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
-use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
-
-/// Refusals of one plugin that are shown to those who did not ask for a trace.
-const MAX_REFUSALS: u32 = 5;
 
 /// How a turn is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct View {
     /// JSON lines instead of text.
     pub(in super::super) json: bool,
-    /// One line for every hook.
-    pub(in super::super) trace: bool,
+    /// As a tree with every hook.
+    pub(in super::super) trace: Option<Detail>,
     /// Whether the model's words may be shown while they come. Not when a hook may still change or hold them back.
     pub(in super::super) live: bool,
     /// Whether no hook stands between what the model says and what is shown.
@@ -38,9 +36,14 @@ pub(in super::super) struct TurnRenderer {
     is_line_open: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
-    hooks: BTreeMap<String, (u32, f64)>,
-    /// How often each plugin was refused something.
-    refusals: BTreeMap<String, u32>,
+    hooks: Totals,
+    lines: Lines,
+}
+
+/// What is shown besides the model's words.
+enum Lines {
+    Plain(Plain),
+    Trace(Box<Trace>),
 }
 
 impl TurnRenderer {
@@ -51,46 +54,65 @@ impl TurnRenderer {
             streamed: String::new(),
             is_line_open: false,
             running: BTreeMap::new(),
-            hooks: BTreeMap::new(),
-            refusals: BTreeMap::new(),
+            hooks: Totals::default(),
+            lines: match view.trace {
+                None => Lines::Plain(Plain::default()),
+                Some(detail) => Lines::Trace(Box::new(Trace::new(detail, view.live))),
+            },
         }
     }
 
     /// Shows one event.
-    pub(in super::super) fn show(&mut self, event: &Event) {
+    pub(in super::super) fn show(&mut self, stamped: &Stamped) {
+        let event = &stamped.event;
         if self.view.json {
             // What hooks have not passed yet is shown to nobody.
             if is_draft(event) && !self.view.passed {
                 return;
             }
-            match serde_json::to_string(event) {
+            match serde_json::to_string(stamped) {
                 Ok(line) => answer_line(line),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
             }
             return;
         }
+        if let Event::Hook { record } = event {
+            self.hooks.add(record);
+        }
+        if stamped.is_main() {
+            self.before(event);
+        }
+        let lines = match &mut self.lines {
+            Lines::Plain(plain) => plain.show(stamped).into_iter().collect(),
+            Lines::Trace(trace) => trace.show(stamped),
+        };
+        lines.into_iter().for_each(|line| self.line(line));
+        if stamped.is_main() {
+            self.after(event);
+        }
+    }
+
+    /// What is to be done before the lines of an event of the main agent.
+    fn before(&mut self, event: &Event) {
         match event {
-            Event::StepStart { step } => self.step_start(*step),
+            Event::StepStart { .. } => self.streamed.clear(),
+            Event::MessageEnd { message } => self.message_end(message),
+            _ => {}
+        }
+    }
+
+    /// What is to be done after them: the model's words, the answer, what is waited for now.
+    fn after(&mut self, event: &Event) {
+        match event {
+            Event::StepStart { step } => {
+                let what = format!("step {step}: waiting for the model");
+                self.waiting.start(&what);
+            }
             Event::TextDelta { text } => self.text(text),
             Event::ThinkingDelta { .. } => self.waiting.start("thinking"),
-            Event::MessageEnd { message } => self.message_end(message),
-            Event::Hook { record } => {
-                if let Some(line) = self.hook(record) {
-                    self.line(line);
-                }
-            }
-            Event::Access { record } => self.access(record),
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
-            Event::InSubagent { agent, event } => self.in_subagent(agent, event),
-            other => {
-                if let Some(line) = line::line(other, self.view) {
-                    self.line(line);
-                }
-            }
-        }
-        match event {
             Event::CompactStart { .. } => self.waiting.start("making the conversation shorter"),
             Event::CompactEnd { .. } => self.waiting.start("waiting for the model"),
             Event::ArchiveStart { .. } => self.waiting.start("archiving the turn"),
@@ -104,6 +126,14 @@ impl TurnRenderer {
                 self.wait_for_tools();
             }
             _ => {}
+        }
+    }
+
+    /// To be called when nothing more comes.
+    pub(in super::super) fn finish(&mut self) {
+        self.waiting.stop();
+        if let Lines::Trace(trace) = &mut self.lines {
+            trace.finish().iter().for_each(say);
         }
     }
 
@@ -130,15 +160,6 @@ impl TurnRenderer {
         self.line(format!("{over}{text}"));
     }
 
-    fn step_start(&mut self, step: u32) {
-        self.streamed.clear();
-        if self.view.trace {
-            self.line(styled(BOLD, format_args!("step {step}")));
-        }
-        self.waiting
-            .start(&format!("step {step}: waiting for the model"));
-    }
-
     fn text(&mut self, text: &str) {
         if self.view.live {
             self.waiting.stop();
@@ -157,51 +178,13 @@ impl TurnRenderer {
         }
         self.waiting.stop();
         let text = message.joined_text();
-        if !self.view.live && !text.trim().is_empty() && message.tool_calls().next().is_some() {
+        let is_plain = matches!(self.lines, Lines::Plain(_));
+        if is_plain
+            && !self.view.live
+            && !text.trim().is_empty()
+            && message.tool_calls().next().is_some()
+        {
             self.line(styled(DIM, printable(text.trim())));
-        }
-    }
-
-    /// Counts a call of a hook. A refusal is told where it takes effect; without its line, a failure that is skipped would not
-    /// be told at all.
-    fn hook(&mut self, record: &TraceRecord) -> Option<String> {
-        if record.was_called() {
-            let sum = self.hooks.entry(record.plugin.to_string()).or_default();
-            *sum = (sum.0 + 1, sum.1 + record.micros);
-        }
-        let is_shown = self.view.trace || record.outcome == TraceOutcome::Failed;
-        is_shown.then(|| steps::hook(record))
-    }
-
-    /// Of a subagent, people see its tool calls and what went wrong; everything else is for its caller.
-    fn in_subagent(&mut self, agent: &str, event: &Event) {
-        let line = match event {
-            Event::Hook { record } => self.hook(record),
-            Event::InSubagent { agent, event } => return self.in_subagent(agent, event),
-            Event::SessionOpened { .. } | Event::TurnStart { .. } | Event::Assessed { .. } => None,
-            other => line::line(other, self.view),
-        };
-        if let Some(line) = line {
-            self.line(format!("  {} {line}", styled(DIM, agent)));
-        }
-    }
-
-    /// What was refused or masked is news; after some of it for one plugin, only for those who look for it.
-    fn access(&mut self, record: &AccessRecord) {
-        let is_news = matches!(
-            record.outcome,
-            AccessOutcome::Denied | AccessOutcome::Masked
-        );
-        let n_shown = self.refusals.entry(record.plugin.to_string()).or_default();
-        *n_shown += u32::from(is_news);
-        if self.view.trace || (is_news && *n_shown <= MAX_REFUSALS) {
-            let is_last = !self.view.trace && *n_shown == MAX_REFUSALS;
-            let more = if is_last {
-                " (further ones with --trace)"
-            } else {
-                ""
-            };
-            self.line(format!("{}{}", steps::access(record), styled(DIM, more)));
         }
     }
 
@@ -245,6 +228,9 @@ impl TurnRenderer {
             // The one was said by the user, the other by the error.
             StopReason::Cancelled | StopReason::Failed => {}
         }
+        if let Lines::Trace(_) = self.lines {
+            self.hooks.lines(summary.duration_ms).iter().for_each(say);
+        }
         say(self.summary(summary));
     }
 
@@ -258,17 +244,9 @@ impl TurnRenderer {
             ),
             millis(summary.duration_ms),
         ];
-        let (calls, micros) = self
-            .hooks
-            .values()
-            .fold((0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        if calls > 0 {
-            words.push(format!(
-                "{} of {} in {}",
-                count(u64::from(calls), "hook call"),
-                count(self.hooks.len() as u64, "plugin"),
-                duration(micros)
-            ));
+        // Under a trace they have lines of their own.
+        if matches!(self.lines, Lines::Plain(_)) {
+            words.extend(self.hooks.short());
         }
         let line = styled(DIM, words.join(" · "));
         match summary.stop {
@@ -283,8 +261,5 @@ impl TurnRenderer {
 
 /// Whether it is a piece of what the model is still writing, here or in a subagent.
 fn is_draft(event: &Event) -> bool {
-    match event {
-        Event::InSubagent { event, .. } => is_draft(event),
-        other => matches!(other, Event::TextDelta { .. } | Event::ThinkingDelta { .. }),
-    }
+    matches!(event, Event::TextDelta { .. } | Event::ThinkingDelta { .. })
 }

@@ -42,7 +42,7 @@ impl tools_host::Host for HostState {
 impl HostState {
     /// Refuses a tool that is not in the grant, and leaves a record of it.
     fn not_granted(&self, name: &str) -> HandleError {
-        let (backing, context) = (&self.backing, &self.caller.context);
+        let backing = &self.backing;
         let name = clean(name, MAX_NAME_BYTES);
         let granted: Vec<&str> = backing.granted.tools().collect();
         let why = format!(
@@ -56,8 +56,7 @@ impl HostState {
             target: format!("tool {name}"),
             outcome: AccessOutcome::Denied,
             reason: Some(why.clone()),
-            turn: context.turn,
-            step: context.step,
+            origin: self.caller.origin(),
         });
         HandleError::Denied(why)
     }

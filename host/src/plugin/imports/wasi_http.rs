@@ -17,8 +17,9 @@ use wasmtime_wasi_http::{
 
 use crate::egress::{
     Body, Egress, Error, ErrorKind, MAX_HEADER_BYTES, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES,
-    Request, Response, Timeouts, When, is_refused,
+    Request, Response, Timeouts, is_refused,
 };
+use crate::point::trace::Origin;
 
 /// Largest piece of a body that a guest may hand over at once. Every body that is begun holds two of them.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -34,26 +35,26 @@ pub(in super::super) struct WasiHttp {
 
 struct Hooks {
     egress: Option<Arc<Egress>>,
-    when: When,
+    origin: Origin,
 }
 
 impl WasiHttp {
     pub(in super::super) fn new(egress: Option<Arc<Egress>>) -> Self {
         let mut ctx = WasiHttpCtx::new();
         ctx.set_field_size_limit(MAX_HEADER_BYTES);
-        let when = When::default();
+        let origin = Origin::default();
         Self {
             ctx,
-            hooks: Hooks { egress, when },
+            hooks: Hooks { egress, origin },
         }
     }
 
     pub(in super::super) fn view<'a>(
         &'a mut self,
         table: &'a mut ResourceTable,
-        when: When,
+        origin: Origin,
     ) -> WasiHttpCtxView<'a> {
-        self.hooks.when = when;
+        self.hooks.origin = origin;
         WasiHttpCtxView {
             hooks: &mut self.hooks,
             table,
@@ -85,11 +86,11 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _done: Io,
     ) -> Sending {
-        let (egress, when) = (self.egress.clone(), self.when);
+        let (egress, origin) = (self.egress.clone(), self.origin.clone());
         Box::new(async move {
             // None while the plugin is loaded and lists its tools.
             let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
-            let answer = egress.send(outgoing(request, options), when).await;
+            let answer = egress.send(outgoing(request, options), origin).await;
             let io: Io = Box::new(async { Ok(()) });
             Ok((incoming(answer.map_err(code)?), io))
         })

@@ -109,6 +109,7 @@ impl Report<'_> {
             micros,
             turn,
             step,
+            call_id: self.caller.call.clone(),
         });
     }
 }

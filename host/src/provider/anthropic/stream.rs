@@ -82,7 +82,10 @@ impl Decoder for Reader {
         let event: Event = serde_json::from_str(data)
             .map_err(|error| Fault::bad(format!("not an event of this API ({error})"), data))?;
         match event {
-            Event::MessageStart { message } => self.usage.update(message.usage),
+            Event::MessageStart { message } => {
+                self.assembler.model(&message.model);
+                self.usage.update(message.usage);
+            }
             Event::ContentBlockStart {
                 index,
                 content_block,
@@ -91,10 +94,12 @@ impl Decoder for Reader {
             Event::MessageDelta { delta, usage } => self.end(delta, usage),
             Event::MessageStop => self.is_stopped = true,
             Event::Message {
+                model,
                 content,
                 ending,
                 usage,
             } => {
+                self.assembler.model(&model);
                 for (index, block) in content.into_iter().enumerate() {
                     self.start_block(index as u64, block, emit);
                 }

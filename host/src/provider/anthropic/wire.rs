@@ -32,6 +32,8 @@ pub(super) enum Event {
     },
     /// A whole message that was not streamed.
     Message {
+        #[serde(default)]
+        model: Value,
         content: Vec<Block>,
         #[serde(flatten)]
         ending: Ending,
@@ -45,6 +47,9 @@ pub(super) enum Event {
 
 #[derive(Deserialize)]
 pub(super) struct Start {
+    /// A text, where it is one.
+    #[serde(default)]
+    pub(super) model: Value,
     #[serde(default)]
     pub(super) usage: WireUsage,
 }

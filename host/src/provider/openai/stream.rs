@@ -105,6 +105,7 @@ impl Decoder for Reader {
                 message: data.to_owned(),
             });
         }
+        self.assembler.model(&chunk.model);
         if let Some(usage) = chunk.usage {
             self.usage = Some(usage);
         }

@@ -9,6 +9,9 @@ use serde_json::Value;
 pub(super) struct Chunk {
     #[serde(default)]
     pub(super) choices: Vec<Choice>,
+    /// A text, where it is one.
+    #[serde(default)]
+    pub(super) model: Value,
     pub(super) usage: Option<WireUsage>,
     pub(super) error: Option<Value>,
 }

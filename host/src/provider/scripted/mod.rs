@@ -162,6 +162,7 @@ impl Scripted {
         let answer = assembler.finish(finish, usage);
         Ok(Response {
             message: answer.message,
+            model: None,
             finish: answer.finish,
             usage: answer.usage,
             status: 0,

@@ -1,0 +1,57 @@
+//! A turn in lines for people who did not ask for a trace: tool calls, and what went wrong.
+
+use std::collections::BTreeMap;
+
+use super::{DIM, line, steps, styled};
+use crate::event::{Event, Stamped};
+use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome};
+
+/// Refusals of one plugin that are shown to those who did not ask for a trace.
+const MAX_REFUSALS: u32 = 5;
+
+/// What is shown of a turn.
+#[derive(Default)]
+pub(super) struct Plain {
+    /// How often each plugin was refused something.
+    refusals: BTreeMap<String, u32>,
+}
+
+impl Plain {
+    /// The line that an event brings, if any. Of a subagent, people see its tool calls and what went wrong; everything else is
+    /// for its caller.
+    pub(super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
+        let line = match &stamped.event {
+            // A refusal is told where it takes effect; without its line, a failure that is skipped would not be told at all.
+            Event::Hook { record } => {
+                (record.outcome == TraceOutcome::Failed).then(|| steps::hook(record))
+            }
+            Event::Access { record } => self.access(record),
+            Event::Assessed { .. } if !stamped.is_main() => None,
+            event => line::line(event),
+        };
+        let is_access = matches!(stamped.event, Event::Access { .. });
+        if stamped.is_main() || is_access {
+            return line;
+        }
+        line.map(|line| format!("  {} {line}", styled(DIM, &stamped.agent)))
+    }
+
+    /// What was refused or masked is news; after some of it for one plugin, only for those who look for it.
+    fn access(&mut self, record: &AccessRecord) -> Option<String> {
+        let is_news = matches!(
+            record.outcome,
+            AccessOutcome::Denied | AccessOutcome::Masked
+        );
+        let n_shown = self.refusals.entry(record.plugin.to_string()).or_default();
+        *n_shown += u32::from(is_news);
+        if !is_news || *n_shown > MAX_REFUSALS {
+            return None;
+        }
+        let more = if *n_shown == MAX_REFUSALS {
+            " (further ones with --trace)"
+        } else {
+            ""
+        };
+        Some(format!("{}{}", steps::access(record), styled(DIM, more)))
+    }
+}

@@ -1,0 +1,302 @@
+//! How events travel: stamped with when and where they happened, in the order in which they were sent.
+//!
+//! The sending end knows where it stands from what passes through it: a session that is opened, a turn and a step that
+//! start. So nobody who has something to say needs to say where.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde::ser::{Error, SerializeMap, Serializer};
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::Event;
+use crate::clock;
+
+/// Version of the stream, as `session-opened` names it.
+pub const VERSION: u32 = 1;
+
+/// What every event has, and an event's own fields never mean otherwise.
+const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
+
+/// The name that the main agent goes by.
+const MAIN: &str = "main";
+
+/// One line of the event stream of Rind. The first one is session-opened, which names the version of the stream. Readers
+/// leave out events and fields that they do not know.
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+pub struct Stamped {
+    /// When, in UTC: RFC 3339 with microseconds, as in `2026-01-31T09:30:00.123456Z`.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Timestamp,
+    /// Id of the session of the main agent.
+    #[schemars(with = "String", default)]
+    pub session: Option<Arc<str>>,
+    /// Where it happened: `main`, or the id of a subagent.
+    #[schemars(with = "String")]
+    pub agent: Arc<str>,
+    /// Number of the turn of this agent that started last, 0 before the first. A hook or an access outside a turn says 0.
+    pub turn: u32,
+    /// Number of the last step that started in the turn, 0 before the first.
+    pub step: u32,
+    /// What happened.
+    #[schemars(flatten)]
+    pub event: Event,
+}
+
+impl Stamped {
+    /// Whether it happened in the main agent and not in a subagent.
+    #[must_use]
+    pub fn is_main(&self) -> bool {
+        &*self.agent == MAIN
+    }
+}
+
+impl Serialize for Stamped {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Some events carry a turn and a step of their own, the same ones: a derived flattening would write them twice.
+        let Value::Object(fields) = serde_json::to_value(&self.event).map_err(S::Error::custom)?
+        else {
+            return Err(S::Error::custom("an event is an object"));
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", self.event.name())?;
+        map.serialize_entry("at", &clock::to_text(self.at))?;
+        if let Some(session) = &self.session {
+            map.serialize_entry("session", &**session)?;
+        }
+        map.serialize_entry("agent", &*self.agent)?;
+        map.serialize_entry("turn", &self.turn)?;
+        map.serialize_entry("step", &self.step)?;
+        let own = fields
+            .iter()
+            .filter(|(name, _)| !COMMON.contains(&name.as_str()));
+        for (name, value) in own {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The JSON Schema (2020-12) of one line of the stream.
+#[must_use]
+pub fn schema() -> Schema {
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Stamped>()
+}
+
+/// The sending end of a stream of events. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Events {
+    sender: UnboundedSender<Stamped>,
+    place: Arc<Place>,
+}
+
+/// Where the events of one agent happen.
+#[derive(Debug)]
+struct Place {
+    session: Arc<OnceLock<Arc<str>>>,
+    agent: Arc<str>,
+    turn: AtomicU32,
+    step: AtomicU32,
+}
+
+impl Place {
+    fn new(session: Arc<OnceLock<Arc<str>>>, agent: Arc<str>) -> Arc<Self> {
+        Arc::new(Self {
+            session,
+            agent,
+            turn: AtomicU32::new(0),
+            step: AtomicU32::new(0),
+        })
+    }
+
+    /// Takes in what an event says of where things are now.
+    fn learn(&self, event: &Event) {
+        match event {
+            Event::SessionOpened { id, .. } => {
+                let _ = self.session.set(id.as_str().into());
+            }
+            Event::TurnStart { turn, .. } => {
+                self.turn.store(*turn, Ordering::Relaxed);
+                self.step.store(0, Ordering::Relaxed);
+            }
+            Event::StepStart { step } => self.step.store(*step, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Agent, turn and step of an event. A record names its own: it may come late, from a hook that nobody waits for, and
+    /// what plugins do in a subagent is told by the handle of the session.
+    fn of(&self, event: &Event) -> (Arc<str>, u32, u32) {
+        match event {
+            Event::Hook { record } => (self.agent.clone(), record.turn, record.step),
+            Event::Access { record } => {
+                let origin = &record.origin;
+                let agent = match &*origin.agent {
+                    "" => self.agent.clone(),
+                    _ => origin.agent.clone(),
+                };
+                (agent, origin.turn, origin.step)
+            }
+            _ => (
+                self.agent.clone(),
+                self.turn.load(Ordering::Relaxed),
+                self.step.load(Ordering::Relaxed),
+            ),
+        }
+    }
+}
+
+impl Events {
+    /// A stream and its receiving end. It has no bound: a slow listener must not hold a turn up, and what one turn can
+    /// emit is bounded by what a model can write.
+    #[must_use]
+    pub fn channel() -> (Self, UnboundedReceiver<Stamped>) {
+        let (sender, receiver) = unbounded_channel();
+        let place = Place::new(Arc::default(), MAIN.into());
+        (Self { sender, place }, receiver)
+    }
+
+    /// The same stream for what happens in a subagent.
+    #[must_use]
+    pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
+        Self {
+            sender: self.sender.clone(),
+            place: Place::new(self.place.session.clone(), agent.clone()),
+        }
+    }
+
+    /// Sends an event. When nobody listens any more it is dropped: a closed terminal must not end a turn.
+    pub fn emit(&self, event: Event) {
+        self.place.learn(&event);
+        let (agent, turn, step) = self.place.of(&event);
+        let _ = self.sender.send(Stamped {
+            at: clock::now(),
+            session: self.place.session.get().cloned(),
+            agent,
+            turn,
+            step,
+            event,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Usage;
+    use crate::point::outcome::Level;
+    use crate::point::payload::{Source, StopReason, TurnSummary};
+
+    fn turn_start(turn: u32) -> Event {
+        Event::TurnStart {
+            turn,
+            input: "go".to_owned(),
+            source: Source::Terminal,
+        }
+    }
+
+    #[test]
+    fn every_event_says_in_which_agent_turn_and_step_it_happened() {
+        let (events, mut receiver) = Events::channel();
+        let notice = || Event::notice(Level::Info, "hello");
+        events.emit(notice());
+        events.emit(Event::SessionOpened {
+            version: VERSION,
+            id: "s-1".to_owned(),
+            resumed: false,
+            messages: 0,
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+        });
+        events.emit(turn_start(4));
+        events.emit(Event::StepStart { step: 1 });
+        let inner = events.of_subagent(&"sub-1".into());
+        inner.emit(turn_start(1));
+        inner.emit(Event::StepStart { step: 7 });
+        inner.emit(notice());
+        events.emit(notice());
+        events.emit(Event::TurnEnd {
+            turn: 4,
+            summary: TurnSummary {
+                stop: StopReason::Done,
+                steps: 1,
+                tool_calls: 0,
+                usage: Usage::default(),
+                cost_usd: 0.0,
+                duration_ms: 1,
+                output: String::new(),
+            },
+            output: String::new(),
+        });
+        events.emit(notice());
+        let mut seen = Vec::new();
+        let mut last = None;
+        while let Ok(stamped) = receiver.try_recv() {
+            assert!(last <= Some(stamped.at));
+            last = Some(stamped.at);
+            let session = stamped.session.as_deref().unwrap_or("-").to_owned();
+            let (turn, step) = (stamped.turn, stamped.step);
+            seen.push(format!("{session} {} {turn}/{step}", stamped.agent));
+        }
+        assert_eq!(
+            seen,
+            [
+                "- main 0/0",
+                "s-1 main 0/0",
+                "s-1 main 4/0",
+                "s-1 main 4/1",
+                "s-1 sub-1 1/0",
+                "s-1 sub-1 1/7",
+                "s-1 sub-1 1/7",
+                "s-1 main 4/1",
+                "s-1 main 4/1",
+                "s-1 main 4/1",
+            ]
+        );
+    }
+
+    #[test]
+    fn as_json_the_stamp_comes_first_and_nothing_is_written_twice() {
+        let stamped = Stamped {
+            at: "2026-01-31T09:30:00.1Z".parse().unwrap(),
+            session: Some("s-1".into()),
+            agent: MAIN.into(),
+            turn: 2,
+            step: 3,
+            event: Event::StepStart { step: 3 },
+        };
+        assert_eq!(
+            serde_json::to_string(&stamped).unwrap(),
+            r#"{"type":"step-start","at":"2026-01-31T09:30:00.100000Z","session":"s-1","agent":"main","turn":2,"step":3}"#
+        );
+    }
+
+    #[test]
+    fn no_event_has_a_field_that_means_something_else_in_the_stamp() {
+        let schema = serde_json::to_value(schema()).unwrap();
+        let events = schema["oneOf"].as_array().unwrap();
+        assert!(events.len() > 20);
+        // The stamp of an access is made from its record.
+        let is_own = |event: &&Value| event["properties"]["type"]["const"] != "access";
+        for event in events.iter().filter(is_own) {
+            let names = event["properties"].as_object().unwrap().keys();
+            let clash = names.filter(|name| ["at", "session", "agent"].contains(&name.as_str()));
+            assert_eq!(clash.count(), 0, "{event}");
+        }
+    }
+
+    #[test]
+    fn emitting_to_nobody_does_nothing() {
+        let (events, receiver) = Events::channel();
+        drop(receiver);
+        events.emit(Event::notice(Level::Info, "hello"));
+    }
+}

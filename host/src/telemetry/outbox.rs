@@ -1,0 +1,109 @@
+//! Spans on their way to the collector: a queue that is never waited for, and a task that sends what is in it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use opentelemetry::Context;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter, SpanProcessor};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::Instant;
+
+/// Spans that wait at most: what the specification has as the default. Further ones are lost, so that a collector that does
+/// not answer costs memory only up to here.
+const MAX_WAITING: usize = 2048;
+
+/// Spans of one request at most, as in the specification.
+const MAX_BATCH: usize = 512;
+
+/// How long a span waits for others to be sent with.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Where spans go when they end.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    /// `None` once no more may come.
+    sender: Mutex<Option<Sender<SpanData>>>,
+    n_ended: AtomicU64,
+    n_sent: AtomicU64,
+    /// Why the first request that failed did.
+    why: Mutex<Option<String>>,
+}
+
+impl Outbox {
+    /// An empty one, and the end that is sent from.
+    pub(super) fn new() -> (Self, Receiver<SpanData>) {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let state = State {
+            sender: Mutex::new(Some(sender)),
+            n_ended: AtomicU64::new(0),
+            n_sent: AtomicU64::new(0),
+            why: Mutex::new(None),
+        };
+        (Self(Arc::new(state)), receiver)
+    }
+
+    /// Takes no more; what is in it is still sent.
+    pub(super) fn close(&self) {
+        lock(&self.0.sender).take();
+    }
+
+    /// Spans that ended and did not arrive, and why, if there are any.
+    pub(super) fn lost(&self) -> Option<(u64, Option<String>)> {
+        let n_ended = self.0.n_ended.load(Ordering::Acquire);
+        let n_lost = n_ended.saturating_sub(self.0.n_sent.load(Ordering::Acquire));
+        (n_lost > 0).then(|| (n_lost, lock(&self.0.why).clone()))
+    }
+
+    /// Sends what comes, until no more may come and all was tried.
+    pub(super) async fn send(self, exporter: impl SpanExporter, mut spans: Receiver<SpanData>) {
+        let mut batch = Vec::new();
+        while spans.recv_many(&mut batch, MAX_BATCH).await > 0 {
+            let until = Instant::now() + DELAY;
+            while batch.len() < MAX_BATCH {
+                let room = MAX_BATCH - batch.len();
+                let more = tokio::time::timeout_at(until, spans.recv_many(&mut batch, room));
+                if !matches!(more.await, Ok(1..)) {
+                    break;
+                }
+            }
+            let n_spans = batch.len() as u64;
+            match exporter.export(std::mem::take(&mut batch)).await {
+                Ok(()) => drop(self.0.n_sent.fetch_add(n_spans, Ordering::AcqRel)),
+                Err(error) => drop(lock(&self.0.why).get_or_insert(error.to_string())),
+            }
+        }
+    }
+}
+
+impl SpanProcessor for Outbox {
+    fn on_start(&self, _span: &mut Span, _context: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        if !span.span_context.is_sampled() {
+            return;
+        }
+        self.0.n_ended.fetch_add(1, Ordering::AcqRel);
+        if let Some(sender) = &*lock(&self.0.sender) {
+            // A full queue loses it, which the counts show.
+            let _ = sender.try_send(span);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
+        self.close();
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

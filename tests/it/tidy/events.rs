@@ -1,0 +1,73 @@
+//! The README's table of events, held to the schema of the stream, which is made from the enum and its docs.
+
+use serde_json::Value;
+
+use super::table::Table;
+
+/// What every event has.
+const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
+
+/// The schema that a reference leads to, or the schema itself.
+fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let target = schema["$ref"].as_str().and_then(|at| at.strip_prefix('#'));
+    target.map_or(schema, |at| root.pointer(at).unwrap())
+}
+
+/// Names of the properties of an object, those of what is flattened into it too.
+fn fields(root: &Value, schema: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    for part in [schema, resolve(root, schema)] {
+        let properties = part["properties"].as_object().into_iter().flatten();
+        for (name, _) in properties {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+    }
+    names
+}
+
+fn table() -> Table {
+    let root = serde_json::to_value(rind::event::schema()).unwrap();
+    let head = ["| event | when | fields |", "|---|---|---|"];
+    let rows = root["oneOf"].as_array().unwrap().iter().map(|event| {
+        let name = event["properties"]["type"]["const"].as_str().unwrap();
+        let doc = event["description"].as_str().unwrap();
+        let doc = doc.replace('\n', " ");
+        let when = doc.split_once(". ").map_or(&*doc, |(first, _)| first);
+        let own: Vec<String> = fields(&root, event)
+            .into_iter()
+            .filter(|name| !COMMON.contains(&name.as_str()))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        format!(
+            "| `{name}` | {} | {} |",
+            when.trim_end_matches('.'),
+            own.join(", ")
+        )
+    });
+    Table {
+        name: "events",
+        source: "schema",
+        lines: head.into_iter().map(str::to_owned).chain(rows).collect(),
+    }
+}
+
+/// Compares the table in `readme` with the schema.
+pub(super) fn check(readme: &str) -> Result<(), String> {
+    table().check(readme)
+}
+
+#[test]
+fn a_table_that_differs_from_the_schema_is_found() {
+    let good = format!("# Rind\n\n{}\n", table().text());
+    assert_eq!(check(&good), Ok(()));
+    for (right, wrong) in [
+        ("`tool-call`", "`tool-calls`"),
+        ("`micros`, ", ""),
+        ("| A step starts |", "| A step ends |"),
+    ] {
+        assert!(good.contains(right), "{right}\n{good}");
+        assert!(check(&good.replace(right, wrong)).is_err(), "{right}");
+    }
+}
