@@ -24,7 +24,10 @@ fn a_plugin_is_switched_off_and_on_everywhere_and_the_settings_keep_their_commen
     );
     assert!(!runs(&rind));
     let list = rind.run(&["plugin", "list"]).exits(0).stdout;
-    assert!(list.contains("switched off in your settings"), "{list}");
+    assert!(
+        list.contains("switched off by ") && list.contains("config/config.toml:6"),
+        "{list}"
+    );
     let config = fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
     assert_eq!(
         config,
@@ -52,6 +55,26 @@ fn a_plugin_is_switched_off_in_one_project_without_a_file_in_it() {
     );
     rind.run(&["plugin", "enable", "hello", "--project"])
         .exits(0);
+    assert!(runs(&rind));
+}
+
+#[test]
+fn what_another_file_says_in_spite_of_the_switch_is_told() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    let switch = |args: &[&str]| rind.run(&[&["plugin"], args].concat()).exits(0).stderr;
+    assert!(!switch(&["disable", "hello", "--project"]).contains("already"));
+    let again = switch(&["disable", "hello", "--project"]);
+    assert!(again.contains("was switched off in "), "{again}");
+    let told = switch(&["enable", "hello"]);
+    assert!(
+        told.contains("▲ hello does not run here all the same: switched off by ")
+            && told.contains(".toml:3"),
+        "{told}"
+    );
+    switch(&["enable", "hello", "--project"]);
+    let told = switch(&["disable", "hello"]);
+    assert!(told.contains("▲ hello runs here all the same: "), "{told}");
     assert!(runs(&rind));
 }
 
