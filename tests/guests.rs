@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rind::author::build::{BuildOptions, Progress};
-use rind::config::PluginSettings;
+use rind::config::{Config, PluginSettings};
 use rind::egress::EgressOptions;
 use rind::grant::Trust;
 use rind::grant::ask::GrantOptions;
@@ -116,6 +116,8 @@ impl Default for Host {
             data: folder.path().join("data"),
             settings: BTreeMap::new(),
             project_settings: BTreeMap::new(),
+            written: Config::default(),
+            project_written: Config::default(),
             grants: GrantOptions::default(),
             workspace: folder.path().join("workspace"),
             protected: vec![folder.path().join("data")],

@@ -33,7 +33,7 @@ fn why(plugins: &PluginSet, name: &str) -> String {
             by.parent().unwrap().file_name().unwrap().display()
         ),
         Why::Disallowed { place } => format!("disallowed {place}"),
-        Why::Disabled => "disabled".to_owned(),
+        Why::Disabled { .. } => "disabled".to_owned(),
         Why::Held(plugin) => format!(
             "held: {:?}",
             plugin

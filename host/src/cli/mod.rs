@@ -122,6 +122,7 @@ fn log_to_stderr(hears_plugins: bool) {
     let filter = EnvFilter::try_from_env("RIND_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .compact()
         .with_filter(filter);

@@ -11,29 +11,39 @@ use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
 use super::exit::{Exit, Usage};
 use super::{render, setup};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
+use crate::config::Config;
 use crate::grant::Trust;
 use crate::plugin::inspect::{self, Report};
-use crate::plugin::load::{PluginSet, Why};
+use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+/// What loading plugins needs here, and the settings.
+pub(super) async fn options(args: &PluginArgs) -> anyhow::Result<(LoadOptions, Config)> {
     let paths = setup::paths(None)?;
     // Looking must not ask.
     let is_trusted = super::project::is_trusted(&paths, args.trust_project, false).await?;
     let config = setup::config(&paths, &ModelArgs::default(), is_trusted)?;
     let grants = super::grants::options(&paths, args, None, false)?;
-    PluginSet::load(&setup::load_options(
-        &paths, &config, args, is_trusted, grants,
-    )?)
-    .await
-    .context("load plugins")
+    let options = setup::load_options(&paths, &config, args, is_trusted, grants)?;
+    Ok((options, config))
+}
+
+pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+    load_with(&options(args).await?.0).await
+}
+
+pub(super) async fn load_with(options: &LoadOptions) -> anyhow::Result<PluginSet> {
+    PluginSet::load(options).await.context("load plugins")
 }
 
 pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
-    let plugins = load(&args.plugins).await?;
+    let (options, config) = options(&args.plugins).await?;
+    let plugins = load_with(&options).await?;
     setup::warn_protected(&args.plugins, &plugins);
+    let stray = super::stray::complaints(&config, &plugins, !args.plugins.no_plugins)?;
+    stray.iter().for_each(|text| render::warn(text));
     let reports: Vec<Report> = plugins
         .plugins
         .iter()
@@ -43,7 +53,8 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
         render::plugins::list_json(&reports, &plugins.left_out)?;
     } else if reports.is_empty() && plugins.left_out.is_empty() {
         render::note(
-            "no plugins are installed; see `rind plugin build --help`, and `--plugin PATH` of `rind run`",
+            "no plugins are installed; in a checkout of Rind `rind demo` builds those that come with it; see also `rind plugin \
+             build --help`, and `--plugin PATH` of `rind run`",
         );
     } else {
         reports.iter().for_each(render::plugins::row);
@@ -64,16 +75,19 @@ fn exit(plugins: &PluginSet) -> Exit {
 pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
     let path = Path::new(&args.plugin);
     let is_folder = path.join(crate::plugin::manifest::FILE_NAME).is_file();
-    let plugins = if is_folder {
-        load(&PluginArgs {
+    let plugin_args = if is_folder {
+        PluginArgs {
             plugin: vec![path.to_owned()],
             no_plugins: true,
             ..PluginArgs::default()
-        })
-        .await?
+        }
     } else {
-        load(&PluginArgs::default()).await?
+        PluginArgs::default()
     };
+    let (mut options, _) = options(&plugin_args).await?;
+    // What is switched off is looked at before it is switched on.
+    let off = options.switch_all_on();
+    let plugins = load_with(&options).await?;
     let is_it = |name: &str, trust| {
         if is_folder {
             trust == Trust::Local
@@ -96,7 +110,8 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         } else if args.grants {
             render::grants::table(&report);
         } else {
-            render::plugins::report(&report);
+            let off = off.get(&(report.name.clone(), plugin.trust == Trust::Project));
+            render::plugins::report(&report, off.map(String::as_str));
         }
         return Ok(Exit::Done);
     }
@@ -111,15 +126,17 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     };
-    match plugins.left_out.into_iter().nth(at).map(|left| left.why) {
-        Some(Why::Failed(error)) => {
-            Err(anyhow::Error::new(error).context(format!("inspect plugin `{}`", args.plugin)))
+    let context = format!("inspect plugin `{}`", args.plugin);
+    match plugins.left_out.into_iter().nth(at) {
+        Some(LeftOut {
+            why: Why::Failed(error),
+            ..
+        }) => Err(anyhow::Error::new(error).context(context)),
+        Some(left) => {
+            let why = render::plugins::why(&left);
+            Err(Usage(format!("plugin `{}` is {why}", args.plugin)).into())
         }
-        _ => Err(Usage(format!(
-            "plugin `{}` is switched off or shadowed; see `rind plugin list`",
-            args.plugin
-        ))
-        .into()),
+        None => Err(Usage(context).into()),
     }
 }
 

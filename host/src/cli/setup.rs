@@ -93,10 +93,12 @@ pub(super) fn config(
     let config = Config::new(layers);
     config.check_known(SECTIONS)?;
     if let Err(why) = check_archival(&config.section()?, &config.section()?) {
-        let origin = config.origin("archival.enabled");
-        let origin = origin.map_or_else(String::new, |origin| format!("{origin}: "));
-        return Err(Usage(format!("{origin}{why}")).into());
+        let place = config.places(&["archival", "enabled"]).pop();
+        let place = place.map_or_else(String::new, |place| format!("{place}: "));
+        return Err(Usage(format!("{place}{why}")).into());
     }
+    // Before there is a session that nothing happens in.
+    agent_config(&config)?;
     Ok(config)
 }
 
@@ -171,6 +173,7 @@ pub(super) fn load_options(
         path: path.canonicalize().unwrap_or_else(|_| path.clone()),
     };
     sources.extend(args.plugin.iter().map(local));
+    let written = config.without(&paths.project_config());
     Ok(LoadOptions {
         sources,
         cache: paths.cache.join("components"),
@@ -181,11 +184,10 @@ pub(super) fn load_options(
         },
         cache_key: paths.data.join("cache.key"),
         data: paths.data.join("plugins"),
-        settings: config
-            .without(&paths.project_config())
-            .section::<PluginsConfig>()?
-            .0,
+        settings: written.section::<PluginsConfig>()?.0,
         project_settings: config.section::<PluginsConfig>()?.0,
+        written,
+        project_written: config.clone(),
         grants,
         workspace: paths.workspace.clone(),
         protected: [&paths.config, &paths.data, &paths.cache]

@@ -1,7 +1,9 @@
-//! Settings of plugins that mean nothing: for a plugin that is not there, or a hook that it does not have. A guard that was set
+//! Settings of plugins that mean nothing: for a plugin that is not there, a hook that it does not have, a deadline that it does
+//! not get. A guard that was set
 //! to refuse under a misspelt name would not refuse, so it is said, with the line.
 
 use crate::config::{Config, PluginSettings, PluginsConfig};
+use crate::plugin::inspect::{HookReport, inspect};
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
@@ -19,6 +21,7 @@ pub(super) fn complaints(
         let loaded = plugins.plugins.iter().find(|p| p.manifest.name == *name);
         let is_there = loaded.is_some() || plugins.left_out.iter().any(|left| left.name == *name);
         if let Some(plugin) = loaded {
+            found.extend(too_long(config, plugin, settings));
             for (point, why) in of_hooks(plugin, settings) {
                 let keys = ["plugins", name, "hooks", point];
                 let places = config.places(&keys);
@@ -38,6 +41,51 @@ pub(super) fn complaints(
         }
     }
     Ok(found)
+}
+
+/// Deadlines that are longer than hooks may have.
+fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<String> {
+    let name = plugin.manifest.name.as_str();
+    let hooks = inspect(plugin).hooks;
+    let longest = |point: Option<&str>| {
+        let is_it = |hook: &&HookReport| point.is_none_or(|point| hook.point == point);
+        hooks
+            .iter()
+            .filter(is_it)
+            .map(|hook| hook.deadline_ms)
+            .max()
+    };
+    let of_hooks = settings.hooks.iter().map(|(point, hook)| {
+        let row = catalog::find(point).map(|row| row.name);
+        let keys = vec!["plugins", name, "hooks", point, "timeout_seconds"];
+        (
+            keys,
+            hook.timeout_seconds,
+            row.and_then(|row| longest(Some(row))),
+        )
+    });
+    let of_plugin = (
+        vec!["plugins", name, "timeout_seconds"],
+        settings.timeout_seconds,
+        longest(None),
+    );
+    let mut found = Vec::new();
+    for (keys, wanted, longest) in of_hooks.chain([of_plugin]) {
+        let (Some(seconds), Some(ms)) = (wanted, longest) else {
+            continue;
+        };
+        if seconds.saturating_mul(1000) > ms {
+            let places = config.places(&keys);
+            let key = keys.join(".");
+            found.extend(places.last().map(|place| {
+                format!(
+                    "{place}: {key}: {seconds} s is more than a hook may take here, so {} hold",
+                    super::render::millis(ms)
+                )
+            }));
+        }
+    }
+    found
 }
 
 /// Settings for hooks that do nothing, and why.

@@ -6,13 +6,10 @@ use std::path::Path;
 use anyhow::Context;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::args::{ModelArgs, PluginArgs, SwitchArgs};
+use super::args::{PluginArgs, SwitchArgs};
 use super::exit::{Exit, Usage};
 use super::{plugin, render, setup};
-use crate::config::PluginsConfig;
 use crate::disk::{private_folder, replace_private};
-use crate::paths::Paths;
-use crate::plugin::load::{PluginSet, Why};
 use crate::plugin::protected;
 
 pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit> {
@@ -35,75 +32,80 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     } else {
         paths.user_config()
     };
-    write(
-        &file,
-        name,
-        is_on,
-        args.project.then_some(&*paths.workspace),
-    )
-    .with_context(|| format!("change {}", file.display()))?;
-    let word = |is_on| if is_on { "on" } else { "off" };
+    let workspace = args.project.then_some(&*paths.workspace);
+    let is_news = write(&file, name, is_on, workspace)
+        .with_context(|| format!("change {}", file.display()))?;
+    let word = if is_on { "on" } else { "off" };
     let place = if args.project {
         format!("in {}", paths.workspace.display())
     } else {
         "everywhere".to_owned()
     };
-    render::note(&format!("{name} is switched {} {place}", word(is_on)));
-    for stronger in stronger(&paths, &plugins, name, is_on)? {
-        let here = word(!is_on);
-        render::warn(&format!("here it stays {here}: {stronger} goes before"));
+    let (verb, already) = if is_news {
+        ("is", "")
+    } else {
+        ("was", " already")
+    };
+    render::note(&format!("{name} {verb} switched {word} {place}{already}"));
+    if let Some(why) = in_spite(name, is_on).await? {
+        render::warn(&why);
     }
     Ok(Exit::Done)
 }
 
-/// What says the opposite in the present folder, and counts more.
-fn stronger(
-    paths: &Paths,
-    plugins: &PluginSet,
-    name: &str,
-    is_on: bool,
-) -> anyhow::Result<Vec<String>> {
-    let left_out = plugins.left_out.iter().filter(|left| left.name == name);
-    let by_policy = left_out.filter_map(|left| match &left.why {
-        Why::Disallowed { place } if is_on => Some(place.clone()),
-        _ => None,
-    });
-    let mut found: Vec<String> = by_policy.collect();
-    let config = setup::config(paths, &ModelArgs::default(), false)?;
-    let PluginsConfig(settings) = config.section()?;
-    if settings.get(name).is_none_or(|s| s.enabled) != is_on {
-        let places = config.places(&["plugins", name, "enabled"]);
-        found.extend(places.into_iter().next_back());
+/// Why the plugin is not what it was switched to here, when it is not: another file or a policy may say otherwise.
+async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
+    let (options, _) = plugin::options(&PluginArgs::default()).await?;
+    let plugins = plugin::load_with(&options).await?;
+    let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
+    if runs == is_on {
+        return Ok(None);
     }
-    Ok(found)
+    if runs {
+        let places = options.written.places(&["plugins", name, "enabled"]);
+        let place = places.last().map_or("another setting", String::as_str);
+        return Ok(Some(format!(
+            "{name} runs here all the same: {place} switches it on"
+        )));
+    }
+    let left = plugins.left_out.iter().find(|left| left.name == name);
+    let why = left.map_or_else(String::new, render::plugins::why);
+    Ok(Some(format!(
+        "{name} does not run here all the same: {why}"
+    )))
 }
 
 /// Sets `plugins.NAME.enabled`, and leaves everything else in the file as it is. A new file of a workspace says which it is for.
-fn write(file: &Path, name: &str, is_on: bool, workspace: Option<&Path>) -> anyhow::Result<()> {
+/// Returns whether that changed anything.
+fn write(file: &Path, name: &str, is_on: bool, workspace: Option<&Path>) -> anyhow::Result<bool> {
     // What a link leads to is changed, and the link stays.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => workspace
-            .map(|path| {
-                format!(
-                    "# Settings for {}\n",
-                    path.display().to_string().escape_debug()
-                )
-            })
-            .unwrap_or_default(),
+    let (mut head, mut text) = (String::new(), String::new());
+    match fs::read_to_string(file) {
+        Ok(found) => text = found,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let path = workspace.map(|path| path.display().to_string());
+            head = path.map_or(head, |path| {
+                format!("# Settings for {}\n", path.escape_debug())
+            });
+        }
         Err(e) => return Err(e.into()),
-    };
+    }
     let mut document: DocumentMut = text.parse()?;
     let not_a_table = || Usage("its `plugins` is not a table".to_owned());
     let plugins = table(document.as_table_mut(), "plugins").ok_or_else(not_a_table)?;
     plugins.set_implicit(true);
     let plugin = table(plugins, name).ok_or_else(not_a_table)?;
+    if plugin.get("enabled").and_then(Item::as_bool) == Some(is_on) {
+        return Ok(false);
+    }
     plugin.insert("enabled", value(is_on));
     if let Some(folder) = file.parent() {
         private_folder(folder)?;
     }
-    Ok(replace_private(file, document.to_string().as_bytes())?)
+    // Not parsed: a comment in front of nothing would end up behind the table.
+    replace_private(file, format!("{head}{document}").as_bytes())?;
+    Ok(true)
 }
 
 /// The table of this name, made when it is not there.
@@ -127,6 +129,19 @@ mod tests {
         fs::write(&file, before).unwrap();
         write(&file, "guard", is_on, None).unwrap();
         fs::read_to_string(file).unwrap()
+    }
+
+    #[test]
+    fn a_new_file_of_a_workspace_begins_with_which_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new.toml");
+        assert!(write(&file, "guard", false, Some(Path::new("/w"))).unwrap());
+        assert!(!write(&file, "guard", false, Some(Path::new("/w"))).unwrap());
+        let text = fs::read_to_string(file).unwrap();
+        assert_eq!(
+            text,
+            "# Settings for /w\n[plugins.guard]\nenabled = false\n"
+        );
     }
 
     #[test]

@@ -216,13 +216,17 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
 }
 
 impl Layer {
+    /// Whether it sets something under these keys, each in the table of the one before.
+    fn has(&self, keys: &[&str]) -> bool {
+        let mut keys = keys.iter();
+        let first = keys.next().and_then(|key| self.table.get(*key));
+        first.is_some_and(|first| keys.try_fold(first, |value, key| value.get(*key)).is_some())
+    }
+
     /// The line of the last of these keys, each in the table of the one before.
     fn line(&self, keys: &[&str]) -> Option<usize> {
         if self.is_json {
-            let mut keys_left = keys.iter();
-            let first = keys_left.next().and_then(|key| self.table.get(*key));
-            keys_left.try_fold(first?, |value, key| value.get(*key))?;
-            return json::line(&self.text, keys);
+            return json::line(&self.text, keys).filter(|_| self.has(keys));
         }
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         let mut start = 0;
@@ -299,15 +303,12 @@ impl Config {
             .try_for_each(|layer| layer.check_known(known))
     }
 
-    /// Where layers set something under these keys: `FILE:LINE` of the last key, or the flag.
+    /// Where layers set something under these keys, the weakest first: `FILE:LINE` of the last key, or the flag.
     #[must_use]
     pub fn places(&self, keys: &[&str]) -> Vec<String> {
-        let place = |layer: &Layer| {
-            let line = layer.line(keys)?;
-            Some(match &layer.origin {
-                Origin::File(path) => format!("{}:{line}", path.display()),
-                flag @ Origin::Flag(_) => flag.to_string(),
-            })
+        let place = |layer: &Layer| match &layer.origin {
+            Origin::File(path) => Some(format!("{}:{}", path.display(), layer.line(keys)?)),
+            flag @ Origin::Flag(_) => layer.has(keys).then(|| flag.to_string()),
         };
         self.layers.iter().filter_map(place).collect()
     }

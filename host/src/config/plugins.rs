@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use super::Section;
 use crate::point::failure::OnFailure;
@@ -29,6 +30,7 @@ pub struct PluginSettings {
     /// What its failing hooks do.
     pub on_failure: Option<OnFailure>,
     /// Deadline of its hooks; capped by the host.
+    #[serde(deserialize_with = "seconds")]
     pub timeout_seconds: Option<u64>,
     /// Settings for single hooks, by point; these go before the ones above.
     pub hooks: BTreeMap<String, HookSettings>,
@@ -60,6 +62,7 @@ pub struct HookSettings {
     /// What its failure does.
     pub on_failure: Option<OnFailure>,
     /// Its deadline; capped by the host.
+    #[serde(deserialize_with = "seconds")]
     pub timeout_seconds: Option<u64>,
 }
 
@@ -71,5 +74,15 @@ impl Default for HookSettings {
             on_failure: None,
             timeout_seconds: None,
         }
+    }
+}
+
+/// A guard that is stopped before it starts would be no guard.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    match u64::deserialize(deserializer)? {
+        0 => Err(D::Error::custom(
+            "a deadline of 0 would stop every call before it starts",
+        )),
+        seconds => Ok(Some(seconds)),
     }
 }

@@ -100,14 +100,12 @@ pub enum Error {
         why: String,
     },
     /// The operator's settings do not fit the manifest's `[config]`.
-    #[error(
-        "its settings do not fit `[config]` of its manifest: {message}; see `[plugins.{plugin}.config]` in config.toml"
-    )]
+    #[error("its settings do not fit `[config]` of its manifest: {message}; see {place}")]
     Config {
-        /// Name of the plugin.
-        plugin: String,
         /// What does not fit.
         message: String,
+        /// Where they are written: `FILE:LINE`, a flag, or the name of the section.
+        place: String,
     },
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]

@@ -1,8 +1,11 @@
 //! What can be said of a plugin from its bytes: the report behind `rind plugin inspect`.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::load::Loaded;
+use super::settings;
+use crate::config::PluginSettings;
 use crate::grant::decide::Standing;
 use crate::grant::table::Ruling;
 use crate::grant::{SideEffect, Trust};
@@ -11,6 +14,7 @@ use crate::message::EffectClass;
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
+use crate::point::registry::HookSpec;
 
 /// A hook and its options as they hold.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +31,42 @@ pub struct HookReport {
     pub on_failure: OnFailure,
     /// Whether the turn goes on without it.
     pub is_async: bool,
+    /// Whether it is bound; the operator may switch one off.
+    pub enabled: bool,
+    /// What it would be without the operator's settings, where they change it.
+    pub of_plugin: Option<OwnOptions>,
+}
+
+/// The options of a hook that the operator may set, as they are without that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OwnOptions {
+    /// Lower runs first.
+    pub priority: u16,
+    /// Milliseconds that one call may take.
+    pub deadline_ms: u64,
+    /// What its failure does.
+    pub on_failure: OnFailure,
+}
+
+impl From<HookSpec> for OwnOptions {
+    fn from(spec: HookSpec) -> Self {
+        Self {
+            priority: spec.priority,
+            deadline_ms: u64::try_from(spec.deadline.as_millis()).unwrap_or(u64::MAX),
+            on_failure: spec.on_failure,
+        }
+    }
+}
+
+/// One of the plugin's own settings.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingReport {
+    /// Its name under `[plugins.NAME.config]`.
+    pub name: String,
+    /// What holds; absent where nothing is set and there is no default.
+    pub value: Option<Value>,
+    /// Whether that is the default.
+    pub is_default: bool,
 }
 
 /// A tool.
@@ -89,6 +129,8 @@ pub struct Report {
     pub combined: Option<String>,
     /// Its hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
+    /// Its settings in the order of its manifest.
+    pub settings: Vec<SettingReport>,
     /// Its tools.
     pub tools: Vec<ToolReport>,
     /// What it imports.
@@ -113,16 +155,30 @@ pub fn inspect(plugin: &Loaded) -> Report {
     let is_exported =
         |row: &&catalog::PointRow| plugin.exports.iter().any(|export| export == row.name);
     let hooks = catalog::CATALOG.iter().filter(is_exported).map(|row| {
-        let spec = plugin.spec(row.name, row.kind, &plugin.manifest.hook(row.name));
+        let options = plugin.manifest.hook(row.name);
+        let spec = plugin.spec(row.name, row.kind, &options);
+        let is_async = spec.is_async;
+        let untouched = PluginSettings::default();
+        let own = OwnOptions::from(plugin.spec_with(row.name, row.kind, &options, &untouched));
+        let holds = OwnOptions::from(spec);
         HookReport {
             point: row.name.to_owned(),
             kind: row.kind,
-            priority: spec.priority,
-            deadline_ms: u64::try_from(spec.deadline.as_millis()).unwrap_or(u64::MAX),
-            on_failure: spec.on_failure,
-            is_async: spec.is_async,
+            priority: holds.priority,
+            deadline_ms: holds.deadline_ms,
+            on_failure: holds.on_failure,
+            is_async,
+            enabled: plugin.hook_settings(row.name).enabled,
+            of_plugin: Some(own).filter(|own| *own != holds),
         }
     });
+    let settings = settings::listed(&plugin.manifest, &plugin.config)
+        .into_iter()
+        .map(|(name, value, is_default)| SettingReport {
+            name,
+            value,
+            is_default,
+        });
     let tools = plugin.tools.iter().map(|tool| ToolReport {
         name: tool.name.clone(),
         description: tool
@@ -163,6 +219,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
             plugin.request.has_hooks,
         ),
         hooks: hooks.collect(),
+        settings: settings.collect(),
         tools: tools.collect(),
         imports: imports.collect(),
         other_exports: others.map(str::to_owned).collect(),

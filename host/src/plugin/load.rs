@@ -20,7 +20,7 @@ use super::manifest::Manifest;
 use super::reach::RecordsLeft;
 use super::store::PluginStore;
 use super::{Error, imports, protected};
-use crate::config::PluginSettings;
+use crate::config::{Config, PluginSettings};
 use crate::egress::{EgressOptions, PluginEgress};
 use crate::folder::GrantedFolders;
 use crate::grant::ask::{Given, GrantOptions};
@@ -45,6 +45,10 @@ pub struct LoadOptions {
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
     pub project_settings: BTreeMap<String, PluginSettings>,
+    /// What `settings` was read from, for the lines that messages name.
+    pub written: Config,
+    /// What `project_settings` was read from.
+    pub project_written: Config,
     /// What plugins are granted.
     pub grants: GrantOptions,
     /// The folder that the agent works in.
@@ -64,6 +68,43 @@ impl LoadOptions {
             .filter(|_| trust == Trust::Project);
         let settings = of_project.or_else(|| self.settings.get(name));
         settings.cloned().unwrap_or_default()
+    }
+
+    /// Switches on what settings switch off, for a look at it. Where each was switched off, by its name and whether that holds
+    /// for the project's own plugins.
+    #[must_use]
+    pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
+        let mut off = BTreeMap::new();
+        for (of_project, all) in [(false, &self.settings), (true, &self.project_settings)] {
+            for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
+                let trust = if of_project {
+                    Trust::Project
+                } else {
+                    Trust::User
+                };
+                let place = self.places(name, trust)(&["enabled"]);
+                off.insert((name.clone(), of_project), place.unwrap_or_default());
+            }
+        }
+        let settings = self.settings.values_mut();
+        let all = settings.chain(self.project_settings.values_mut());
+        all.for_each(|settings| settings.enabled = true);
+        off
+    }
+
+    /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the layer that decides.
+    pub(super) fn places<'a>(
+        &'a self,
+        name: &'a str,
+        trust: Trust,
+    ) -> impl Fn(&[&str]) -> Option<String> + 'a {
+        let is_of_project = trust == Trust::Project && self.project_settings.contains_key(name);
+        let written = if is_of_project {
+            &self.project_written
+        } else {
+            &self.written
+        };
+        move |keys| written.places(&[&["plugins", name], keys].concat()).pop()
     }
 }
 
@@ -137,7 +178,10 @@ pub enum Why {
         by: PathBuf,
     },
     /// The operator switched it off.
-    Disabled,
+    Disabled {
+        /// Where: `FILE:LINE` or the flag.
+        place: String,
+    },
     /// A policy leaves it out.
     Disallowed {
         /// Which, and where in it.
@@ -230,7 +274,10 @@ impl PluginSet {
         } else if let Some(place) = policy.disables(&name) {
             Why::Disallowed { place }
         } else if !settings.enabled {
-            Why::Disabled
+            let place = loader.options.places(&name, found.trust)(&["enabled"]);
+            Why::Disabled {
+                place: place.unwrap_or_else(|| "your settings".to_owned()),
+            }
         } else {
             match loader
                 .load(manifest, settings, &found, &mut self.given)

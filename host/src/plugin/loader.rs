@@ -72,8 +72,14 @@ impl Loader<'_> {
             has_hooks: false,
         };
         let own = own_folder(&self.options.data, &manifest.name, found);
+        let name = manifest.name.clone();
+        let place = self.options.places(&name, found.trust);
         let mut plugin = Loaded {
-            config: Arc::new(super::settings::config(&manifest, &settings.config)?),
+            config: Arc::new(super::settings::config(
+                &manifest,
+                &settings.config,
+                &|keys| place(&[&["config"], keys].concat()),
+            )?),
             request,
             decision: Decision::default(),
             // What it asks for is linked, so that it can be asked for its tools; no folder stands behind it yet.

@@ -13,7 +13,7 @@ use super::load::{Loaded, PluginSet};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
 use super::store::PluginStore;
 use super::tools::WasmTool;
-use crate::config::HookSettings;
+use crate::config::{HookSettings, PluginSettings};
 use crate::grant::Capability;
 use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
@@ -132,7 +132,18 @@ impl Loaded {
     /// A hook's options: the operator's for the hook over the operator's for the plugin over the manifest's over the
     /// defaults. The operator can only lower a deadline, the manifest can raise that of a hook that may wait for a model.
     pub(super) fn spec(&self, point: &str, kind: Kind, options: &HookOptions) -> HookSpec {
-        let (plugin, hook) = (&self.settings, self.hook_settings(point));
+        self.spec_with(point, kind, options, &self.settings)
+    }
+
+    /// The same with other settings of the operator.
+    pub(super) fn spec_with(
+        &self,
+        point: &str,
+        kind: Kind,
+        options: &HookOptions,
+        plugin: &PluginSettings,
+    ) -> HookSpec {
+        let hook = settings_for(plugin, point);
         let waits = self.granted.has(&Capability::Model) || self.granted.has(&Capability::Agents);
         let ceiling = match options.is_async {
             _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
@@ -157,14 +168,17 @@ impl Loaded {
 
     /// What the operator says of one hook; a name or an alias of its point will do.
     pub(super) fn hook_settings(&self, point: &str) -> HookSettings {
-        let is_it = |name: &String| {
-            name == point || catalog::find(name).is_some_and(|row| row.name == point)
-        };
-        let found = self.settings.hooks.iter().find(|(name, _)| is_it(name));
-        found
-            .map(|(_, settings)| settings.clone())
-            .unwrap_or_default()
+        settings_for(&self.settings, point)
     }
+}
+
+fn settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
+    let is_it =
+        |name: &String| name == point || catalog::find(name).is_some_and(|row| row.name == point);
+    let found = plugin.hooks.iter().find(|(name, _)| is_it(name));
+    found
+        .map(|(_, settings)| settings.clone())
+        .unwrap_or_default()
 }
 
 fn defined(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {

@@ -9,6 +9,7 @@ use super::discover::{Source, discover};
 use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
+use crate::grant::Trust;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
@@ -52,9 +53,8 @@ pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
     }
 }
 
-/// Leaves nothing of the settings of a protected plugin but its own `config`: with the others it could be made to see nothing,
-/// or to be too slow for everything. A `config` that the plugin does not take goes as well, since no plugin is loaded with one.
-/// Returns what to tell the operator.
+/// Leaves nothing of the settings of a protected plugin but its own `config`, and that only where it fits: with the others it
+/// could be made to see nothing, or to be too slow for everything, and with one that does not fit it would be left out. Returns what to tell the operator.
 pub(super) fn settle(
     manifest: &Manifest,
     settings: &mut PluginSettings,
@@ -73,9 +73,13 @@ pub(super) fn settle(
         refused.push(refusal(&place, plugin));
     }
     *settings = only_config(settings);
-    if super::settings::config(manifest, &settings.config).is_err() {
-        let what = format!("[plugins.{plugin}.config], which it does not take,");
-        refused.push(refusal(&what, plugin));
+    // Settings that do not fit leave other plugins out.
+    let place = options.places(plugin, Trust::Managed);
+    let place = |keys: &[&str]| place(&[&["config"], keys].concat());
+    if let Err(error) = super::settings::config(manifest, &settings.config, &place) {
+        refused.push(format!(
+            "plugin {plugin} runs without its settings: {error}"
+        ));
         settings.config.clear();
     }
     refused

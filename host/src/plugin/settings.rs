@@ -7,26 +7,43 @@ use super::manifest::Manifest;
 use crate::tool::schema;
 
 /// The settings a plugin sees: `given` over the schema's defaults. Without `[config]` a plugin has no settings, and giving
-/// it some is an error: a misspelt name would otherwise go unseen.
-pub(super) fn config(manifest: &Manifest, given: &toml::Table) -> Result<Value, Error> {
-    let refuse = |message: String| Error::Config {
-        plugin: manifest.name.clone(),
-        message,
+/// it some is an error: a misspelt name would otherwise go unseen. `place` says where keys below `config` are written.
+pub(super) fn config(
+    manifest: &Manifest,
+    given: &toml::Table,
+    place: &dyn Fn(&[&str]) -> Option<String>,
+) -> Result<Value, Error> {
+    let refuse = |keys: &[String], message: String| {
+        let path: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let message = match path.join(".") {
+            path if path.is_empty() => message,
+            path => format!("`{path}`: {message}"),
+        };
+        // The key itself may be missing, or be one of a list; the table around it has a line.
+        let places = (0..=path.len()).rev().find_map(|n| place(path.get(..n)?));
+        Error::Config {
+            message,
+            place: places.unwrap_or_else(|| format!("[plugins.{}.config]", manifest.name)),
+        }
     };
-    let given = serde_json::to_value(given).map_err(|e| refuse(e.to_string()))?;
+    let given = serde_json::to_value(given).map_err(|e| refuse(&[], e.to_string()))?;
     let Some(declared) = &manifest.config else {
         return match &given {
             Value::Object(map) if map.is_empty() => Ok(given),
-            _ => Err(refuse("the plugin has no settings".to_owned())),
+            _ => Err(refuse(&[], "the plugin has no settings".to_owned())),
         };
     };
     let schema = object_schema(declared);
     let mut config = given;
     fill_defaults(&schema, &mut config);
-    let check = schema::compile(&schema)
-        .map_err(|e| refuse(format!("`[config]` itself is not a JSON Schema: {e}")))?;
-    check(&config).map_err(refuse)?;
-    Ok(config)
+    match schema::misfit(&schema, &config) {
+        Ok(None) => Ok(config),
+        Ok(Some(misfit)) => Err(refuse(&misfit.keys, misfit.message)),
+        Err(e) => Err(refuse(
+            &[],
+            format!("`[config]` itself is not a JSON Schema: {e}"),
+        )),
+    }
 }
 
 /// `[config]` may leave out what every such schema says: that it is an object, and that unknown keys are errors.
@@ -54,4 +71,22 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
             fill_defaults(property, inner);
         }
     }
+}
+
+/// The names and values of a plugin's settings in the order of its manifest: what holds, and whether that is the default.
+pub(super) fn listed(manifest: &Manifest, config: &Value) -> Vec<(String, Option<Value>, bool)> {
+    let declared = manifest
+        .config
+        .as_ref()
+        .and_then(|c| c.get("properties")?.as_object());
+    let row = |(name, property): (&String, &Value)| {
+        let mut default = property.get("default").cloned();
+        if let Some(default) = &mut default {
+            fill_defaults(property, default);
+        }
+        let value = config.get(name).cloned();
+        let is_default = value == default;
+        (name.clone(), value, is_default)
+    };
+    declared.into_iter().flatten().map(row).collect()
 }

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
@@ -94,7 +95,14 @@ pub enum SchemaError {
 pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, SchemaError> {
     let load = check_bounds(schema)?;
     let n_subschemas = json::n_values(schema);
-    let validator = jsonschema::options()
+    let validator = build(schema)?;
+    Ok(Arc::new(move |arguments: &Value| {
+        check(&validator, load, n_subschemas, arguments)
+    }))
+}
+
+fn build(schema: &Value) -> Result<Validator, SchemaError> {
+    jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
                 .backtrack_limit(BACKTRACK_CAP)
@@ -102,10 +110,58 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, SchemaError> {
                 .dfa_size_limit(PATTERN_CAP_BYTES),
         )
         .build(schema)
-        .map_err(|error| SchemaError::Invalid(told(&error)))?;
-    Ok(Arc::new(move |arguments: &Value| {
-        check(&validator, load, n_subschemas, arguments)
-    }))
+        .map_err(|error| SchemaError::Invalid(told(&error)))
+}
+
+/// The first fault of something that a person wrote.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The keys that lead to it, from the outermost.
+    pub keys: Vec<String>,
+    /// What is wrong, without where.
+    pub message: String,
+}
+
+/// Checks settings, and says which of them is wrong first; `None` when they fit. The bounds are those of [`compile`] for the
+/// schema; a person's own file needs none.
+///
+/// # Errors
+/// See [`SchemaError`].
+pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, SchemaError> {
+    check_bounds(schema)?;
+    let validator = build(schema)?;
+    let Some(error) = validator.iter_errors(settings).next() else {
+        return Ok(None);
+    };
+    let path = error.instance_path().as_str().split('/').skip(1);
+    let mut keys: Vec<String> = path
+        .map(|key| key.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let unknown = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected.first(),
+        _ => None,
+    };
+    let message = match unknown {
+        Some(key) => {
+            let known = keys.iter().try_fold(schema, |schema, key| {
+                schema.get("properties").and_then(|all| all.get(key))
+            });
+            let known = known.and_then(|schema| schema.get("properties")?.as_object());
+            let names: Vec<&str> = known
+                .into_iter()
+                .flat_map(Map::keys)
+                .map(String::as_str)
+                .collect();
+            keys.push(key.clone());
+            if names.is_empty() {
+                format!("there is no `{key}`")
+            } else {
+                format!("there is no `{key}`, only {}", names.join(", "))
+            }
+        }
+        None => cut(error.to_string()),
+    };
+    Ok(Some(Misfit { keys, message }))
 }
 
 fn check(
@@ -143,7 +199,10 @@ fn check(
 fn told(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().as_str();
     let path = if path.is_empty() { "/" } else { path };
-    let mut text = format!("at `{path}`: {error}");
+    cut(format!("at `{path}`: {error}"))
+}
+
+fn cut(mut text: String) -> String {
     if text.len() > TOLD_BYTES {
         let end = text.floor_char_boundary(TOLD_BYTES);
         text.truncate(end);

@@ -37,8 +37,10 @@ mod injection_guard {
             }
             let before = found.len();
             look_at(message, &settings, &mut found);
-            if found[before..].iter().any(Find::is_foreign) {
-                memory.add_find(&message.id);
+            let foreign = found[before..].iter().filter(|find| find.is_foreign());
+            let words: Vec<String> = foreign.map(Find::in_words).collect();
+            if !words.is_empty() {
+                memory.add_find(&message.id, words.join("; "));
             }
         }
         let known = memory.finds_in(&request.messages);
@@ -46,7 +48,7 @@ mod injection_guard {
 
         let foreign: Vec<&Find> = found.iter().filter(|find| find.is_foreign()).collect();
         let mut outcome = if settings.mode == "block" && !known.is_empty() {
-            RequestOutcome::block(report::refusal(&foreign, &known))
+            RequestOutcome::block(report::refusal(&known))
         } else if foreign.is_empty() {
             RequestOutcome::default()
         } else {

@@ -1,7 +1,7 @@
 //! Which messages were looked at, and which of them hold an injection. Kept in the session's state for each agent.
 
 use rind_sdk::prelude::{Content, Error, Message, data, state};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is remembered of one agent's conversation.
 #[data]
@@ -13,8 +13,8 @@ pub(crate) struct Memory {
     changed: bool,
     /// Fingerprints of the messages that were looked at.
     seen: BTreeSet<u64>,
-    /// Ids of the messages in which something was found.
-    finds: BTreeSet<String>,
+    /// Ids of the messages in which something was found, and what.
+    finds: BTreeMap<String, String>,
 }
 
 impl Memory {
@@ -32,15 +32,17 @@ impl Memory {
         new
     }
 
-    /// Remembers that something was found in a message.
-    pub(crate) fn add_find(&mut self, id: &str) {
-        self.finds.insert(id.to_owned());
+    /// Remembers what was found in a message, in words.
+    pub(crate) fn add_find(&mut self, id: &str, what: String) {
+        self.finds.insert(id.to_owned(), what);
     }
 
-    /// The ids among `messages` in which something was found, now or earlier.
+    /// What was found in `messages`, now or earlier.
     pub(crate) fn finds_in(&self, messages: &[Message]) -> Vec<String> {
-        let ids = messages.iter().map(|message| &message.id);
-        ids.filter(|id| self.finds.contains(*id)).cloned().collect()
+        let found = messages
+            .iter()
+            .filter_map(|message| self.finds.get(&message.id));
+        found.cloned().collect()
     }
 
     /// Keeps it, without what is no longer in the conversation, so that it does not grow beyond that.
@@ -51,7 +53,7 @@ impl Memory {
         let there: BTreeSet<u64> = messages.iter().map(fingerprint).collect();
         self.seen.retain(|seen| there.contains(seen));
         let ids: BTreeSet<&str> = messages.iter().map(|message| message.id.as_str()).collect();
-        self.finds.retain(|id| ids.contains(id.as_str()));
+        self.finds.retain(|id, _| ids.contains(id.as_str()));
         state::set_json(&self.key, &self)
     }
 }

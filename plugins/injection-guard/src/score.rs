@@ -15,6 +15,9 @@ const STRETCH: usize = 700;
 /// How many words around a sign tell whether it is talked about rather than said.
 const CONTEXT: usize = 25;
 
+/// Characters of it that the person is shown.
+const EXCERPT: usize = 100;
+
 /// A text that looks like an injection.
 #[derive(Debug)]
 pub(crate) struct Suspicion {
@@ -69,9 +72,16 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
     }
     Some(Suspicion {
         reasons: kinds.into_iter().map(Kind::reason).collect(),
-        excerpt: text[at..].chars().take(100).collect(),
+        excerpt: excerpt(&text[at..]),
         is_invisible: revealed.weight >= 1.0,
     })
+}
+
+/// How a text starts, with a mark where it goes on.
+fn excerpt(text: &str) -> String {
+    let start: String = text.chars().take(EXCERPT).collect();
+    let goes_on = start.len() < text.len();
+    start + if goes_on { "…" } else { "" }
 }
 
 /// The sum of a stretch and its kinds, strongest first. A kind counts once.

@@ -134,7 +134,7 @@ fn block_refuses_as_long_as_the_text_is_in_the_conversation() {
     assert!(first.block.unwrap().contains("the result of `fetch`:"));
     assert!(first.inject.is_empty());
     let again = ask(&[user("m1", "hi"), poisoned, user("m3", "go on")]);
-    assert!(again.block.unwrap().contains("message m2"));
+    assert!(again.block.unwrap().contains("the result of `fetch`:"));
     assert_eq!(ask(&[user("m1", "hi"), user("m3", "go on")]).block, None);
 }
 

@@ -130,7 +130,7 @@ fn archival_without_subagents_is_a_mistake_in_the_settings() {
     let ran = rind.run(&["run", "Read it"]).exits(2);
     assert!(
         ran.stderr
-            .contains("config.toml: archival.enabled requires subagents.enabled"),
+            .contains("config.toml:2: archival.enabled requires subagents.enabled"),
         "{}",
         ran.stderr
     );

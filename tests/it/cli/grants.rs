@@ -170,7 +170,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     ▲ it could send what it reads in the conversation to api.example.com
     ");
     assert_snapshot!(masked(&rind.run(&["plugin", "list"]).stdout), @r#"
-    ? injection-guard        user     held until you say yes to what it asks for:
+    ? injection-guard          user     held until you say yes to what it asks for:
           talk to api.example.com (network:api.example.com)
         say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
@@ -323,7 +323,10 @@ fn a_trusted_project_sets_nothing_for_plugins_that_are_not_its_own() {
         .run(&["plugin", "list", "--trust-project"])
         .exits(0)
         .stdout;
-    assert!(list.contains("✓ injection-guard        managed"), "{list}");
+    assert!(
+        list.contains("✓ injection-guard          managed"),
+        "{list}"
+    );
     assert!(list.contains("shadowed by"), "{list}");
 }
 

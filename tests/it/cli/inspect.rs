@@ -23,14 +23,14 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r#"
     exit 1
     ---- stdout
-    ✓ hello                  managed  0.1.0    turn-end, greet()
-    ○ loop-detection         managed  switched off in your settings
-    ✗ echo                   user     [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
+    ✓ hello                    managed  0.1.0    turn-end, greet()
+    ○ loop-detection           managed  switched off by [RIND_HOME]/config/config.toml:2
+    ✗ echo                     user     [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
           |
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
-    ○ hello                  user     shadowed by [RIND_HOME]/managed/hello
+    ○ hello                    user     shadowed by [RIND_HOME]/managed/hello
     "#);
 }
 
@@ -47,7 +47,7 @@ fn the_list_as_json_says_the_same() {
         "name": "loop-detection",
         "trust": "managed",
         "folder": "[RIND_HOME]/managed/loop-detection",
-        "why": "switched off in your settings"
+        "why": "switched off by [RIND_HOME]/config/config.toml:2"
       },
       {
         "name": "echo",
@@ -70,7 +70,7 @@ fn an_empty_list_says_how_to_get_plugins() {
     assert_snapshot!(Rind::default().run(&["plugin", "list"]).screen(), @r"
     exit 0
     ---- stderr
-    no plugins are installed; see `rind plugin build --help`, and `--plugin PATH` of `rind run`
+    no plugins are installed; in a checkout of Rind `rind demo` builds those that come with it; see also `rind plugin build --help`, and `--plugin PATH` of `rind run`
     ");
 }
 
@@ -172,7 +172,21 @@ fn inspect_takes_a_folder_and_speaks_json() {
           "priority": 5,
           "deadline_ms": 5000,
           "on_failure": "skip",
-          "is_async": false
+          "is_async": false,
+          "enabled": true,
+          "of_plugin": null
+        }
+      ],
+      "settings": [
+        {
+          "name": "mode",
+          "value": "warn",
+          "is_default": true
+        },
+        {
+          "name": "skip_tools",
+          "value": [],
+          "is_default": true
         }
       ],
       "tools": [],
@@ -187,7 +201,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
 #[test]
 fn inspect_says_why_a_plugin_does_not_run() {
     let rind = mixed();
-    for (name, code) in [("nothing", 2), ("loop-detection", 2), ("echo", 1)] {
+    for (name, code) in [("nothing", 2), ("loop-detection", 0), ("echo", 1)] {
         rind.run(&["plugin", "inspect", name]).exits(code);
     }
     assert_snapshot!(rind.run(&["plugin", "inspect", "nothing"]).screen(), @r"
@@ -195,11 +209,9 @@ fn inspect_says_why_a_plugin_does_not_run() {
     ---- stderr
     error: there is no plugin `nothing`: neither a folder with a plugin.toml nor one of those in `rind plugin list`
     ");
-    assert_snapshot!(rind.run(&["plugin", "inspect", "loop-detection"]).screen(), @r"
-    exit 2
-    ---- stderr
-    error: plugin `loop-detection` is switched off or shadowed; see `rind plugin list`
-    ");
+    let off = rind.run(&["plugin", "inspect", "loop-detection"]).stdout;
+    let line = "does not run  switched off by [RIND_HOME]/config/config.toml:2\n";
+    assert!(off.contains(line), "{off}");
     assert_snapshot!(rind.run(&["plugin", "inspect", "echo"]).screen(), @r#"
     exit 1
     ---- stderr
@@ -209,5 +221,45 @@ fn inspect_says_why_a_plugin_does_not_run() {
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+    "#);
+}
+
+#[test]
+fn what_the_operator_set_of_hooks_and_settings_is_shown() {
+    let rind = Rind::default();
+    rind.managed("injection-guard").managed("quartermaster");
+    rind.config(
+        "[plugins.injection-guard]\npriority = 50\non_failure = \"block\"\n\
+         [plugins.injection-guard.config]\nmode = \"block\"\n\
+         [plugins.quartermaster.hooks.post-tool]\nenabled = false\n\
+         [plugins.quartermaster.hooks.pre-tool]\ntimeout_seconds = 90\n\
+         [plugins.quartermaste]\npriority = 5\n",
+    );
+    let list = rind.run(&["plugin", "list"]).exits(0);
+    assert_snapshot!(list.screen(), @r"
+    exit 0
+    ---- stdout
+    ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails)
+    ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off)
+    ---- stderr
+    ▲ [RIND_HOME]/config/config.toml:10: [plugins.quartermaste]: there is no such plugin, so this counts for nothing; see `rind plugin list`
+    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is more than a hook may take here, so [T] hold
+    ");
+    let shown = |name: &str| {
+        let all = rind.run(&["plugin", "inspect", name]).exits(0).stdout;
+        let lines = all
+            .lines()
+            .filter(|line| line.starts_with("hook") || line.starts_with("setting"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    assert_snapshot!(masked(&(shown("injection-guard") + &shown("quartermaster"))), @r#"
+    hook          pre-reason               mutate   priority 50, [T], blocks when it fails; your settings, in place of 5, [T], is skipped when it fails
+    setting       mode                     "block" your settings
+    setting       skip_tools               []
+    hook          pre-tool                 gate     priority 6, [T], is skipped when it fails
+    hook          post-tool                mutate   priority 6, [T], is skipped when it fails; your settings switch it off
+    setting       confidence               0.6
+    setting       observations             5
+    setting       suggest                  true
     "#);
 }

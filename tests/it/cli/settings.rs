@@ -114,6 +114,18 @@ fn keys_and_values_that_mean_nothing_are_errors_with_their_line() {
             "[plugins.guard.hooks.pre-tool]\npriority = 70000\n",
             "config.toml:2: in [plugins]: ",
         ),
+        (
+            "[plugins.guard]\ntimeout_seconds = 0\n",
+            "config.toml:2: in [plugins]: a deadline of 0 would stop every call",
+        ),
+        (
+            "[archival]\n\nenabled = true\n",
+            "config.toml:3: archival.enabled requires subagents.enabled",
+        ),
+        (
+            "[agent.reflect]\nenable = true\n",
+            "config.toml:2: in [agent]: unknown field `enable`",
+        ),
     ];
     for (settings, expected) in table {
         let ran = rind(&["guard"], settings).run(&["run", "hello there"]);
@@ -131,4 +143,45 @@ fn settings_of_plugins_that_mean_nothing_are_named_when_they_are_json_too() {
     let ran = rind.run(&["run", "hello there"]).exits(0);
     let expected = "config.json:2: [plugins.gaurd]: there is no such plugin";
     assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
+#[test]
+fn settings_that_do_not_fit_a_plugin_are_named_with_their_line() {
+    let rind = Rind::default();
+    for name in ["loop-detection", "cost-tracker", "hello", "injection-guard"] {
+        rind.managed(name);
+    }
+    rind.config(
+        "[plugins.loop-detection.config]\n\nedit = 3\n[plugins.cost-tracker.config]\nprices = { foo = { input = 1 } }\n\
+         [plugins.hello.config]\nx = 1\n",
+    );
+    let mode = "plugins.injection-guard.config.mode=blok";
+    let ran = rind.run(&["run", "hello there", "--set", mode]).exits(0);
+    for line in [
+        "`edit`: there is no `edit`, only block_after, edits, repeats, scope, tools; see [RIND_HOME]/config/config.toml:3",
+        "`prices.foo`: \"output\" is a required property; see [RIND_HOME]/config/config.toml:5",
+        "the plugin has no settings; see [RIND_HOME]/config/config.toml:6",
+        "`mode`: \"blok\" is not one of \"warn\" or \"block\"; see --set plugins.injection-guard.config.mode=blok",
+    ] {
+        assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
+    }
+    assert_eq!(rind.entries("turn-end").len(), 1);
+}
+
+#[test]
+fn settings_that_do_not_fit_do_not_switch_the_audit_log_off() {
+    let rind = Rind::default();
+    rind.managed("audit-log");
+    rind.config("[plugins.audit-log.config]\nx = 1\n");
+    let ran = rind.run(&["run", "hello there"]).exits(0);
+    let told = "plugin audit-log runs without its settings: ";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    rind.run(&["session", "audit", "--verify"]).exits(0);
+}
+
+#[test]
+fn settings_that_are_wrong_leave_no_session_behind() {
+    let rind = rind(&[], "[agent]\nmax_stepps = 3\n");
+    rind.run(&["run", "hello there"]).exits(2);
+    assert_eq!(rind.run(&["session", "list"]).stdout, "");
 }

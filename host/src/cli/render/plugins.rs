@@ -12,26 +12,24 @@ use super::{
 use crate::author::build::BuildReport;
 use crate::grant::Trust;
 use crate::grant::decide::Standing;
-use crate::plugin::inspect::Report;
+use crate::plugin::inspect::{HookReport, Report};
 use crate::plugin::load::{LeftOut, Loaded, Why};
+use crate::point::failure::OnFailure;
 
 /// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
 const NAME: usize = 64;
 
+/// Longest value of a setting that is shown.
+const SETTING: usize = 60;
+
+/// Width of the column of names: the longest of those that come with Rind.
+const NAME_COLUMN: usize = 24;
+
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {
-    let mut parts: Vec<&str> = report
-        .hooks
-        .iter()
-        .map(|hook| hook.point.as_str())
-        .collect();
-    let tools: Vec<String> = report
-        .tools
-        .iter()
-        .map(|tool| format!("{}()", tool.name))
-        .collect();
-    parts.extend(tools.iter().map(String::as_str));
-    let name = styled(BOLD, format_args!("{:<22}", report.name));
+    let mut parts: Vec<String> = report.hooks.iter().map(hook).collect();
+    parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
+    let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
     let parts = styled(DIM, parts.join(", "));
     answer_line(format_args!(
         "{} {name} {:<8} {:<8} {parts}",
@@ -39,6 +37,35 @@ pub(in super::super) fn row(report: &Report) {
         report.trust.to_string(),
         report.version
     ));
+}
+
+/// A hook by its point, and what the operator's settings make of it.
+fn hook(hook: &HookReport) -> String {
+    let point = &hook.point;
+    if !hook.enabled {
+        return format!("{point} (switched off)");
+    }
+    let Some(own) = &hook.of_plugin else {
+        return point.clone();
+    };
+    let mut set = Vec::new();
+    if hook.priority != own.priority {
+        set.push(format!("priority {}", hook.priority));
+    }
+    if hook.deadline_ms != own.deadline_ms {
+        set.push(format!("{} ms", hook.deadline_ms));
+    }
+    if hook.on_failure != own.on_failure {
+        set.push(failure(hook.on_failure).to_owned());
+    }
+    format!("{point} ({})", set.join(", "))
+}
+
+fn failure(on_failure: OnFailure) -> &'static str {
+    match on_failure {
+        OnFailure::Block => "blocks when it fails",
+        OnFailure::Skip => "is skipped when it fails",
+    }
 }
 
 /// One line on standard error for a plugin that was loaded: what it is for, and how long that took.
@@ -64,9 +91,10 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => styled(BAD, "✗"),
         Why::Held(_) => styled(WARN, "?"),
-        Why::Shadowed { .. } | Why::Disabled | Why::Disallowed { .. } => styled(DIM, "○"),
+        Why::Shadowed { .. } | Why::Disabled { .. } | Why::Disallowed { .. } => styled(DIM, "○"),
     };
-    let name = styled(BOLD, format_args!("{:<22}", one_line(&left.name, NAME)));
+    let name = one_line(&left.name, NAME);
+    let name = styled(BOLD, format_args!("{name:<NAME_COLUMN$}"));
     answer_line(format_args!(
         "{mark} {name} {:<8} {}",
         left.found.trust.to_string(),
@@ -74,13 +102,12 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     ));
 }
 
-fn why(left: &LeftOut) -> String {
+pub(in super::super) fn why(left: &LeftOut) -> String {
     match &left.why {
         Why::Failed(error) => error.to_string(),
         Why::Shadowed { by } => format!("shadowed by {}", by.display()),
         Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
-        Why::Disabled => "switched off in your settings".to_owned(),
-        Why::Disallowed { place } => format!("switched off by {place}"),
+        Why::Disabled { place } | Why::Disallowed { place } => format!("switched off by {place}"),
     }
 }
 
@@ -98,7 +125,8 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
 }
 
 /// Everything about a plugin.
-pub(in super::super) fn report(report: &Report) {
+/// `off` says where it is switched off, when it is.
+pub(in super::super) fn report(report: &Report, off: Option<&str>) {
     let line = |name: &str, value: String| {
         answer_line(format_args!(
             "{} {value}",
@@ -111,6 +139,9 @@ pub(in super::super) fn report(report: &Report) {
         report.version
     ));
     answer_line(one_line(&report.description, usize::MAX));
+    if let Some(place) = off {
+        line("does not run", format!("switched off by {place}"));
+    }
     line("trust", report.trust.to_string());
     line("folder", one_line(&report.folder, usize::MAX));
     line("digest", or_none(&report.digest));
@@ -131,20 +162,40 @@ pub(in super::super) fn report(report: &Report) {
     }
     for hook in &report.hooks {
         let wait = if hook.is_async { ", async" } else { "" };
-        let failure = match hook.on_failure {
-            crate::point::failure::OnFailure::Block => "blocks when it fails",
-            crate::point::failure::OnFailure::Skip => "is skipped when it fails",
+        let of_settings = match &hook.of_plugin {
+            _ if !hook.enabled => "; your settings switch it off".to_owned(),
+            Some(own) => format!(
+                "; your settings, in place of {}, {} ms, {}",
+                own.priority,
+                own.deadline_ms,
+                failure(own.on_failure)
+            ),
+            None => String::new(),
         };
         line(
             "hook",
             format!(
-                "{:<24} {:<8} priority {}, {} ms, {failure}{wait}",
+                "{:<24} {:<8} priority {}, {} ms, {}{wait}{}",
                 hook.point,
                 hook.kind.to_string(),
                 hook.priority,
-                hook.deadline_ms
+                hook.deadline_ms,
+                failure(hook.on_failure),
+                styled(WARN, of_settings)
             ),
         );
+    }
+    for setting in &report.settings {
+        let value = match &setting.value {
+            Some(value) => one_line(&value.to_string(), SETTING),
+            None => "not set".to_owned(),
+        };
+        let value = if setting.is_default {
+            styled(DIM, value)
+        } else {
+            format!("{value} {}", styled(WARN, "your settings"))
+        };
+        line("setting", format!("{:<24} {value}", setting.name));
     }
     for tool in &report.tools {
         line(
