@@ -251,12 +251,13 @@ async fn context_edits_replace_drop_with_the_other_half_of_a_call_and_append() {
 async fn pre_reason_may_change_model_parameters_and_tools() {
     let session = session().await;
     let request = ModelRequest {
+        purpose: Purpose::Step,
         provider: "p".into(),
         model: "m".into(),
         temperature: Some(1.0),
         max_tokens: Some(100),
         tools: vec!["a".into(), "b".into()],
-        messages: vec![Message::text(Role::User, "hi")],
+        messages: 1,
         usage: Usage {
             input_tokens: 7,
             ..Usage::default()

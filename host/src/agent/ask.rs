@@ -5,6 +5,7 @@ use super::request::NoAnswer;
 use super::scope::TurnScope;
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
+use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
@@ -58,7 +59,7 @@ impl TurnScope {
             temperature: None,
             max_tokens: Some(question.max_tokens),
         };
-        let kept = |response: &Response| Body::HostAsked {
+        let kept = |request: &Request, response: &Response| Body::HostAsked {
             about: question.about.to_owned(),
             agent: question.agent.map(str::to_owned),
             turn: caller.context.turn,
@@ -68,7 +69,8 @@ impl TurnScope {
             latency_ms: response.latency_ms,
             text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
         };
-        let response = self.request_aside(None, caller, &request, kept).await?;
+        let purpose = Purpose::Host(question.about);
+        let response = self.request_aside(purpose, caller, request, kept).await?;
         if response.finish == Finish::Refused {
             let why = "the provider held the answer back".to_owned();
             return Err(NoAnswer::Provider(why));

@@ -14,7 +14,8 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::Said;
-use crate::point::payload::{WireRequest, WireResponse};
+use crate::point::merge::injected_message;
+use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
 
@@ -44,14 +45,20 @@ impl fmt::Display for NoAnswer {
 }
 
 impl TurnScope {
-    /// A [request](Self::request) beside the conversation: its words are not for those who watch, and that it takes long is.
+    /// A [request](Self::request) beside the conversation, after `pre-reason`: its words are not for those who watch, and that
+    /// it takes long is.
     pub(super) async fn request_aside(
         &self,
-        by: Option<&Arc<str>>,
+        purpose: Purpose,
         caller: &Caller,
-        request: &Request,
-        kept: impl FnOnce(&Response) -> Body + Send,
+        request: Request,
+        kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
+        let by = match &purpose {
+            Purpose::Plugin(name) => Some(Arc::from(name.as_str())),
+            Purpose::Step | Purpose::Host(_) => None,
+        };
+        let request = self.reasoned(purpose, caller, request).await?;
         let mut on = |event| {
             if let StreamEvent::Retry {
                 attempt,
@@ -66,7 +73,54 @@ impl TurnScope {
                 });
             }
         };
-        self.request(by, caller, request, &mut on, kept).await
+        self.request(by.as_ref(), caller, &request, &mut on, kept)
+            .await
+    }
+
+    /// A request beside the conversation as hooks of `pre-reason` want it. What they inject is for this request only.
+    async fn reasoned(
+        &self,
+        purpose: Purpose,
+        caller: &Caller,
+        mut request: Request,
+    ) -> Result<Request, NoAnswer> {
+        let reasoned = self
+            .dispatch::<at::PreReason>(
+                caller,
+                ModelRequest {
+                    purpose,
+                    provider: self.spec.provider.name().to_owned(),
+                    model: request.model,
+                    temperature: request.temperature,
+                    max_tokens: request.max_tokens,
+                    tools: Vec::new(),
+                    messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
+                    usage: self.usage(),
+                },
+            )
+            .await;
+        if let Some(said) = blocked(&reasoned) {
+            return Err(NoAnswer::Blocked(said.clone()));
+        }
+        let wanted = reasoned.value;
+        request.model = wanted.model;
+        request.temperature = wanted.temperature;
+        request.max_tokens = wanted.max_tokens;
+        for (plugin, injection) in reasoned.inject {
+            let message = injected_message(&plugin, &injection.text);
+            let (plugin, text, keep) = (plugin.to_string(), injection.text, false);
+            let body = Body::Injected {
+                plugin: plugin.clone(),
+                text: text.clone(),
+                keep,
+            };
+            self.spec.session.append(body).map_err(NoAnswer::Session)?;
+            self.spec
+                .events
+                .emit(Event::Injected { plugin, text, keep });
+            request.messages.push(message);
+        }
+        Ok(request)
     }
 
     /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
@@ -77,7 +131,7 @@ impl TurnScope {
         caller: &Caller,
         request: &Request,
         on: &mut (dyn FnMut(StreamEvent) + Send),
-        kept: impl FnOnce(&Response) -> Body + Send,
+        kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
         let (provider, session) = (&self.spec.provider, &self.spec.session);
         let body = self.wire_body(caller, provider.body(request)).await;
@@ -115,7 +169,9 @@ impl TurnScope {
             error: None,
         });
         self.add_usage(response.usage);
-        session.append(kept(&response)).map_err(NoAnswer::Session)?;
+        session
+            .append(kept(request, &response))
+            .map_err(NoAnswer::Session)?;
         let mut caller = caller.clone();
         self.update(&mut caller);
         self.dispatch::<at::AfterProviderResponse>(

@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::message::{Content, Message, ToolCall, ToolSpec};
 use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
-use crate::point::payload::ModelRequest;
+use crate::point::payload::{ModelRequest, Purpose};
 use crate::prompt;
 use crate::provider::{Finish, Request, Response, StreamEvent};
 use crate::session::Body;
@@ -63,23 +63,24 @@ impl Turn<'_> {
     async fn build_request(&mut self) -> Result<Request, Stop> {
         let mut messages = self.compacted().await?;
         messages.append(&mut self.passing);
-        let messages = self.pass::<at::Context>("conversation", messages).await?;
+        let mut messages = self.pass::<at::Context>("conversation", messages).await?;
         let reasoned = self
             .dispatch::<at::PreReason>(ModelRequest {
+                purpose: Purpose::Step,
                 provider: self.agent.spec.provider.name().to_owned(),
                 model: self.agent.spec.model.clone(),
                 temperature: self.agent.spec.temperature,
                 max_tokens: self.agent.spec.max_tokens,
                 tools: self.scope.tool_names(),
-                messages,
+                messages: u32::try_from(messages.len()).unwrap_or(u32::MAX),
                 usage: self.scope.usage(),
             })
             .await;
         refused("request", blocked(&reasoned))?;
-        let mut wanted = reasoned.value;
+        let wanted = reasoned.value;
         for (plugin, injection) in reasoned.inject {
             let message = self.inject_one(&plugin, injection).await?;
-            wanted.messages.push(message);
+            messages.push(message);
         }
         let specs = self.agent.spec.tools.specs();
         let tools = specs.into_iter().filter(|s| wanted.tools.contains(&s.name));
@@ -89,7 +90,7 @@ impl Turn<'_> {
         let mut request = Request {
             model: wanted.model,
             system: self.system.clone(),
-            messages: wanted.messages,
+            messages,
             tools,
             temperature: wanted.temperature,
             max_tokens: wanted.max_tokens,
@@ -123,7 +124,7 @@ impl Turn<'_> {
             }),
         };
         let tools = prompt::tools_hash(&request.tools);
-        let kept = |response: &Response| Body::Step {
+        let kept = |request: &Request, response: &Response| Body::Step {
             turn: number,
             step,
             model: request.model.clone(),

@@ -3,9 +3,12 @@
 //! A file is named by a hash of its key, because keys may be longer than file names and hold any character; its first line
 //! is the key as a JSON string, the rest is the value.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::discover::Found;
 use crate::disk::{private_folder, replace_private};
@@ -24,11 +27,49 @@ pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Most keys of a plugin.
 const MAX_KEYS: usize = 10_000;
 
+/// How long a count of what is kept holds. Other processes may write to the same store; they count as well.
+const COUNT_HOLDS: Duration = Duration::from_secs(1);
+
 /// The store of one plugin.
 #[derive(Clone, Debug)]
 pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
+    taken: Arc<Mutex<Option<Taken>>>,
+}
+
+/// What is kept, as it was counted last and changed here since.
+#[derive(Debug)]
+struct Taken {
+    counted: Instant,
+    /// Bytes of each file.
+    sizes: HashMap<PathBuf, u64>,
+    total: u64,
+}
+
+impl Taken {
+    fn count(folder: &Path) -> io::Result<Self> {
+        let mut sizes = HashMap::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            sizes.insert(entry.path(), entry.metadata()?.len());
+        }
+        Ok(Self {
+            counted: Instant::now(),
+            total: sizes.values().sum(),
+            sizes,
+        })
+    }
+
+    fn put(&mut self, path: PathBuf, size: u64) {
+        let old = self.sizes.insert(path, size).unwrap_or(0);
+        self.total = self.total.saturating_sub(old) + size;
+    }
+
+    fn remove(&mut self, path: &Path) {
+        let old = self.sizes.remove(path).unwrap_or(0);
+        self.total = self.total.saturating_sub(old);
+    }
 }
 
 fn failed(error: &io::Error) -> HandleError {
@@ -68,8 +109,11 @@ impl PluginStore {
     /// The store in `folder`, which is made when the first value is set.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        let is_closed = false;
-        Self { folder, is_closed }
+        Self {
+            folder,
+            is_closed: false,
+            taken: Arc::default(),
+        }
     }
 
     /// The same for a plugin that is not granted what it asks for yet: it may look, and keeps nothing.
@@ -115,24 +159,40 @@ impl PluginStore {
         }
         private_folder(&self.folder).map_err(|e| failed(&e))?;
         let path = self.path(key);
-        let (n_keys, total) = self.taken_besides(&path).map_err(|e| failed(&e))?;
-        if total + value.len() as u64 > MAX_TOTAL_BYTES || n_keys >= MAX_KEYS {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match taken.take() {
+            Some(taken) if taken.counted.elapsed() < COUNT_HOLDS => taken,
+            _ => Taken::count(&self.folder).map_err(|e| failed(&e))?,
+        };
+        let now = taken.insert(now);
+        let old = now.sizes.get(&path).copied();
+        let besides = now.total - old.unwrap_or(0);
+        let n_besides = now.sizes.len() - usize::from(old.is_some());
+        if besides + value.len() as u64 > MAX_TOTAL_BYTES || n_besides >= MAX_KEYS {
             return Err(HandleError::Limit(format!(
                 "the store is full: at most {MAX_TOTAL_BYTES} bytes in {MAX_KEYS} keys are kept"
             )));
         }
         let content = format!("{}\n{value}", serde_json::Value::from(key));
-        replace_private(&path, content.as_bytes()).map_err(|e| failed(&e))
+        replace_private(&path, content.as_bytes()).map_err(|e| failed(&e))?;
+        now.put(path, content.len() as u64);
+        Ok(())
     }
 
     /// Removes a key; nothing happens when it is not set.
     pub fn remove(&self, key: &str) -> Result<(), HandleError> {
         check_key(key)?;
         self.check_open()?;
-        match fs::remove_file(self.path(key)) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(&e)),
-            _ => Ok(()),
+        let path = self.path(key);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(&e)),
+            _ => {}
         }
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = &mut *taken {
+            taken.remove(&path);
+        }
+        Ok(())
     }
 
     /// The keys that start with `prefix`, sorted.
@@ -151,18 +211,6 @@ impl PluginStore {
     fn path(&self, key: &str) -> PathBuf {
         self.folder
             .join(blake3::hash(key.as_bytes()).to_hex().as_str())
-    }
-
-    /// Number of keys and bytes besides the one at `path`.
-    fn taken_besides(&self, path: &Path) -> io::Result<(usize, u64)> {
-        let mut taken = (0, 0);
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            if entry.path() != path {
-                taken = (taken.0 + 1, taken.1 + entry.metadata()?.len());
-            }
-        }
-        Ok(taken)
     }
 }
 

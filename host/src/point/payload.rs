@@ -119,9 +119,23 @@ pub struct PromptContext {
     pub parts: Vec<PromptPart>,
 }
 
-/// One provider call about to be made.
+/// What a request to the model is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// A step of the conversation.
+    Step,
+    /// A question of the host's own: `reflect`, `archive` or `query`.
+    Host(&'static str),
+    /// A question of the plugin of this name.
+    Plugin(String),
+}
+
+/// A request to the model that is about to be made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelRequest {
+    /// What it is for.
+    pub purpose: Purpose,
     /// Name of the provider.
     pub provider: String,
     /// Name of the model.
@@ -132,8 +146,8 @@ pub struct ModelRequest {
     pub max_tokens: Option<u32>,
     /// Names of the tools that are active.
     pub tools: Vec<String>,
-    /// Messages that will be sent, oldest first.
-    pub messages: Vec<Message>,
+    /// How many messages will be sent.
+    pub messages: u32,
     /// Tokens used so far in this turn.
     pub usage: Usage,
 }

@@ -1,12 +1,13 @@
 //! Where the lines are: segments in the plugin's `data` folder, and the head of the chain in the session's state.
 
+use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rind_sdk::files;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::Value;
 
-use crate::chain::{self, Head, Place};
+use crate::chain::{self, Head, Place, Writer};
 
 /// Bytes after which a new segment begins.
 const SEGMENT_BYTES: u64 = 128 << 10;
@@ -24,33 +25,76 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
     }
     let session = name(&ctx.session);
     let folder = format!("data/{session}");
-    let (mut number, size) = last_segment(&folder)?;
-    let mut end = end_of(&path(&folder, number), size)?;
-    if end.last.is_none() && number > 1 {
-        // A segment that has no line yet goes on behind the one before it.
-        end.last = chain::end(&read(&path(&folder, number - 1))?).last;
-    }
     let place = Place {
         time: now(),
         turn: ctx.turn,
         agent: &ctx.agent,
     };
     let kept: Option<Head> = state::get_json(HEAD).ok().flatten();
-    let mut writer = chain::go_on(&session, &end, kept, place);
+    let (mut writer, mut segment) =
+        match LAST.take().filter(|last| Some(&last.head) == kept.as_ref()) {
+            Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
+            _ => look(&folder, &session, kept, place)?,
+        };
     for event in events {
         writer.add(place, event);
     }
+    if segment.size >= SEGMENT_BYTES {
+        segment = Segment {
+            number: segment.number + 1,
+            size: 0,
+        };
+    }
+    files::append(&path(&folder, segment.number), writer.text.as_bytes())?;
+    segment.size += writer.text.len() as u64;
+    state::set_json(HEAD, &writer.head)?;
+    let head = writer.head;
+    LAST.set(Some(Last { head, segment }));
+    Ok(())
+}
+
+/// A file of the log.
+#[derive(Clone, Copy)]
+struct Segment {
+    number: u32,
+    /// In bytes.
+    size: u64,
+}
+
+/// What this instance wrote last.
+struct Last {
+    head: Head,
+    segment: Segment,
+}
+
+thread_local! {
+    /// Spares looking at the files again for every line. It is only believed when the session's state says the same, so that
+    /// nobody else wrote a line since; and it is gone after a failure, which may have left a part of a line.
+    static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+}
+
+/// Where the log ends, from its files, with the lines that say what is wrong there.
+fn look(
+    folder: &str,
+    session: &str,
+    kept: Option<Head>,
+    place: Place<'_>,
+) -> Result<(Writer, Segment), Error> {
+    let mut segment = last_segment(folder)?;
+    let path = |number| path(folder, number);
+    let mut end = end_of(&path(segment.number), segment.size)?;
+    if end.last.is_none() && segment.number > 1 {
+        // A segment that has no line yet goes on behind the one before it.
+        end.last = chain::end(&read(&path(segment.number - 1))?).last;
+    }
     if end.torn > 0 {
-        let path = path(&folder, number);
-        let mut segment = read(&path)?;
-        segment.truncate(segment.len().saturating_sub(end.torn));
-        files::write(&path, &segment)?;
+        let path = path(segment.number);
+        let mut whole = read(&path)?;
+        whole.truncate(whole.len().saturating_sub(end.torn));
+        files::write(&path, &whole)?;
+        segment.size = whole.len() as u64;
     }
-    if size >= SEGMENT_BYTES {
-        number += 1;
-    }
-    files::append(&path(&folder, number), writer.text.as_bytes())?;
-    state::set_json(HEAD, &writer.head)
+    Ok((chain::go_on(session, &end, kept, place), segment))
 }
 
 /// The session's id as the name of a folder. Ids have no other characters.
@@ -70,8 +114,8 @@ fn now() -> u64 {
     })
 }
 
-/// The number of the last segment, 1 where there is none, and its size.
-fn last_segment(folder: &str) -> Result<(u32, u64), Error> {
+/// The last segment, one without bytes where there is none.
+fn last_segment(folder: &str) -> Result<Segment, Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
         Err(Error::NotFound(_)) => {
@@ -84,7 +128,8 @@ fn last_segment(folder: &str) -> Result<(u32, u64), Error> {
         let number = entry.name.strip_suffix(".jsonl")?.parse().ok()?;
         Some((number, entry.size))
     });
-    Ok(segments.max().unwrap_or((1, 0)))
+    let (number, size) = segments.max().unwrap_or((1, 0));
+    Ok(Segment { number, size })
 }
 
 /// What a segment of this size ends with.

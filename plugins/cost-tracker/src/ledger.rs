@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rind_sdk::data;
-use rind_sdk::types::Usage;
+use rind_sdk::prelude::{Purpose, Usage};
 
 use crate::price::Price;
 
@@ -15,6 +15,9 @@ const OTHERS: &str = "(others)";
 
 /// Who a request is from when it is a plugin's and cannot be told whose.
 const SOME_PLUGIN: &str = "(a plugin)";
+
+/// Who a request is from that the host makes for itself.
+const HOST: &str = "(host)";
 
 /// Bytes of a tool result that are taken for one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -87,6 +90,14 @@ pub(crate) struct ToolSum {
     pub(crate) usd: f64,
 }
 
+/// A request under way.
+#[data]
+pub(crate) struct Waiting {
+    model: String,
+    /// Who asks, when it is not the agent itself.
+    by: Option<String>,
+}
+
 /// A tool call under way.
 #[data]
 pub(crate) struct Open {
@@ -104,11 +115,11 @@ pub(crate) struct Ledger {
     pub(crate) this_turn: Sum,
     pub(crate) session: Sum,
     pub(crate) models: BTreeMap<String, Sum>,
-    /// Requests that plugins made.
+    /// Requests beside the conversation, by the plugin that made them; those of the host are in `(host)`.
     pub(crate) plugins: BTreeMap<String, Sum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
-    /// The model that each agent is asking just now.
-    pub(crate) asking: BTreeMap<String, String>,
+    /// What each agent is asking just now.
+    pub(crate) waiting: BTreeMap<String, Waiting>,
     pub(crate) open: BTreeMap<String, Open>,
     /// The model that answered last, for the price of tool results.
     pub(crate) last_model: String,
@@ -128,24 +139,31 @@ impl Ledger {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
             self.this_turn = Sum::default();
-            self.asking.clear();
+            self.waiting.clear();
             self.open.clear();
         }
     }
 
-    /// An agent is about to ask this model.
-    pub(crate) fn ask(&mut self, at: &At<'_>, model: &str) {
-        if self.asking.len() < MAX_OPEN {
-            self.asking.insert(at.agent.to_owned(), model.to_owned());
+    /// An agent is about to ask this model, or somebody does beside its conversation.
+    pub(crate) fn ask(&mut self, at: &At<'_>, model: &str, purpose: &Purpose) {
+        let by = match purpose {
+            Purpose::Step => None,
+            Purpose::Plugin(name) => Some(name.clone()),
+            Purpose::Host(_) => Some(HOST.to_owned()),
+        };
+        let model = model.to_owned();
+        if self.waiting.len() < MAX_OPEN {
+            self.waiting
+                .insert(at.agent.to_owned(), Waiting { model, by });
         }
     }
 
     /// The model that answers, for a provider that does not say: the one that the agent asked.
     pub(crate) fn asked(&self, at: &At<'_>) -> Option<&str> {
-        self.asking.get(at.agent).map(String::as_str)
+        self.waiting.get(at.agent).map(|one| one.model.as_str())
     }
 
-    /// An answer has come. One that no agent waits for is to a plugin's question.
+    /// An answer has come. One that nobody is known to wait for is to a plugin's question.
     pub(crate) fn answered(
         &mut self,
         at: &At<'_>,
@@ -153,14 +171,17 @@ impl Ledger {
         usage: &Usage,
         price: Option<Price>,
     ) {
-        let is_loop = self.asking.remove(at.agent).is_some();
+        let waiting = self.waiting.remove(at.agent);
         model.clone_into(&mut self.last_model);
         self.this_turn.request(usage, price);
         self.session.request(usage, price);
         entry(&mut self.models, model).request(usage, price);
-        if !is_loop {
-            let plugin = self.calling(at.agent);
-            entry(&mut self.plugins, &plugin).request(usage, price);
+        let by = match waiting {
+            Some(waiting) => waiting.by,
+            None => Some(self.calling(at.agent)),
+        };
+        if let Some(by) = by {
+            entry(&mut self.plugins, &by).request(usage, price);
         }
     }
 
@@ -203,7 +224,7 @@ impl Ledger {
 
     /// An agent's turn has ended.
     pub(crate) fn leave(&mut self, at: &At<'_>) {
-        self.asking.remove(at.agent);
+        self.waiting.remove(at.agent);
         self.open.retain(|_, open| open.agent != at.agent);
     }
 }
@@ -250,7 +271,7 @@ mod tests {
             (at("main", 0, 2), 1),
         ] {
             ledger.enter(&at);
-            ledger.ask(&at, "m");
+            ledger.ask(&at, "m", &Purpose::Step);
             ledger.answered(&at, "m", &usage(input, 0), None);
         }
         assert_eq!(ledger.this_turn.tokens(), 111);
@@ -271,7 +292,7 @@ mod tests {
         ledger.answered(&main, "m", &usage(2, 0), None);
         ledger.begin(&main, "2", Some("other".to_owned()));
         ledger.answered(&main, "m", &usage(4, 0), None);
-        ledger.ask(&main, "m");
+        ledger.ask(&main, "m", &Purpose::Step);
         ledger.answered(&main, "m", &usage(8, 0), None);
         let of = |name: &str| ledger.plugins[name].tokens();
         assert_eq!((of("search"), of(SOME_PLUGIN)), (2, 5));

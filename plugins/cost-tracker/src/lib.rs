@@ -31,7 +31,7 @@ mod cost_tracker {
 
     impl Settings {
         fn price(&self, model: &str) -> Option<Price> {
-            price::find(model, &self.prices, &price::list())
+            price::find(model, &self.prices, price::list())
         }
     }
 
@@ -56,7 +56,7 @@ mod cost_tracker {
         if let Some(why) = budget::spent(&ledger, &settings.budget_usd, &settings.budget_tokens) {
             return Ok(RequestOutcome::block(why));
         }
-        ledger.ask(&at(ctx), &request.model);
+        ledger.ask(&at(ctx), &request.model, &request.purpose);
         state::set_json(KEY, &ledger)?;
         Ok(RequestOutcome::default())
     }

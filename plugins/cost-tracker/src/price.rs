@@ -1,6 +1,7 @@
 //! What tokens of a model cost: the table that comes with the plugin, the operator's own, and how a name is looked up.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use rind_sdk::data;
 use rind_sdk::types::Usage;
@@ -49,9 +50,11 @@ impl Price {
 /// Prices by the beginning of a model's name.
 pub(crate) type Prices = BTreeMap<String, Price>;
 
-/// The table that comes with the plugin.
-pub(crate) fn list() -> Prices {
-    rind_sdk::serde_json::from_str(LIST).unwrap_or_default()
+/// The table that comes with the plugin. Read once by each instance.
+pub(crate) fn list() -> &'static Prices {
+    static READ: LazyLock<Prices> =
+        LazyLock::new(|| rind_sdk::serde_json::from_str(LIST).unwrap_or_default());
+    &READ
 }
 
 /// The price of a model: the operator's, or that of the list. `None` when neither has one.

@@ -26,28 +26,38 @@ mod injection_guard {
         skip_tools: Vec<String>,
     }
 
+    /// How many of the last messages are asked for at first: a step adds two or three.
+    const FEW: u32 = 4;
+
+    /// The most that can be asked for.
+    const ALL: u32 = 1000;
+
     #[hook]
     fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
         let mut memory = Memory::load(&ctx.agent)?;
         let mut found = Vec::new();
-        for message in &request.messages {
-            if !memory.is_new(message) {
-                continue;
-            }
-            let before = found.len();
-            look_at(message, &settings, &mut found);
-            let foreign = found[before..].iter().filter(|find| find.is_foreign());
-            let words: Vec<String> = foreign.map(Find::in_words).collect();
-            if !words.is_empty() {
-                memory.add_find(&message.id, words.join("; "));
+        // A question beside the conversation is about the same texts; what is new in them is looked at before the next step.
+        if matches!(request.purpose, Purpose::Step) {
+            for message in new_messages(&memory) {
+                if !memory.goes_to(&message.id) {
+                    continue;
+                }
+                let before = found.len();
+                look_at(&message, &settings, &mut found);
+                memory.add_finds(&message.id, &found[before..]);
             }
         }
-        let known = memory.finds_in(&request.messages);
-        memory.save(&request.messages)?;
+        let blocks = settings.mode == "block" && memory.has_finds();
+        let known = if blocks {
+            memory.finds_in(&session::messages(ALL))
+        } else {
+            Vec::new()
+        };
+        memory.save()?;
 
         let foreign: Vec<&Find> = found.iter().filter(|find| find.is_foreign()).collect();
-        let mut outcome = if settings.mode == "block" && !known.is_empty() {
+        let mut outcome = if !known.is_empty() {
             RequestOutcome::block(report::refusal(&known))
         } else if foreign.is_empty() {
             RequestOutcome::default()
@@ -58,6 +68,29 @@ mod injection_guard {
             outcome = outcome.notify(Level::Warn, report::notice(find));
         }
         Ok(outcome)
+    }
+
+    /// A summary stands in the middle of the conversation, in the place of messages that were looked at.
+    #[hook]
+    fn after_compact(ctx: &CallContext, _slice: Slice) -> Result<(), Error> {
+        Memory::load(&ctx.agent)?.start_anew().save()
+    }
+
+    /// The messages behind the last one that was looked at; all where that one is gone.
+    fn new_messages(memory: &Memory) -> Vec<Message> {
+        let mut last = FEW;
+        loop {
+            let mut messages = session::messages(last);
+            let is_all = messages.len() < last as usize || last >= ALL;
+            if let Some(at) = messages.iter().position(|m| memory.is_last(&m.id)) {
+                messages.drain(..=at);
+                return messages;
+            }
+            if is_all {
+                return messages;
+            }
+            last = (last * 4).min(ALL);
+        }
     }
 
     /// Adds what there is to find in one message. What the model itself wrote is not looked at.

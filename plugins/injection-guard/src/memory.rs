@@ -1,7 +1,12 @@
-//! Which messages were looked at, and which of them hold an injection. Kept in the session's state for each agent.
+//! How far the conversation was looked at, and what was found in it. Kept in the session's state for each agent.
 
-use rind_sdk::prelude::{Content, Error, Message, data, state};
-use std::collections::{BTreeMap, BTreeSet};
+use rind_sdk::prelude::{Error, Message, data, state};
+use std::collections::BTreeMap;
+
+use crate::report::Find;
+
+/// Most messages whose finds are remembered; the oldest are forgotten first, by their ids.
+const MOST_FINDS: usize = 500;
 
 /// What is remembered of one agent's conversation.
 #[data]
@@ -11,10 +16,10 @@ pub(crate) struct Memory {
     key: String,
     #[serde(skip)]
     changed: bool,
-    /// Fingerprints of the messages that were looked at.
-    seen: BTreeSet<u64>,
-    /// Ids of the messages in which something was found, and what.
-    finds: BTreeMap<String, String>,
+    /// Id of the last message that was looked at; empty before the first.
+    last: String,
+    /// Ids of the messages in which something was found, and what is foreign of it: nothing where it was the user speaking.
+    finds: BTreeMap<String, Option<String>>,
 }
 
 impl Memory {
@@ -25,52 +30,57 @@ impl Memory {
         Ok(Self { key, ..memory })
     }
 
-    /// Whether a message was not looked at yet; from now on it was.
-    pub(crate) fn is_new(&mut self, message: &Message) -> bool {
-        let new = self.seen.insert(fingerprint(message));
-        self.changed |= new;
-        new
+    /// Forgets how far it was looked at, and not what was found.
+    pub(crate) fn start_anew(mut self) -> Self {
+        self.changed = !self.last.is_empty();
+        self.last.clear();
+        self
     }
 
-    /// Remembers what was found in a message, in words.
-    pub(crate) fn add_find(&mut self, id: &str, what: String) {
-        self.finds.insert(id.to_owned(), what);
+    /// Whether this is the last message that was looked at.
+    pub(crate) fn is_last(&self, id: &str) -> bool {
+        self.last == id
     }
 
-    /// What was found in `messages`, now or earlier.
+    /// Goes on to a message. Whether it is to be looked at: nothing is told twice.
+    pub(crate) fn goes_to(&mut self, id: &str) -> bool {
+        id.clone_into(&mut self.last);
+        self.changed = true;
+        !self.finds.contains_key(id)
+    }
+
+    /// Remembers what was found in a message.
+    pub(crate) fn add_finds(&mut self, id: &str, finds: &[Find]) {
+        if finds.is_empty() {
+            return;
+        }
+        let foreign = finds.iter().filter(|find| find.is_foreign());
+        let words: Vec<String> = foreign.map(Find::in_words).collect();
+        let words = (!words.is_empty()).then(|| words.join("; "));
+        self.finds.insert(id.to_owned(), words);
+        if self.finds.len() > MOST_FINDS {
+            self.finds.pop_first();
+        }
+    }
+
+    /// Whether anything foreign was found.
+    pub(crate) fn has_finds(&self) -> bool {
+        self.finds.values().any(Option::is_some)
+    }
+
+    /// What was found in `messages`, now or earlier, that is foreign.
     pub(crate) fn finds_in(&self, messages: &[Message]) -> Vec<String> {
         let found = messages
             .iter()
-            .filter_map(|message| self.finds.get(&message.id));
-        found.cloned().collect()
+            .filter_map(|message| self.finds.get(&message.id)?.clone());
+        found.collect()
     }
 
-    /// Keeps it, without what is no longer in the conversation, so that it does not grow beyond that.
-    pub(crate) fn save(mut self, messages: &[Message]) -> Result<(), Error> {
-        if !self.changed {
-            return Ok(());
+    /// Keeps it.
+    pub(crate) fn save(self) -> Result<(), Error> {
+        if self.changed {
+            state::set_json(&self.key, &self)?;
         }
-        let there: BTreeSet<u64> = messages.iter().map(fingerprint).collect();
-        self.seen.retain(|seen| there.contains(seen));
-        let ids: BTreeSet<&str> = messages.iter().map(|message| message.id.as_str()).collect();
-        self.finds.retain(|id, _| ids.contains(id.as_str()));
-        state::set_json(&self.key, &self)
+        Ok(())
     }
-}
-
-/// A hash (FNV-1a) of a message's id and the lengths of its parts: cheap, and different once another hook has put
-/// another text in place.
-fn fingerprint(message: &Message) -> u64 {
-    let lengths = message.content.iter().map(|part| match part {
-        Content::Text(text) | Content::Thinking(text) => text.len(),
-        Content::ToolCall(_) => 0,
-        Content::ToolResult(result) => result.content.len(),
-    });
-    let bytes = message
-        .id
-        .bytes()
-        .chain(lengths.flat_map(usize::to_le_bytes));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

@@ -4,7 +4,8 @@ use crate::hidden;
 use crate::pattern::{Pattern, is_match};
 use crate::rules::{DISCUSSION, Kind, MARKS, OBLIGING, ORDERING, RULES, Rule, TURNS};
 use crate::words::{Word, words};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Most bytes of a text that are looked at.
 const MOST: usize = 512 * 1024;
@@ -112,18 +113,29 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Kind
     (sum, kinds.map(|(_, kind)| *kind).collect())
 }
 
-/// Signs in what the words say.
-fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
-    let patterns: Vec<Pattern> = RULES
-        .iter()
-        .map(|rule| Pattern::new(rule.pattern))
-        .collect();
-    let mut by_first: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+/// The patterns of all rules, taken apart.
+struct Patterns {
+    patterns: Vec<Pattern>,
+    /// Which of them a word may be the first of.
+    by_first: HashMap<&'static str, Vec<usize>>,
+}
+
+/// Made once by each instance.
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+    let patterns = RULES.iter().map(|rule| Pattern::new(rule.pattern));
+    let patterns: Vec<Pattern> = patterns.collect();
+    let mut by_first: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, pattern) in patterns.iter().enumerate() {
         for word in pattern.first_words() {
             by_first.entry(word).or_default().push(index);
         }
     }
+    Patterns { patterns, by_first }
+});
+
+/// Signs in what the words say.
+fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
+    let Patterns { patterns, by_first } = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
         for rule in by_first.get(word.text.as_str()).into_iter().flatten() {
             let Some(end) = patterns[*rule].end(words, index) else {

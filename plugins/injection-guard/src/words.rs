@@ -92,6 +92,9 @@ impl Quotes {
 
 /// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that mixes both.
 fn fold(word: &str) -> String {
+    if word.is_ascii() {
+        return word.to_ascii_lowercase();
+    }
     let word = word.to_lowercase().replace('’', "'");
     let mixed = word.contains(|it: char| it.is_ascii_lowercase())
         && word.contains(|it| ('α'..='ӿ').contains(&it));

@@ -16,6 +16,9 @@ mod model_quartermaster {
     /// Where the statistics are, across sessions.
     const STATS: &str = "stats";
 
+    /// The most messages that can be asked for.
+    const ALL: u32 = 1000;
+
     /// Where a turn under way is kept.
     fn key(ctx: &CallContext) -> String {
         format!("turn/{}", ctx.agent)
@@ -29,14 +32,15 @@ mod model_quartermaster {
     #[hook]
     fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
-        if settings.models.is_empty() {
+        // Whoever asks beside the conversation has said which model is to answer.
+        if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
         }
         let mut outcome = RequestOutcome::default();
         let mut running = match running(ctx)? {
             Some(running) => running,
             None => {
-                let kind = task::kind(&request.messages);
+                let kind = task::kind(&session::messages(ALL));
                 let stats: Stats = store::get_json(STATS)?.unwrap_or_default();
                 let pick = pick(&kind, &request.model, &stats, &settings, task::chance(ctx));
                 let mut running = Running::new(ctx.turn, kind, &request.model);
@@ -61,7 +65,6 @@ mod model_quartermaster {
         }
         running.model = outcome.model.clone().unwrap_or(request.model);
         running.is_asking = true;
-        (running.results, running.errors) = task::results(&request.messages);
         state::set_json(&key(ctx), &running)?;
         Ok(outcome)
     }
@@ -107,11 +110,12 @@ mod model_quartermaster {
 
     #[hook]
     fn turn_end(ctx: &CallContext, summary: TurnSummary) -> Result<(), Error> {
-        let Some(running) = running(ctx)? else {
+        let Some(mut running) = running(ctx)? else {
             return Ok(());
         };
         state::remove(&key(ctx))?;
         let settings: Settings = config::all()?;
+        (running.results, running.errors) = task::results(&session::messages(ALL));
         if let Some(seen) = running.observed(summary.stop) {
             // Read again: another session may have written meanwhile.
             let mut stats: Stats = store::get_json(STATS)?.unwrap_or_default();

@@ -71,7 +71,7 @@ pub mod prelude {
     };
     pub use crate::payloads::{
         Assessment, Decision, Failure, FinishedCall, ModelRequest, PromptContext, PromptPart,
-        ProposedCall, ReflectVerdict, Reflection, SessionInfo, Slice, Source, StopReason,
+        ProposedCall, Purpose, ReflectVerdict, Reflection, SessionInfo, Slice, Source, StopReason,
         SubagentInfo, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
     };
     pub use crate::returns::CommandOutcome;

@@ -1,8 +1,26 @@
 //! The conversation so far. Needs the side effect `session`.
 
-pub use crate::bindings::rind::plugin::session::{append, messages};
-use crate::types::Error;
+use crate::types::{Error, Message};
 use serde::Serialize;
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::session as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::session as host;
+
+/// The last messages of the conversation, oldest first; at most 1,000.
+#[must_use]
+pub fn messages(last: u32) -> Vec<Message> {
+    host::messages(last)
+}
+
+/// Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON text.
+///
+/// # Errors
+/// When the host refused it: the value is not JSON or too long, or the name holds a secret.
+pub fn append(name: &str, value: &str) -> Result<(), Error> {
+    host::append(name, value)
+}
 
 /// Keeps an entry of the plugin's own in the session file. The model never sees it.
 ///

@@ -1,10 +1,10 @@
 //! A host in memory for a plugin's own tests, which run natively with `cargo test`.
 //!
-//! State, store, config and log work on the thread that the test runs on and start out empty; every other host function
-//! panics. `rind plugin test` runs the compiled component against the real host.
+//! State, store, config, log and the conversation are on the thread that the test runs on and start out empty; every other host
+//! function panics. `rind plugin test` runs the compiled component against the real host.
 
-use crate::payloads::{FinishedCall, ModelRequest, ProposedCall};
-use crate::types::{CallContext, EffectClass, Error, Level, ToolCall, ToolResult, Usage};
+use crate::payloads::{FinishedCall, ModelRequest, ProposedCall, Purpose};
+use crate::types::{CallContext, EffectClass, Error, Level, Message, ToolCall, ToolResult, Usage};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ struct Host {
     store: BTreeMap<String, String>,
     config: serde_json::Map<String, serde_json::Value>,
     log: Vec<(Level, String)>,
+    conversation: Vec<Message>,
+    entries: Vec<(String, String)>,
 }
 
 thread_local! {
@@ -44,6 +46,17 @@ pub fn set_config<T: Serialize>(settings: T) {
         panic!("settings must be an object, not {value}");
     };
     with(|host| host.config = map);
+}
+
+/// Sets the conversation that [`crate::session::messages`] reads on this thread.
+pub fn set_conversation(messages: Vec<Message>) {
+    with(|host| host.conversation = messages);
+}
+
+/// The entries, by name, that were kept with [`crate::session::append`] on this thread.
+#[must_use]
+pub fn entries() -> Vec<(String, String)> {
+    with(|host| host.entries.clone())
 }
 
 /// What was logged on this thread so far.
@@ -99,7 +112,7 @@ pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
     }
 }
 
-/// A request to the model without messages.
+/// A request to the model, for a step.
 #[must_use]
 pub fn model_request() -> ModelRequest {
     let usage = Usage {
@@ -109,12 +122,13 @@ pub fn model_request() -> ModelRequest {
         cache_write_tokens: 0,
     };
     ModelRequest {
+        purpose: Purpose::Step,
         provider: "scripted".to_owned(),
         model: "scripted".to_owned(),
         temperature: None,
         max_tokens: None,
         tools: Vec::new(),
-        messages: Vec::new(),
+        messages: 0,
         usage,
     }
 }
@@ -149,6 +163,25 @@ pub(crate) mod config {
 
     pub(crate) fn get(key: &str) -> Option<String> {
         with(|host| host.config.get(key).map(ToString::to_string))
+    }
+}
+
+pub(crate) mod session {
+    use super::with;
+    use crate::types::{Error, Message};
+
+    pub(crate) fn messages(last: u32) -> Vec<Message> {
+        let last = usize::try_from(last).unwrap_or(usize::MAX).min(1000);
+        with(|host| {
+            let first = host.conversation.len().saturating_sub(last);
+            host.conversation[first..].to_vec()
+        })
+    }
+
+    pub(crate) fn append(name: &str, value: &str) -> Result<(), Error> {
+        let _: serde_json::Value = serde_json::from_str(value)?;
+        with(|host| host.entries.push((name.to_owned(), value.to_owned())));
+        Ok(())
     }
 }
 

@@ -196,7 +196,7 @@ fn tokens_and_money_are_counted_for_each_model_that_answered() {
     for part in [
         "models: demo-small $0.",
         ", demo-large $0.",
-        "plugins: (a plugin) $0.",
+        "plugins: summarization $0.",
     ] {
         assert!(line.contains(part), "{line}");
     }

@@ -175,6 +175,16 @@ fn inspect_takes_a_folder_and_speaks_json() {
           "is_async": false,
           "enabled": true,
           "of_plugin": null
+        },
+        {
+          "point": "after-compact",
+          "kind": "observe",
+          "priority": 5,
+          "deadline_ms": 5000,
+          "on_failure": "skip",
+          "is_async": false,
+          "enabled": true,
+          "of_plugin": null
         }
       ],
       "settings": [
@@ -239,7 +249,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     assert_snapshot!(list.screen(), @r"
     exit 0
     ---- stdout
-    ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails)
+    ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails)
     ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off)
     ---- stderr
     ▲ [RIND_HOME]/config/config.toml:10: [plugins.quartermaste]: there is no such plugin, so this counts for nothing; see `rind plugin list`
@@ -254,6 +264,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     };
     assert_snapshot!(masked(&(shown("injection-guard") + &shown("quartermaster"))), @r#"
     hook          pre-reason               mutate   priority 50, [T], blocks when it fails; your settings, in place of 5, [T], is skipped when it fails
+    hook          after-compact            observe  priority 50, [T], blocks when it fails; your settings, in place of 5, [T], is skipped when it fails
     setting       mode                     "block" your settings
     setting       skip_tools               []
     hook          pre-tool                 gate     priority 6, [T], is skipped when it fails

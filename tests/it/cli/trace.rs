@@ -164,7 +164,7 @@ fn a_subagent_stands_below_the_call_that_started_it() {
         pre-reason, before-provider-request [T] 2 hooks passed
         request                  scripted [T] [N] tokens in, [N] out
         ● act of external {"text":"is that all?","what":"ask"}
-          pre-tool [T] 2 hooks passed
+          pre-tool, pre-reason [T] 3 hooks passed
           request                external [T] [N] tokens in, [N] out
           post-tool [T] 2 hooks passed
           └ 19 B in 1 line, [T]
@@ -172,7 +172,7 @@ fn a_subagent_stands_below_the_call_that_started_it() {
         pre-reason, before-provider-request [T] 2 hooks passed
         request                  scripted [T] [N] tokens in, [N] out
       post-output, turn-end [T] 2 hooks passed
-    25 hook calls of 5 plugins in [T], [P] of the turn; the slowest:
+    26 hook calls of 5 plugins in [T], [P] of the turn; the slowest:
     3 steps · 2 tool calls · [N] tokens in, [N] out · [T]
     "#);
 }

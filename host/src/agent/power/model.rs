@@ -8,6 +8,7 @@ use crate::agent::scope::TurnScope;
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
+use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
@@ -63,7 +64,7 @@ impl TurnScope {
             max_tokens: Some(question.max_tokens.clamp(1, MAX_ANSWER_TOKENS)),
         };
         let (turn, step) = (caller.context.turn, caller.context.step);
-        let kept = |response: &Response| Body::Asked {
+        let kept = |request: &Request, response: &Response| Body::Asked {
             plugin: plugin.to_string(),
             turn,
             step,
@@ -71,9 +72,8 @@ impl TurnScope {
             usage: response.usage,
             latency_ms: response.latency_ms,
         };
-        let answer = self
-            .request_aside(Some(plugin), &caller, &request, kept)
-            .await;
+        let purpose = Purpose::Plugin(plugin.to_string());
+        let answer = self.request_aside(purpose, &caller, request, kept).await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => HandleError::Denied(format!(
                 "the request was refused by plugin {}: {}",

@@ -214,12 +214,17 @@ impl ToWit for p::ModelRequest {
     type Wit = wp::ModelRequest;
     fn to_wit(&self) -> Self::Wit {
         wp::ModelRequest {
+            purpose: match &self.purpose {
+                p::Purpose::Step => wp::Purpose::Step,
+                p::Purpose::Host(about) => wp::Purpose::Host((*about).to_owned()),
+                p::Purpose::Plugin(name) => wp::Purpose::Plugin(name.clone()),
+            },
             provider: self.provider.clone(),
             model: self.model.clone(),
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             tools: self.tools.clone(),
-            messages: self.messages.to_wit(),
+            messages: self.messages,
             usage: usage(self.usage),
         }
     }

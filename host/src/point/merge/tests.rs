@@ -130,12 +130,13 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 
 fn request() -> p::ModelRequest {
     p::ModelRequest {
+        purpose: p::Purpose::Step,
         provider: "scripted".to_owned(),
         model: "m".to_owned(),
         temperature: Some(1.0),
         max_tokens: None,
         tools: vec!["bash".to_owned(), "search".to_owned()],
-        messages: Vec::new(),
+        messages: 0,
         usage: Usage::default(),
     }
 }

@@ -126,7 +126,7 @@ mod every_point {
             (
                 request.provider,
                 request.usage.input_tokens,
-                request.messages.len(),
+                request.messages,
             ),
         )?;
         Ok(RequestOutcome {
