@@ -162,7 +162,7 @@ async fn when_the_look_fails_the_answer_stands_and_a_notice_says_why() {
     let table = [
         (Reply::text("looks fine to me"), "there is no JSON object"),
         (Reply::text("{\"done\": 1}"), "its verdict is not"),
-        (refused, "the provider held it back"),
+        (refused, "the provider held the answer back"),
         (broken, "no such model"),
     ];
     for (look, why) in table {
@@ -389,7 +389,10 @@ fn the_program_takes_a_second_look_when_the_settings_say_so() {
     let ran = rind.run(&["run", "run the tests"]).exits(0);
     assert!(ran.stdout.ends_with("no test ran\n"), "{}", ran.stdout);
     assert!(
-        ran.stderr.contains("sceptic takes a second look"),
+        ran.stderr.contains("sceptic takes a second look")
+            && ran
+                .stderr
+                .contains("reflection sent the answer back: No test ran."),
         "{}",
         ran.stderr
     );

@@ -14,6 +14,10 @@ use super::turn::{Stop, Turn};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{OwnVerdict, ReflectVerdict, Reflection};
+use crate::text::clean;
+
+/// Longest part of a reason that the user is told, in bytes; the agent gets all of it.
+const TOLD_BYTES: usize = 300;
 
 impl Turn<'_> {
     /// `pre-reflect` → reflection → `post-reflect`, which may ask for another step, within bounds.
@@ -36,11 +40,16 @@ impl Turn<'_> {
             continue_because,
         };
         let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
-        if verdict.continue_because.is_none() {
+        let Some(reason) = &verdict.continue_because else {
             return Ok(verdict);
-        }
+        };
         if self.has_round() {
             self.reflected.n_rounds += 1;
+            let told = format!(
+                "reflection sent the answer back: {}",
+                clean(reason, TOLD_BYTES)
+            );
+            self.agent.notice(Level::Info, told);
         } else if let Some(reason) = verdict.continue_because.take() {
             self.agent.notice(
                 Level::Warn,
