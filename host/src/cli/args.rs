@@ -208,7 +208,7 @@ pub(super) struct SessionListArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct SessionPromptArgs {
-    /// Id of the session, the beginning of it, or `last`
+    /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
     #[arg(default_value = "last", value_name = "ID")]
     pub(super) session: String,
     /// Print JSON
@@ -218,7 +218,7 @@ pub(super) struct SessionPromptArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct AuditArgs {
-    /// The session: its id, the beginning of it, or `last`
+    /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent did
     #[arg(default_value = "last", value_name = "ID")]
     pub(super) session: String,
     /// Check the log, and exit with 1 when it is broken

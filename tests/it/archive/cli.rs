@@ -130,7 +130,7 @@ fn archival_without_subagents_is_a_mistake_in_the_settings() {
     let ran = rind.run(&["run", "Read it"]).exits(2);
     assert!(
         ran.stderr
-            .contains("config.toml: archival.enabled requires subagents.enabled"),
+            .contains("config.toml:2: archival.enabled requires subagents.enabled"),
         "{}",
         ran.stderr
     );
@@ -138,4 +138,23 @@ fn archival_without_subagents_is_a_mistake_in_the_settings() {
     rind.config(&format!("{ON}[archival.summary]\nstyle = \"haiku\"\n"));
     let ran = rind.run(&["run", "Read it"]).exits(2);
     assert!(ran.stderr.contains("in [archival]"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_audit_log_shows_what_one_subagent_did() {
+    let rind = Rind::with_script(
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"spawn_subagent\"\narguments = { task = \"Look around\" }\n\
+         [[reply]]\n[[reply.tool_calls]]\nname = \"list_files\"\narguments = {}\n\
+         [[reply]]\ntext = \"nothing there\"\n[[reply]]\ntext = \"done\"\n",
+    );
+    rind.managed("audit-log").config(ON);
+    rind.run(&["run", "Look around"]).exits(0);
+    let agent = rind.entries("subagent-start").remove(0);
+    let agent = agent["agent"].as_str().unwrap();
+    let path = format!("last/agents/{agent}");
+    let ran = rind.run(&["session", "audit", &path, "--verify"]).exits(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines.iter().all(|line| line.contains(agent)), "{lines:#?}");
+    assert!(lines[1].contains("tool=list_files"), "{lines:#?}");
+    assert!(ran.stderr.contains("is whole: "), "{}", ran.stderr);
 }
