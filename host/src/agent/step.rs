@@ -117,6 +117,7 @@ impl Turn<'_> {
             }),
         };
         let tools = prompt::tools_hash(&request.tools);
+        let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |response: &Response| Body::Step {
             turn: number,
             step,
@@ -124,6 +125,7 @@ impl Turn<'_> {
             usage: response.usage,
             latency_ms: response.latency_ms,
             tools,
+            tool_names,
         };
         let answer = scope.request(&caller, &request, &mut on, kept).await;
         let response = answer.map_err(|no| match no {
