@@ -24,6 +24,11 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
     }
     let session = name(&ctx.session);
     let folder = format!("data/{session}");
+    let kept: Option<Head> = state::get_json(HEAD).ok().flatten();
+    if kept.is_none() {
+        // Without this the first line of every session would begin with a failure in the trace.
+        files::create_folder(&folder)?;
+    }
     let (mut number, size) = last_segment(&folder)?;
     let mut end = end_of(&path(&folder, number), size)?;
     if end.last.is_none() && number > 1 {
@@ -35,7 +40,6 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
         turn: ctx.turn,
         agent: &ctx.agent,
     };
-    let kept: Option<Head> = state::get_json(HEAD).ok().flatten();
     let mut writer = chain::go_on(&session, &end, kept, place);
     for event in events {
         writer.add(place, event);
