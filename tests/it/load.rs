@@ -337,7 +337,7 @@ async fn settings_are_checked_against_the_schema_and_an_unknown_one_is_refused()
     host.set("hostile", "how", 7);
     let text = why(&host.load().await, "hostile");
     assert!(
-        text.contains("at `/how`") && text.contains("[plugins.hostile.config]"),
+        text.contains("`how`: 7 is not") && text.contains("[plugins.hostile.config]"),
         "{text}"
     );
     host.set("hostile", "how", "");
