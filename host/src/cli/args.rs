@@ -20,7 +20,7 @@ pub(super) enum Command {
     Run(RunArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
     Demo(DemoArgs),
-    /// List, inspect and build plugins
+    /// List, inspect, switch and build plugins, and take back what they were granted
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,

@@ -1,7 +1,7 @@
 //! A host in memory for a plugin's own tests, which run natively with `cargo test`.
 //!
 //! State, store, config and log work on the thread that the test runs on and start out empty; every other host function
-//! panics. `rind plugin test` runs the compiled component against the real host.
+//! panics. `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
 
 use crate::payloads::{FinishedCall, ModelRequest, ProposedCall};
 use crate::types::{CallContext, EffectClass, Error, Level, ToolCall, ToolResult, Usage};
