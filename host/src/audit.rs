@@ -91,11 +91,15 @@ pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) ->
     }
     match head {
         Some(head) if head.n > last.0 => {
-            let why = format!(
-                "the log ends at line {}, and the session knows of {}",
-                last.0, head.n
-            );
-            checked.broken.get_or_insert(format!("{at}: {why}"));
+            let why = if checked.lines.is_empty() {
+                format!("it is gone, and the session knows of {} lines", head.n)
+            } else {
+                format!(
+                    "{at}: the log ends at line {}, and the session knows of {}",
+                    last.0, head.n
+                )
+            };
+            checked.broken.get_or_insert(why);
         }
         Some(_) => {}
         None => {
@@ -249,7 +253,11 @@ mod tests {
                 pick(&[0, 1]),
                 "1.jsonl:2: the log ends at line 2, and the session knows of 4",
             ),
-            ("all removed", pick(&[]), "the log: the log ends at line 0"),
+            (
+                "all removed",
+                pick(&[]),
+                "it is gone, and the session knows of 4 lines",
+            ),
             ("cut off", cut, "1.jsonl:4: the line is cut off"),
             ("unreadable", unreadable, "1.jsonl:1: it cannot be read"),
         ] {

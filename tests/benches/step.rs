@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle};
-use rind::event::{Event, Events};
+use rind::event::{Event, Events, Stamped};
 use rind::plugin::load::PluginSet;
 use rind::point::handle::AgentHandle;
 use rind::point::payload::{Source, StopReason};
@@ -52,7 +52,7 @@ const PAIRS: usize = 40;
 struct Bench {
     agent: Agent,
     /// Kept open, so that events are made as they are with somebody watching.
-    events: UnboundedReceiver<Event>,
+    events: UnboundedReceiver<Stamped>,
     /// Microseconds in the hooks of each plugin.
     hooks: BTreeMap<String, f64>,
     _folder: tempfile::TempDir,
@@ -139,8 +139,8 @@ impl Bench {
         };
         assert_eq!(outcome.summary.stop, StopReason::Done, "{}", outcome.output);
         assert_eq!(outcome.summary.steps, STEPS, "{}", outcome.output);
-        while let Ok(event) = self.events.try_recv() {
-            if let Event::Hook { record } = event {
+        while let Ok(stamped) = self.events.try_recv() {
+            if let Event::Hook { record } = stamped.event {
                 *self.hooks.entry(record.plugin.to_string()).or_default() += record.micros;
             }
         }

@@ -102,14 +102,19 @@ async fn a_component_that_takes_too_much_memory_is_stopped_by_name() {
 }
 
 #[tokio::test]
-async fn a_component_that_is_none_is_refused_with_what_the_compiler_says() {
+async fn a_component_that_is_none_is_refused_with_what_is_wrong_with_it() {
     let mut host = host();
-    component(&mut host, b"(component)");
-    let why = failure(&host.load().await);
-    assert!(
-        why.contains("bomb.wasm is not a component that can be loaded") && why.contains("magic"),
-        "{why}"
-    );
+    for (bytes, says) in [
+        (&b"(component)"[..], "it does not begin as WebAssembly does"),
+        (b"\0asm\x0d\0\x01\0\xff\xff", "offset 0x"),
+    ] {
+        component(&mut host, bytes);
+        let why = failure(&host.load().await);
+        assert!(
+            why.contains("bomb.wasm is not a component that can be loaded: ") && why.contains(says),
+            "{why}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -124,6 +124,7 @@ impl Turn<'_> {
             }),
         };
         let tools = prompt::tools_hash(&request.tools);
+        let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |request: &Request, response: &Response| Body::Step {
             turn: number,
             step,
@@ -131,6 +132,7 @@ impl Turn<'_> {
             usage: response.usage,
             latency_ms: response.latency_ms,
             tools,
+            tool_names,
         };
         let answer = scope.request(None, &caller, &request, &mut on, kept).await;
         let response = answer.map_err(|no| match no {

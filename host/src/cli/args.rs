@@ -21,7 +21,7 @@ pub(super) enum Command {
     Run(RunArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
     Demo(DemoArgs),
-    /// List, inspect and build plugins
+    /// List, inspect, switch and build plugins, and take back what they were granted
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
@@ -231,7 +231,7 @@ pub(super) struct SessionListArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct SessionPromptArgs {
-    /// Id of the session, the beginning of it, or `last`
+    /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
     #[arg(default_value = "last", value_name = "ID")]
     pub(super) session: String,
     /// Print JSON
@@ -241,7 +241,7 @@ pub(super) struct SessionPromptArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct AuditArgs {
-    /// The session: its id, the beginning of it, or `last`
+    /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent did
     #[arg(default_value = "last", value_name = "ID")]
     pub(super) session: String,
     /// Check the log, and exit with 1 when it is broken

@@ -18,7 +18,12 @@ use crate::session::{Body, SessionStore};
 pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
     let paths = setup::paths(None)?;
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve(&args.session)?;
+    let id = store.resolve_any(&args.session)?;
+    // What subagents did stands in the log of the session above them.
+    let (id, agent) = match id.split_once('/') {
+        Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
+        None => (id.clone(), None),
+    };
     let folder = folder(&paths, &id);
     let files = files(&folder)?;
     let head = head(&store, &id)?;
@@ -30,13 +35,21 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let checked = audit::check(&id, &files, head.as_ref());
+    let mut checked = audit::check(&id, &files, head.as_ref());
+    let n_lines = checked.lines.len() as u64;
+    let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
+    checked.lines.retain(is_of);
     if args.json {
         json(&checked, args.verify)?;
     } else {
         checked.lines.iter().map(row).for_each(render::answer_line);
+        if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
+            render::note(&format!(
+                "no line of the log of session {id} is of {agent}; a holder did nothing itself"
+            ));
+        }
         if args.verify {
-            verdict(&id, &checked);
+            verdict(&id, &checked, n_lines);
         }
     }
     let is_broken = args.verify && checked.broken.is_some();
@@ -127,12 +140,12 @@ fn row(line: &Line) -> String {
     format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
 }
 
-fn verdict(id: &str, checked: &Checked) {
+fn verdict(id: &str, checked: &Checked, n_lines: u64) {
     checked.notes.iter().for_each(|note| render::note(note));
     match &checked.broken {
         None => render::note(&format!(
             "the audit log of session {id} is whole: {}",
-            render::count(checked.lines.len() as u64, "line")
+            render::count(n_lines, "line")
         )),
         Some(why) => render::warn(&format!("the audit log of session {id} is broken: {why}")),
     }

@@ -135,6 +135,12 @@ impl CompileCache {
             touch(&entry);
             return Ok((found, true));
         }
+        if !component.bytes.starts_with(b"\0asm") {
+            return Err(Error::Compile {
+                path: component.path.clone(),
+                message: "it does not begin as WebAssembly does; build it again".to_owned(),
+            });
+        }
         super::nesting::check(&component.bytes).map_err(|message| Error::Compile {
             path: component.path.clone(),
             message,

@@ -121,6 +121,9 @@ pub enum Body {
         /// without tools.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         tools: String,
+        /// Their names.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_names: Vec<String>,
     },
     /// A plugin asked a model.
     Asked {

@@ -80,6 +80,10 @@ fn look(
     kept: Option<Head>,
     place: Place<'_>,
 ) -> Result<(Writer, Segment), Error> {
+    if kept.is_none() {
+        // Without this the first line of every session would begin with a failure in the trace.
+        files::create_folder(folder)?;
+    }
     let mut segment = last_segment(folder)?;
     let path = |number| path(folder, number);
     let mut end = end_of(&path(segment.number), segment.size)?;

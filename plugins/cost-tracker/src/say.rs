@@ -37,7 +37,12 @@ pub(crate) fn summary(ledger: &Ledger, has_details: bool) -> Option<String> {
     );
     if has_details {
         let tools = ledger.tools.iter().map(|(name, tool)| {
-            let said = format!("{name} {} in {} calls", dollars(tool.usd), tool.calls);
+            let ending = if tool.calls == 1 { "" } else { "s" };
+            let said = format!(
+                "{name} {} in {} call{ending}",
+                dollars(tool.usd),
+                tool.calls
+            );
             (tool.usd, tool.tokens, said)
         });
         text += &listed("models", sums(&ledger.models));

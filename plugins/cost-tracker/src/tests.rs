@@ -147,7 +147,7 @@ fn tools_are_counted_with_the_plugin_they_are_from() {
     assert_eq!(ledger["open"], json!({}));
     let said = end(1);
     assert!(
-        said.ends_with("; models: m $0.0010; results of tools, estimated: find $0.10 in 1 calls"),
+        said.ends_with("; models: m $0.0010; results of tools, estimated: find $0.10 in 1 call"),
         "{said}"
     );
 }

@@ -53,9 +53,19 @@ mod model_quartermaster {
                 match pick.action {
                     Action::Defer => {}
                     Action::Suggest(model) => {
-                        outcome = suggest(outcome, &running.kind, &model, &pick.why)?;
+                        let said = format!("suggests the model `{model}`: {}", pick.why);
+                        outcome = tell(outcome, "suggested", &running.kind, &model, said)?;
                     }
-                    Action::Enforce(model) => running.picked = Some(model),
+                    Action::Enforce(model) => {
+                        if model != request.model {
+                            let said = format!(
+                                "takes `{model}` in place of `{}`: {}",
+                                request.model, pick.why
+                            );
+                            outcome = tell(outcome, "taken", &running.kind, &model, said)?;
+                        }
+                        running.picked = Some(model);
+                    }
                 }
                 running
             }
@@ -69,19 +79,20 @@ mod model_quartermaster {
         Ok(outcome)
     }
 
-    /// Tells the person of a suggestion, once in a session.
-    fn suggest(
+    /// Tells the person what is done for a kind of task, once in a session as long as it is the same model.
+    fn tell(
         outcome: RequestOutcome,
+        what: &str,
         kind: &str,
         model: &str,
-        why: &str,
+        said: String,
     ) -> Result<RequestOutcome, Error> {
-        let key = format!("suggested/{kind}");
+        let key = format!("{what}/{kind}");
         if state::get(&key).as_deref() == Some(model) {
             return Ok(outcome);
         }
         state::set(&key, model)?;
-        Ok(outcome.notify(Level::Info, format!("suggests the model `{model}`: {why}")))
+        Ok(outcome.notify(Level::Info, said))
     }
 
     #[hook]

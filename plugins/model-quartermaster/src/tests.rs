@@ -82,9 +82,21 @@ fn after_fifty_good_turns_the_cheaper_model_is_taken_and_the_log_says_why() {
     }
     let outcome = turn(51, "large", StopReason::Done);
     assert_eq!(outcome.model.as_deref(), Some("small"));
-    let [Effect::Log(line)] = &outcome.effects[..] else {
+    let [Effect::Log(line), Effect::Notify(told)] = &outcome.effects[..] else {
         panic!("{:?}", outcome.effects);
     };
+    assert!(
+        told.text
+            .starts_with("takes `small` in place of `large`: short-plain: "),
+        "{}",
+        told.text
+    );
+    let again = turn(52, "large", StopReason::Cancelled);
+    assert!(
+        matches!(&again.effects[..], [Effect::Log(_)]),
+        "it is told once: {:?}",
+        again.effects
+    );
     assert!(
         line.text
             .contains("takes `small`: short-plain: `small` went well in 25 of 25 turns")

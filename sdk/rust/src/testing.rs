@@ -1,7 +1,8 @@
 //! A host in memory for a plugin's own tests, which run natively with `cargo test`.
 //!
 //! State, store, config, log and the conversation are on the thread that the test runs on and start out empty; every other host
-//! function panics. `rind plugin test` runs the compiled component against the real host.
+//! function panics. `rind run --plugin DIR --script FILE` runs the
+//! compiled component in the real host.
 
 use crate::payloads::{FinishedCall, ModelRequest, ProposedCall, Purpose};
 use crate::types::{CallContext, EffectClass, Error, Level, Message, ToolCall, ToolResult, Usage};

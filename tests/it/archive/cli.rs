@@ -189,3 +189,22 @@ fn holders(rind: &Rind) -> usize {
     let holders = agents.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
     holders.count()
 }
+
+#[test]
+fn the_audit_log_shows_what_one_subagent_did() {
+    let rind = Rind::with_script(
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"spawn_subagent\"\narguments = { task = \"Look around\" }\n\
+         [[reply]]\n[[reply.tool_calls]]\nname = \"list_files\"\narguments = {}\n\
+         [[reply]]\ntext = \"nothing there\"\n[[reply]]\ntext = \"done\"\n",
+    );
+    rind.managed("audit-log").config(ON);
+    rind.run(&["run", "Look around"]).exits(0);
+    let agent = rind.entries("subagent-start").remove(0);
+    let agent = agent["agent"].as_str().unwrap();
+    let path = format!("last/agents/{agent}");
+    let ran = rind.run(&["session", "audit", &path, "--verify"]).exits(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines.iter().all(|line| line.contains(agent)), "{lines:#?}");
+    assert!(lines[1].contains("tool=list_files"), "{lines:#?}");
+    assert!(ran.stderr.contains("is whole: "), "{}", ran.stderr);
+}

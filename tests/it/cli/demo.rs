@@ -10,15 +10,12 @@ fn demo(args: &[&str]) -> Ran {
     let ran = rind
         .finish(rind.command(args).current_dir(guests::workspace()))
         .exits(0);
-    for name in [
-        "hello",
-        "injection-guard",
-        "loop-detection",
-        "tool-output-sandbox",
-    ] {
-        let manifest = rind.home().join("managed").join(name).join("plugin.toml");
-        assert!(manifest.is_file(), "{name}");
-    }
+    let list = rind.run(&["plugin", "list"]).exits(0).stdout;
+    assert_eq!(
+        list.lines().count(),
+        10,
+        "the core is there for later runs, and no example: {list}"
+    );
     ran
 }
 

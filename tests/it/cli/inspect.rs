@@ -257,18 +257,23 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     ");
     let shown = |name: &str| {
         let all = rind.run(&["plugin", "inspect", name]).exits(0).stdout;
-        let lines = all
-            .lines()
-            .filter(|line| line.starts_with("hook") || line.starts_with("setting"));
+        let lines = all.lines().filter(|line| {
+            ["hook", "setting", "   "]
+                .iter()
+                .any(|word| line.starts_with(word))
+        });
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
     assert_snapshot!(masked(&(shown("injection-guard") + &shown("quartermaster"))), @r#"
-    hook          pre-reason               mutate   priority 50, [T], blocks when it fails; your settings, in place of 5, [T], is skipped when it fails
-    hook          after-compact            observe  priority 50, [T], blocks when it fails; your settings, in place of 5, [T], is skipped when it fails
+    hook          pre-reason               mutate   priority 50, [T], blocks when it fails
+                    your settings, in place of priority 5, [T], is skipped when it fails
+    hook          after-compact            observe  priority 50, [T], blocks when it fails
+                    your settings, in place of priority 5, [T], is skipped when it fails
     setting       mode                     "block" your settings
     setting       skip_tools               []
     hook          pre-tool                 gate     priority 6, [T], is skipped when it fails
-    hook          post-tool                mutate   priority 6, [T], is skipped when it fails; your settings switch it off
+    hook          post-tool                mutate   priority 6, [T], is skipped when it fails
+                    your settings switch it off
     setting       confidence               0.6
     setting       observations             5
     setting       suggest                  true

@@ -128,3 +128,16 @@ fn a_ledger_of_a_session_that_is_not_there_is_wrong_usage() {
     error: there is no session `2026` in [RIND_HOME]/data/sessions
     ");
 }
+
+#[test]
+fn a_plugin_that_is_switched_off_is_seen_by_the_tools_that_are_gone() {
+    let rind = Rind::with_script(CACHED);
+    rind.managed("hello");
+    rind.run(&["run", "first look"]).exits(0);
+    rind.run(&["plugin", "disable", "hello"]).exits(0);
+    rind.run(&["run", "--resume", "last", "look again"])
+        .exits(0);
+    let ledger = rind.run(&["session", "prompt"]).exits(0).stdout;
+    let line = "the cache is broken from the tools on: tools from step 1 on: `greet` removed";
+    assert!(ledger.contains(line), "{ledger}");
+}

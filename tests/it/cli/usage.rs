@@ -16,7 +16,7 @@ fn help_names_the_commands_and_the_exit_codes() {
       run      Run one turn: give the model a task and print its answer
       demo     See it work: a scripted turn on real files in a temporary folder, with the first-party
                plugins
-      plugin   List, inspect and build plugins
+      plugin   List, inspect, switch and build plugins, and take back what they were granted
       session  Look at what earlier turns left behind
       schema   Print the JSON Schema of something that Rind writes
       doctor   Say what really holds on this machine, what is weaker and what is missing

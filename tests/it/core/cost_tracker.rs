@@ -55,7 +55,7 @@ async fn a_turn_ends_with_what_it_cost_by_model_and_tool() {
         notices(&running, NAME),
         [
             "cost: $2110.00 this turn, $2110.00 this session; models: test-model $2110.00; \
-             results of tools, estimated: read_file $2.00 in 1 calls"
+             results of tools, estimated: read_file $2.00 in 1 call"
         ]
     );
     running.turn("and again").await;

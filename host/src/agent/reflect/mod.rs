@@ -14,6 +14,10 @@ use super::turn::{Stop, Turn};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{OwnVerdict, ReflectVerdict, Reflection};
+use crate::text::clean;
+
+/// Longest part of a reason that the user is told, in bytes; the agent gets all of it.
+const TOLD_BYTES: usize = 300;
 
 /// How the message begins by which reflection sends an answer back. It is no request of the user's.
 pub(super) const MARK: &str = "[reflection] ";
@@ -39,11 +43,16 @@ impl Turn<'_> {
             continue_because,
         };
         let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
-        if verdict.continue_because.is_none() {
+        let Some(reason) = &verdict.continue_because else {
             return Ok(verdict);
-        }
+        };
         if self.has_round() {
             self.reflected.n_rounds += 1;
+            let told = format!(
+                "reflection sent the answer back: {}",
+                clean(reason, TOLD_BYTES)
+            );
+            self.agent.notice(Level::Info, told);
         } else if let Some(reason) = verdict.continue_because.take() {
             self.agent.notice(
                 Level::Warn,

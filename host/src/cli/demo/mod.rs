@@ -47,7 +47,7 @@ const CORE: [&str; 10] = [
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     let story = if args.all { &story::ALL } else { &story::SHORT };
     let here = setup::paths(None)?;
-    let sources = build_plugins().await?;
+    let sources = build_plugins(&here.cache.join("demo")).await?;
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
@@ -186,18 +186,27 @@ fn lock(acted: &Mutex<Acted>) -> MutexGuard<'_, Acted> {
     acted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Compiles the first-party plugins into the managed folder, where every later run finds them too. Without their sources,
-/// which is how an installed binary runs, the managed folder is taken as it is.
-async fn build_plugins() -> anyhow::Result<Vec<Source>> {
-    let managed = setup::managed_folders();
-    if let (Some(sources), Some(out)) = (plugin_sources(), managed.first()) {
-        let report = plugin::build_all(sources, Some(out.clone())).await?;
-        if !report.failed.is_empty() {
-            render::plugins::built(&report);
-            anyhow::bail!("some plugins were not built");
+/// Compiles the core plugins into the managed folder, where every later run finds them too, and the examples into one that
+/// only demos look in: a tool that greets is nothing to offer in real work. Without their sources, which is how an installed
+/// binary runs, the managed folder is taken as it is.
+async fn build_plugins(of_demos: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut folders = setup::managed_folders();
+    if let (Some(sources), Some(managed)) = (plugin_sources(), folders.first()) {
+        let is_core = |folder: &PathBuf| {
+            let name = folder.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| CORE.contains(&name))
+        };
+        let (core, examples) = sources.into_iter().partition(is_core);
+        for (sources, out) in [(core, managed.as_path()), (examples, of_demos)] {
+            let report = plugin::build_all(sources, Some(out.to_owned())).await?;
+            if !report.failed.is_empty() {
+                render::plugins::built(&report);
+                anyhow::bail!("some plugins were not built");
+            }
         }
+        folders.push(of_demos.to_owned());
     }
-    Ok(managed
+    Ok(folders
         .into_iter()
         .map(|path| Source {
             trust: Trust::Managed,

@@ -11,9 +11,11 @@ pub(in super::super) fn report(report: &Report) {
         of.count() as u64
     };
     let line = if report.ok {
+        let n = n_of(State::Weaker);
+        let it = if n == 1 { "it" } else { "they" };
         format!(
-            "{} weaker than it could be, nothing required is missing",
-            count(n_of(State::Weaker), "thing")
+            "{} weaker than {it} could be, nothing required is missing",
+            count(n, "thing")
         )
     } else {
         format!(

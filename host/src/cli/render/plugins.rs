@@ -25,18 +25,39 @@ const SETTING: usize = 60;
 /// Width of the column of names: the longest of those that come with Rind.
 const NAME_COLUMN: usize = 24;
 
+/// Width of the column of hooks and tools, which makes lines of 100.
+const PARTS: usize = 55;
+
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {
     let mut parts: Vec<String> = report.hooks.iter().map(hook).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
     let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
-    let parts = styled(DIM, parts.join(", "));
+    let mut lines = wrapped(&parts).into_iter();
     answer_line(format_args!(
-        "{} {name} {:<8} {:<8} {parts}",
+        "{} {name} {:<8} {:<8} {}",
         styled(GOOD, "✓"),
         report.trust.to_string(),
-        report.version
+        report.version,
+        styled(DIM, lines.next().unwrap_or_default())
     ));
+    let before = NAME_COLUMN + 21;
+    lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", styled(DIM, line))));
+}
+
+/// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for programs that look for a name.
+fn wrapped(parts: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let comma = if at + 1 < parts.len() { "," } else { "" };
+        match lines.last_mut() {
+            Some(last) if !super::is_live() || last.len() + part.len() + 2 <= PARTS => {
+                *last += &format!(" {part}{comma}");
+            }
+            _ => lines.push(format!("{part}{comma}")),
+        }
+    }
+    lines
 }
 
 /// A hook by its point, and what the operator's settings make of it.
@@ -59,6 +80,13 @@ fn hook(hook: &HookReport) -> String {
         set.push(failure(hook.on_failure).to_owned());
     }
     format!("{point} ({})", set.join(", "))
+}
+
+fn options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
+    format!(
+        "priority {priority}, {deadline_ms} ms, {}",
+        failure(on_failure)
+    )
 }
 
 fn failure(on_failure: OnFailure) -> &'static str {
@@ -162,28 +190,21 @@ pub(in super::super) fn report(report: &Report, off: Option<&str>) {
     }
     for hook in &report.hooks {
         let wait = if hook.is_async { ", async" } else { "" };
-        let of_settings = match &hook.of_plugin {
-            _ if !hook.enabled => "; your settings switch it off".to_owned(),
-            Some(own) => format!(
-                "; your settings, in place of {}, {} ms, {}",
-                own.priority,
-                own.deadline_ms,
-                failure(own.on_failure)
-            ),
-            None => String::new(),
-        };
+        let holds = options(hook.priority, hook.deadline_ms, hook.on_failure);
+        let kind = hook.kind.to_string();
         line(
             "hook",
-            format!(
-                "{:<24} {:<8} priority {}, {} ms, {}{wait}{}",
-                hook.point,
-                hook.kind.to_string(),
-                hook.priority,
-                hook.deadline_ms,
-                failure(hook.on_failure),
-                styled(WARN, of_settings)
-            ),
+            format!("{:<24} {kind:<8} {holds}{wait}", hook.point),
         );
+        let of_settings = match &hook.of_plugin {
+            _ if !hook.enabled => "your settings switch it off".to_owned(),
+            Some(own) => format!(
+                "your settings, in place of {}",
+                options(own.priority, own.deadline_ms, own.on_failure)
+            ),
+            None => continue,
+        };
+        line("", format!("  {}", styled(WARN, of_settings)));
     }
     for setting in &report.settings {
         let value = match &setting.value {

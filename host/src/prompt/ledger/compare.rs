@@ -40,7 +40,8 @@ pub(super) fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
                 causes.push((Border::Tools, text));
             }
             if last.tools != step.tools {
-                let text = format!("other tools from step {} on", step.step);
+                let what = tools(&last.tool_names, &step.tool_names);
+                let text = format!("tools from step {} on: {what}", step.step);
                 causes.push((Border::Tools, text));
             }
         }
@@ -70,4 +71,19 @@ pub(super) fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
         border,
         by: causes.into_iter().map(|(_, text)| text).collect(),
     })
+}
+
+/// What differs between the tools of two steps that do not have the same.
+fn tools(before: &[String], now: &[String]) -> String {
+    let missing = |there: &[String], here: &[String], what: &str| -> Vec<String> {
+        let gone = there.iter().filter(|name| !here.contains(name));
+        gone.map(|name| format!("`{name}` {what}")).collect()
+    };
+    let mut differ = missing(now, before, "added");
+    differ.extend(missing(before, now, "removed"));
+    if differ.is_empty() || before.is_empty() || now.is_empty() {
+        "others, or with other words".to_owned()
+    } else {
+        differ.join(", ")
+    }
 }

@@ -92,6 +92,9 @@ pub struct StepCost {
     pub model: String,
     /// Hash of the tool definitions.
     pub tools: String,
+    /// Their names; none where the session was written without them.
+    #[serde(skip)]
+    pub tool_names: Vec<String>,
     /// Tokens, with those read from the cache and written to it.
     pub usage: Usage,
 }
@@ -173,6 +176,7 @@ impl Reader {
                 model,
                 usage,
                 tools,
+                tool_names,
                 ..
             } => {
                 self.has_prompt = true;
@@ -182,6 +186,7 @@ impl Reader {
                         step: *step,
                         model: model.clone(),
                         tools: tools.clone(),
+                        tool_names: tool_names.clone(),
                         usage: *usage,
                     });
                 }
@@ -276,6 +281,7 @@ mod tests {
             },
             latency_ms: 1,
             tools: tools.into(),
+            tool_names: tools.chars().map(String::from).collect(),
         }
     }
 
@@ -307,8 +313,13 @@ mod tests {
     fn the_first_border_behind_a_change_is_the_one_that_broke() {
         let same = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "1")];
         check_broken(&same, "t", None);
-        let other_tools = (Border::Tools, "other tools from step 1 on");
+        let other_tools = (
+            Border::Tools,
+            "tools from step 1 on: `u` added, `t` removed",
+        );
         check_broken(&same, "u", Some(other_tools));
+        let more = (Border::Tools, "tools from step 1 on: `u` added");
+        check_broken(&same, "tu", Some(more));
         let date = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "2")];
         check_broken(&date, "t", Some((Border::Conversation, "`v` changed")));
         let all = [
