@@ -63,7 +63,13 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("w");
         std::fs::create_dir(&place).unwrap();
-        std::fs::write(place.join("a.txt"), "A line of a file.\n".repeat(200)).unwrap();
+        for n in 1..STEPS {
+            std::fs::write(
+                place.join(format!("{n}.txt")),
+                "A line of a file.\n".repeat(200),
+            )
+            .unwrap();
+        }
         let spec = SessionSpec {
             workspace: place.clone(),
             provider: "scripted".to_owned(),
@@ -82,7 +88,8 @@ impl Bench {
         for tool in builtin::all(&workspace).into_iter().chain(open.tools) {
             tools.add(tool).unwrap();
         }
-        let reads = (1..STEPS).map(|_| Reply::call("read_file", json!({"path": "a.txt"})));
+        let path = |n| json!({"path": format!("{n}.txt")});
+        let reads = (1..STEPS).map(|n| Reply::call("read_file", path(n)));
         let turn: Vec<Reply> = reads.chain([Reply::text("It was read.")]).collect();
         let script = Script::new(
             turn.iter()

@@ -281,7 +281,12 @@ impl Inner {
     }
 
     fn put(&mut self, entry: Entry) -> Result<(), Error> {
-        self.log.append(&entry.line()?)?;
+        let line = entry.line()?;
+        if matches!(entry.body, Body::Trace { .. }) {
+            self.log.append_with_next(&line)?;
+        } else {
+            self.log.append(&line)?;
+        }
         let unused = self.take_in(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {

@@ -15,6 +15,9 @@ pub(super) const FILE: &str = "session.jsonl";
 /// Name of the file whose lock says that somebody writes to the session, and which holds that process's id.
 const LOCK: &str = "lock";
 
+/// How many bytes of lines wait at most.
+const MOST_WAITING: usize = 64 << 10;
+
 /// What the log needs of a file; tests put a full disk in its place.
 pub(super) trait Disk: Send {
     /// Adds bytes at the end, perhaps only some of them before it fails.
@@ -45,6 +48,8 @@ pub(super) struct Log {
     path: PathBuf,
     /// Length of the file up to the end of its last whole line.
     len: u64,
+    /// Lines that go into the file with the next one.
+    waiting: Vec<u8>,
     /// Whether lines were added since the last sync.
     is_dirty: bool,
     /// Whether a failed write may have left part of a line behind `len`.
@@ -126,6 +131,7 @@ impl Log {
             disk,
             path,
             len,
+            waiting: Vec::new(),
             is_dirty: false,
             has_rest: false,
             is_failed: false,
@@ -133,9 +139,19 @@ impl Log {
         }
     }
 
-    /// Length of the file up to the end of its last whole line.
+    /// Length of the file up to the end of its last whole line, with those that wait.
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.len + self.waiting.len() as u64
+    }
+
+    /// Adds a line together with the next one, or at the next sync: nothing depends on it, and writing each of many small ones
+    /// costs more than all that is in them. When the process is killed before, it is lost.
+    pub(super) fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
+        if self.waiting.len() + line.len() > MOST_WAITING {
+            self.append(&[])?;
+        }
+        self.waiting.extend_from_slice(line);
+        Ok(())
     }
 
     /// Adds a line, which ends with its line feed. After an error nothing of it is in the file, and it may be tried again.
@@ -143,15 +159,18 @@ impl Log {
         if self.is_failed {
             return Err(self.failed());
         }
-        self.cut_rest()
-            .and_then(|()| self.disk.add(line))
-            .map_err(|source| {
-                self.has_rest = true;
-                // The disk may have room for this even when it is full; if not, the next append tries again.
-                let _ = self.cut_rest();
-                Error::write(&self.path, source)
-            })?;
-        self.len += line.len() as u64;
+        let n_waiting = self.waiting.len();
+        self.waiting.extend_from_slice(line);
+        let added = self.cut_rest().and_then(|()| self.disk.add(&self.waiting));
+        if let Err(source) = added {
+            self.waiting.truncate(n_waiting);
+            self.has_rest = true;
+            // The disk may have room for this even when it is full; if not, the next append tries again.
+            let _ = self.cut_rest();
+            return Err(Error::write(&self.path, source));
+        }
+        self.len += self.waiting.len() as u64;
+        self.waiting.clear();
         self.is_dirty = true;
         Ok(())
     }
@@ -169,6 +188,9 @@ impl Log {
         if self.is_failed {
             return Err(self.failed());
         }
+        if !self.waiting.is_empty() {
+            self.append(&[])?;
+        }
         if self.is_dirty {
             self.disk.sync().map_err(|source| {
                 self.is_failed = true;
@@ -182,6 +204,15 @@ impl Log {
     fn failed(&self) -> Error {
         let source = io::Error::other("the disk failed before; open the session again");
         Error::write(&self.path, source)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if !self.waiting.is_empty() {
+            // Nothing depends on it.
+            let _ = self.append(&[]);
+        }
     }
 }
 

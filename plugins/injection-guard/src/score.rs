@@ -118,6 +118,14 @@ struct Patterns {
     patterns: Vec<Pattern>,
     /// Which of them a word may be the first of.
     by_first: HashMap<&'static str, Vec<usize>>,
+    /// Whether one of those words begins so, by [`start`]: most words of a text do not, and need not be looked up.
+    starts: Vec<bool>,
+}
+
+/// The first two bytes of a word as a number.
+fn start(word: &str) -> usize {
+    let mut bytes = word.bytes().map(usize::from);
+    bytes.next().unwrap_or(0) << 8 | bytes.next().unwrap_or(0)
 }
 
 /// Made once by each instance.
@@ -130,13 +138,26 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
             by_first.entry(word).or_default().push(index);
         }
     }
-    Patterns { patterns, by_first }
+    let mut starts = vec![false; 1 << 16];
+    by_first.keys().for_each(|word| starts[start(word)] = true);
+    Patterns {
+        patterns,
+        by_first,
+        starts,
+    }
 });
 
 /// Signs in what the words say.
 fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
-    let Patterns { patterns, by_first } = &*PATTERNS;
+    let Patterns {
+        patterns,
+        by_first,
+        starts,
+    } = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
+        if !starts[start(&word.text)] {
+            continue;
+        }
         for rule in by_first.get(word.text.as_str()).into_iter().flatten() {
             let Some(end) = patterns[*rule].end(words, index) else {
                 continue;

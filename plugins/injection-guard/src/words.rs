@@ -24,12 +24,11 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut quotes = Quotes::default();
     let mut rest = 0;
-    while let Some(offset) = text[rest..].find(char::is_alphanumeric) {
+    while let Some(offset) = text[rest..].find(is_alphanumeric) {
         let start = rest + offset;
         let gap = &text[rest..start];
         quotes.pass(gap);
-        let length =
-            text[start..].find(|it: char| !it.is_alphanumeric() && it != '\'' && it != '’');
+        let length = text[start..].find(|it: char| !is_alphanumeric(it) && it != '\'' && it != '’');
         let end = length.map_or(text.len(), |length| start + length);
         let raw = &text[start..end];
         words.push(Word {
@@ -44,6 +43,11 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
         rest = end;
     }
     words
+}
+
+/// As the method of `char`, quicker for most texts.
+fn is_alphanumeric(character: char) -> bool {
+    character.is_ascii_alphanumeric() || (!character.is_ascii() && character.is_alphanumeric())
 }
 
 /// Whether something new begins with a word after this gap.
