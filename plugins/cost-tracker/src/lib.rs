@@ -94,9 +94,12 @@ mod cost_tracker {
 
     #[hook]
     fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        let mut ledger = open(ctx)?;
-        ledger.begin(&at(ctx), &proposed.call.id, proposed.plugin);
-        state::set_json(KEY, &ledger)?;
+        // Of built-in tools there is nothing to remember until they have run.
+        if proposed.plugin.is_some() {
+            let mut ledger = open(ctx)?;
+            ledger.begin(&at(ctx), &proposed.call.id, proposed.plugin);
+            state::set_json(KEY, &ledger)?;
+        }
         Ok(CallOutcome::pass())
     }
 

@@ -158,7 +158,7 @@ fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
         if !starts[start(&word.text)] {
             continue;
         }
-        for rule in by_first.get(word.text.as_str()).into_iter().flatten() {
+        for rule in by_first.get(&*word.text).into_iter().flatten() {
             let Some(end) = patterns[*rule].end(words, index) else {
                 continue;
             };
@@ -216,11 +216,7 @@ fn weight(
 
 /// Whether the verb at `index` is told to somebody.
 fn is_order(words: &[Word], index: usize) -> bool {
-    let before = |back: usize| {
-        index
-            .checked_sub(back)
-            .map(|index| words[index].text.as_str())
-    };
+    let before = |back: usize| index.checked_sub(back).map(|index| &*words[index].text);
     words[index].begins
         || words[index].after_comma
         || words[index].after_folder
@@ -274,6 +270,10 @@ fn marked(text: &str, signs: &mut Vec<Sign>) {
     }
     let mut at = 0;
     for line in lower.split_inclusive('\n') {
+        if !line.contains(':') && !line.starts_with("###") {
+            at += line.len();
+            continue;
+        }
         let trimmed =
             line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
         let said = TURNS.iter().find_map(|turn| {

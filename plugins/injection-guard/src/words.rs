@@ -1,10 +1,12 @@
 //! A text as words, with what matters of their surroundings: where a sentence begins, what is quoted.
 
+use std::borrow::Cow;
+
 /// One word.
 #[derive(Debug)]
-pub(crate) struct Word {
+pub(crate) struct Word<'a> {
     /// In lower case, look-alike letters replaced.
-    pub(crate) text: String,
+    pub(crate) text: Cow<'a, str>,
     /// Where it starts in the text.
     pub(crate) start: usize,
     /// Whether a sentence, a quote or an item of a list starts with it.
@@ -20,8 +22,9 @@ pub(crate) struct Word {
 }
 
 /// The words of a text.
-pub(crate) fn words(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
+    // Most have four letters or more, and something stands between them.
+    let mut words: Vec<Word<'_>> = Vec::with_capacity(text.len() / 5);
     let mut quotes = Quotes::default();
     let mut rest = 0;
     while let Some(offset) = text[rest..].find(is_alphanumeric) {
@@ -52,6 +55,10 @@ fn is_alphanumeric(character: char) -> bool {
 
 /// Whether something new begins with a word after this gap.
 fn begins(gap: &str, word: &str) -> bool {
+    // What is between most words.
+    if gap == " " {
+        return false;
+    }
     if gap.contains("\n\n") || gap.contains(|it| "\"“”`({[]})<>*#|•—".contains(it)) {
         return true;
     }
@@ -74,6 +81,9 @@ struct Quotes {
 
 impl Quotes {
     fn pass(&mut self, gap: &str) {
+        if gap == " " {
+            return;
+        }
         if gap.contains("\n\n") {
             // A quote that nobody closed ends with its paragraph.
             *self = Self::default();
@@ -95,15 +105,20 @@ impl Quotes {
 }
 
 /// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that mixes both.
-fn fold(word: &str) -> String {
+fn fold(word: &str) -> Cow<'_, str> {
     if word.is_ascii() {
-        return word.to_ascii_lowercase();
+        let is_lower = !word.bytes().any(|byte| byte.is_ascii_uppercase());
+        return if is_lower {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(word.to_ascii_lowercase())
+        };
     }
     let word = word.to_lowercase().replace('’', "'");
     let mixed = word.contains(|it: char| it.is_ascii_lowercase())
         && word.contains(|it| ('α'..='ӿ').contains(&it));
     if !mixed {
-        return word;
+        return Cow::Owned(word);
     }
     let latin = |letter| match letter {
         'а' | 'α' => 'a',
@@ -118,5 +133,5 @@ fn fold(word: &str) -> String {
         'ν' => 'v',
         other => other,
     };
-    word.chars().map(latin).collect()
+    Cow::Owned(word.chars().map(latin).collect())
 }

@@ -63,6 +63,13 @@ impl Followers {
         }
     }
 
+    /// Counts all that others count.
+    pub(crate) fn merge(&mut self, others: &Self) {
+        for (tool, count) in &others.0 {
+            (0..*count).for_each(|_| self.add(tool));
+        }
+    }
+
     /// The tool that came next most often.
     pub(crate) fn favourite(&self) -> Option<Favourite> {
         // Of two with the same count the first by name, so that nothing depends on chance.

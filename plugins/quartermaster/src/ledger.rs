@@ -1,33 +1,48 @@
 //! Counts of all places, across sessions, in the plugin's store: one key for each place, so that learning writes little.
 
+use std::collections::BTreeMap;
+
 use rind_sdk::prelude::{Error, store};
 
-use crate::follow::{Followers, places};
+use crate::follow::Followers;
 
 const PREFIX: &str = "after/";
 
 /// Most places that are kept.
 const MOST_PLACES: usize = 512;
 
-/// Counts that `tool` came after these.
-pub(crate) fn learn(before: &[String], tool: &str) -> Result<(), Error> {
-    for place in places(before) {
-        let key = key(place);
-        let kept = followers(place)?;
+/// Adds what a turn has learnt: one write for each place, however many calls there were.
+pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
+    for (key, more) in learnt {
+        let kept = read(&key)?;
         if kept.is_none() {
             make_room()?;
         }
         let mut followers = kept.unwrap_or_default();
-        followers.add(tool);
+        followers.merge(&more);
         store::set_json(&key, &followers)?;
     }
     Ok(())
 }
 
-/// What came after these tools.
-pub(crate) fn followers(place: &[String]) -> Result<Option<Followers>, Error> {
+/// What came after these tools, with what is learnt and not kept yet.
+pub(crate) fn followers(
+    place: &[String],
+    learnt: &BTreeMap<String, Followers>,
+) -> Result<Option<Followers>, Error> {
+    let key = key_of(place);
+    let kept = read(&key)?;
+    let Some(more) = learnt.get(&key) else {
+        return Ok(kept);
+    };
+    let mut followers = kept.unwrap_or_default();
+    followers.merge(more);
+    Ok(Some(followers))
+}
+
+fn read(key: &str) -> Result<Option<Followers>, Error> {
     // What cannot be read is learned anew: it is worth less than a working plugin.
-    let text = store::get(&key(place))?;
+    let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
 }
 
@@ -50,7 +65,7 @@ fn make_room() -> Result<(), Error> {
         .try_for_each(|(_, key)| store::remove(key))
 }
 
-/// Names of tools hold no `/`.
-fn key(place: &[String]) -> String {
+/// The key of a place. Names of tools hold no `/`.
+pub(crate) fn key_of(place: &[String]) -> String {
     format!("{PREFIX}{}", place.join("/"))
 }

@@ -21,7 +21,7 @@ mod quartermaster {
         let call = &proposed.call;
         let mut trail = Trail::load(ctx)?;
         if !trail.is_at(ctx, &call.id) {
-            ledger::learn(trail.tools(), &call.name)?;
+            trail.learn(&call.name);
             trail.go_to(ctx, &call.id, &call.name);
             trail.save(ctx)?;
         }
@@ -35,7 +35,7 @@ mod quartermaster {
         if !settings.suggest || finished.outcome.is_error || !trail.is_at(ctx, &finished.call.id) {
             return Ok(ResultOutcome::default());
         }
-        let known = |place: &[String]| ledger::followers(place).ok().flatten();
+        let known = |place: &[String]| ledger::followers(place, trail.learnt()).ok().flatten();
         let Some(text) = follow::suggestion(trail.tools(), &settings, known) else {
             return Ok(ResultOutcome::default());
         };
@@ -46,6 +46,18 @@ mod quartermaster {
         }
         trail.save(ctx)?;
         Ok(ResultOutcome::default().inject_once(text))
+    }
+
+    #[hook]
+    fn turn_end(ctx: &CallContext, _summary: TurnSummary) -> Result<(), Error> {
+        let mut trail = Trail::load(ctx)?;
+        let learnt = trail.take_learnt();
+        if learnt.is_empty() {
+            return Ok(());
+        }
+        // Kept first: what is learnt twice is worth more than what is lost.
+        ledger::keep(learnt)?;
+        trail.save(ctx)
     }
 
     /// Whether a call is the last one of the model's last answer.

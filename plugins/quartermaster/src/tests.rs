@@ -3,11 +3,14 @@
 use crate::follow::{Favourite, Followers, Settings, suggestion};
 use crate::ledger;
 use crate::quartermaster::{
-    __rind_hook_post_tool as post_tool, __rind_hook_pre_tool as pre_tool, is_last,
+    __rind_hook_post_tool as post_tool, __rind_hook_pre_tool as pre_tool,
+    __rind_hook_turn_end as turn_end, is_last,
 };
+use crate::trail::Trail;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing;
+use std::collections::BTreeMap;
 
 fn settings() -> Settings {
     Settings {
@@ -126,15 +129,16 @@ fn old_cases_count_half_and_rare_followers_make_room() {
 #[test]
 fn the_store_is_bounded_and_keeps_what_was_seen_most() {
     testing::reset();
-    for _ in 0..9 {
-        ledger::learn(&names(&["edit_file"]), "bash").unwrap();
-    }
-    for number in 0..2000 {
-        ledger::learn(&[format!("tool-{number}")], "bash").unwrap();
-    }
+    let learn = |place: &[String], n| {
+        let learnt = [(ledger::key_of(place), counted(&[("bash", n)]))];
+        ledger::keep(learnt.into()).unwrap();
+    };
+    learn(&names(&["edit_file"]), 4);
+    learn(&names(&["edit_file"]), 5);
+    (0..2000).for_each(|number| learn(&[format!("tool-{number}")], 1));
     assert!(store::keys("").unwrap().len() <= 512);
-    let kept = ledger::followers(&names(&["edit_file"])).unwrap().unwrap();
-    assert_eq!(kept.total(), 9);
+    let kept = ledger::followers(&names(&["edit_file"]), &BTreeMap::new());
+    assert_eq!(kept.unwrap().unwrap().total(), 9);
 }
 
 fn at(agent: &str, turn: u32, step: u32) -> CallContext {
@@ -152,17 +156,46 @@ fn ask(ctx: &CallContext, id: &str, tool: &str) {
     assert_eq!(pre_tool(ctx, proposed).unwrap(), CallOutcome::pass());
 }
 
-/// How often one tool came after others.
-fn times(before: &[&str], next: &str) -> u32 {
-    let followers = ledger::followers(&names(before))
-        .unwrap()
-        .unwrap_or_default();
-    let counts = rind_sdk::serde_json::to_value(followers).unwrap();
-    counts[next]
-        .as_u64()
-        .unwrap_or_default()
-        .try_into()
-        .unwrap()
+fn end(ctx: &CallContext) {
+    let summary = TurnSummary {
+        stop: StopReason::Done,
+        steps: 1,
+        tool_calls: 0,
+        usage: testing::model_request().usage,
+        cost_usd: 0.0,
+        duration_ms: 1,
+        output: String::new(),
+    };
+    turn_end(ctx, summary).unwrap();
+}
+
+/// How often one tool came after others, in the turns that have ended and in those that have not.
+fn times(before: &[&str], next: &str) -> u64 {
+    let count = |followers: Option<&Followers>| {
+        let counts = rind_sdk::serde_json::to_value(followers).unwrap();
+        counts[next].as_u64().unwrap_or_default()
+    };
+    let kept = ledger::followers(&names(before), &BTreeMap::new()).unwrap();
+    let trails = ["main", "sub-1"].map(|agent| Trail::load(&at(agent, 0, 0)).unwrap());
+    let key = ledger::key_of(&names(before));
+    let waiting = trails.iter().map(|trail| count(trail.learnt().get(&key)));
+    count(kept.as_ref()) + waiting.sum::<u64>()
+}
+
+#[test]
+fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off() {
+    testing::reset();
+    for (step, tool) in ["grep", "bash", "grep", "bash"].iter().enumerate() {
+        ask(&at("main", 1, step as u32), tool, tool);
+    }
+    assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
+    // The first turn never ends.
+    ask(&at("main", 2, 1), "a", "grep");
+    ask(&at("main", 2, 2), "b", "bash");
+    end(&at("main", 2, 2));
+    assert_eq!(store::keys("").unwrap().len(), 4);
+    assert_eq!(times(&["grep"], "bash"), 3);
+    assert!(Trail::load(&at("main", 2, 2)).unwrap().learnt().is_empty());
 }
 
 #[test]

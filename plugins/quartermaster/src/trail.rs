@@ -1,6 +1,11 @@
 //! The last tools of one agent in one turn. Kept in the session's state.
 
+use std::collections::BTreeMap;
+
 use rind_sdk::prelude::{CallContext, Error, data, state};
+
+use crate::follow::{Followers, places};
+use crate::ledger::key_of;
 
 /// Where an agent is.
 #[data]
@@ -16,6 +21,9 @@ pub(crate) struct Trail {
     suggested_in: u32,
     /// What was suggested in this turn.
     suggested: Vec<String>,
+    /// What was learnt and is not in the store yet, by the store's keys.
+    #[serde(default)]
+    learnt: BTreeMap<String, Followers>,
 }
 
 impl Trail {
@@ -25,8 +33,10 @@ impl Trail {
         Ok(if kept.turn == ctx.turn {
             kept
         } else {
+            // A turn that broke off has learnt as well.
             Self {
                 turn: ctx.turn,
+                learnt: kept.learnt,
                 ..Self::default()
             }
         })
@@ -40,6 +50,23 @@ impl Trail {
     /// Whether this is the last call that was asked for.
     pub(crate) fn is_at(&self, ctx: &CallContext, call: &str) -> bool {
         self.last.0 == ctx.step && self.last.1 == call
+    }
+
+    /// Learns that a tool comes now.
+    pub(crate) fn learn(&mut self, tool: &str) {
+        for place in places(&self.tools) {
+            self.learnt.entry(key_of(place)).or_default().add(tool);
+        }
+    }
+
+    /// What is not in the store yet.
+    pub(crate) fn learnt(&self) -> &BTreeMap<String, Followers> {
+        &self.learnt
+    }
+
+    /// Takes what is not in the store yet.
+    pub(crate) fn take_learnt(&mut self) -> BTreeMap<String, Followers> {
+        std::mem::take(&mut self.learnt)
     }
 
     /// The tools so far, oldest first.
