@@ -26,8 +26,8 @@ mod injection_guard {
         skip_tools: Vec<String>,
     }
 
-    /// How many of the last messages are asked for at first: a step adds two or three.
-    const FEW: u32 = 4;
+    /// How many of the last messages are asked for at first: a step mostly adds two, after the last that was looked at.
+    const FEW: u32 = 3;
 
     /// The most that can be asked for.
     const ALL: u32 = 1000;
