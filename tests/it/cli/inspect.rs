@@ -250,7 +250,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     exit 0
     ---- stdout
     ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails)
-    ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off)
+    ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off), turn-end
     ---- stderr
     ▲ [RIND_HOME]/config/config.toml:10: [plugins.quartermaste]: there is no such plugin, so this counts for nothing; see `rind plugin list`
     ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is more than a hook may take here, so [T] hold
@@ -274,6 +274,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     hook          pre-tool                 gate     priority 6, [T], is skipped when it fails
     hook          post-tool                mutate   priority 6, [T], is skipped when it fails
                     your settings switch it off
+    hook          turn-end                 observe  priority 6, [T], is skipped when it fails
     setting       confidence               0.6
     setting       observations             5
     setting       suggest                  true
