@@ -342,6 +342,24 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
+        let (disk, mut log) = SmallDisk::log(12);
+        log.append_with_next(b"one\n").unwrap();
+        assert_eq!((disk.text().as_str(), log.len()), ("", 4));
+        log.append(b"two\n").unwrap();
+        assert_eq!((disk.text().as_str(), log.len()), ("one\ntwo\n", 8));
+        log.append_with_next(b"three\n").unwrap();
+        log.append(b"four\n").unwrap_err();
+        assert_eq!(disk.text(), "one\ntwo\n");
+        disk.0.lock().unwrap().1 = 100;
+        log.sync().unwrap();
+        assert_eq!(disk.text(), "one\ntwo\nthree\n");
+        log.append_with_next(b"last\n").unwrap();
+        drop(log);
+        assert_eq!(disk.text(), "one\ntwo\nthree\nlast\n");
+    }
+
+    #[test]
     fn after_room_was_made_the_line_can_be_written_again() {
         let (disk, mut log) = SmallDisk::log(8);
         log.append(b"one\n").unwrap();

@@ -12,6 +12,7 @@
 
 mod attributes;
 mod names;
+mod open;
 mod outbox;
 mod tree;
 

@@ -1,99 +1,19 @@
-//! From events to spans: what is open, and what stands below what.
+//! From events to spans: which begin, which end, and what stands below what.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use opentelemetry::trace::{Span as _, SpanKind, Status, TraceContextExt, Tracer};
+use opentelemetry::trace::{Span as _, SpanKind, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_sdk::trace::{SdkTracer, Span};
+use opentelemetry_sdk::trace::SdkTracer;
 
 use super::attributes::{access, finish_reasons, hook, is_news, named, number, tool, used, word};
 use super::names as n;
+use super::open::{Open, Running};
 use crate::event::{Event, Stamped};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::point::trace::TraceOutcome;
-
-/// A span that has not ended.
-#[derive(Debug)]
-struct Open {
-    span: Span,
-    /// What its children start in.
-    context: Context,
-    has_failed: bool,
-}
-
-impl Open {
-    fn note(&mut self, name: &'static str, at: SystemTime, attributes: Vec<KeyValue>) {
-        self.span.add_event_with_timestamp(name, at, attributes);
-    }
-
-    /// Of several failures the first is the cause of the others.
-    fn fail(&mut self, kind: Cow<'static, str>) {
-        if std::mem::replace(&mut self.has_failed, true) {
-            return;
-        }
-        self.span.set_attribute(KeyValue::new(n::ERROR_TYPE, kind));
-        // Without a description: it would be somebody's words.
-        self.span.set_status(Status::error(""));
-    }
-
-    fn end(mut self, at: SystemTime) {
-        self.span.end_with_timestamp(at);
-    }
-}
-
-/// One agent whose turn runs.
-#[derive(Debug)]
-struct Running {
-    turn: Open,
-    /// What is done to the conversation: it is made shorter, or archived.
-    aside: Option<Open>,
-    requests: HashMap<u32, Open>,
-    calls: HashMap<String, Open>,
-    n_hooks: i64,
-    hook_micros: f64,
-}
-
-impl Running {
-    fn new(turn: Open) -> Self {
-        Self {
-            turn,
-            aside: None,
-            requests: HashMap::new(),
-            calls: HashMap::new(),
-            n_hooks: 0,
-            hook_micros: 0.0,
-        }
-    }
-
-    /// The span that something stands below: its tool call, what is done to the conversation, or the turn.
-    fn above(&mut self, call: Option<&str>) -> &mut Open {
-        let call = call.and_then(|id| self.calls.get_mut(id));
-        match (call, &mut self.aside) {
-            (Some(call), _) => call,
-            (None, Some(aside)) => aside,
-            (None, None) => &mut self.turn,
-        }
-    }
-
-    /// Ends what has no end of its own, then itself.
-    fn end(mut self, at: SystemTime) {
-        let requests = self.requests.drain().map(|(_, open)| open);
-        let calls = self.calls.drain().map(|(_, open)| open);
-        for mut open in requests.chain(calls).chain(self.aside.take()) {
-            open.fail(n::CANCELLED.into());
-            open.end(at);
-        }
-        let counts = [
-            KeyValue::new(n::HOOK_CALLS, self.n_hooks),
-            KeyValue::new(n::HOOK_MICROS, self.hook_micros),
-        ];
-        self.turn.span.set_attributes(counts);
-        self.turn.end(at);
-    }
-}
 
 /// Everything that is open.
 #[derive(Debug)]
@@ -215,11 +135,7 @@ impl Tree {
             .with_attributes(attributes);
         let span = self.tracer.build_with_context(builder, parent);
         let context = Context::new().with_remote_span_context(span.span_context().clone());
-        Open {
-            span,
-            context,
-            has_failed: false,
-        }
+        Open::new(span, context)
     }
 
     fn agent(&self, stamped: &Stamped, parent: &Context, name: &str, id: Option<&str>) -> Open {
