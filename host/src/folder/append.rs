@@ -9,6 +9,12 @@ use super::whole::MAX_BYTES;
 use super::{FolderError, GrantedFolders, How};
 
 impl GrantedFolders {
+    /// Whether what `data` holds is known, so that adding to it need not walk through it.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.usage.is_counted()
+    }
+
     /// Adds to the end of a file, making it if needed; its folder must be there. Others who add at the same time lose nothing.
     /// When the disk is full or the host is killed, a part of it may be there.
     pub fn append(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {

@@ -113,6 +113,13 @@ impl Usage {
         Err(self.full())
     }
 
+    /// Whether the folder was counted, and nothing happened since that asks for another count.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        let state = self.lock();
+        state.counted.is_some() && !state.is_stale
+    }
+
     /// Takes room for a file that was opened before to grow, or none of it.
     pub fn grow(&self, bytes: u64) -> Result<(), FolderError> {
         if self.take(&mut self.lock(), bytes, 0) {

@@ -8,8 +8,8 @@ use super::super::host::HostState;
 use crate::folder::{FolderError, GrantedFolders, Kind};
 use crate::point::trace::AccessOutcome;
 
-/// Up to so many bytes are added to a file of the plugin's own without a change of thread: it is on the disk that sessions are
-/// written to at every step, and the change would take longer than the write.
+/// Up to so many bytes are added to a file of the plugin's own without a change of thread, once its folder has been counted: it is
+/// on the disk that sessions are written to at every step, and the change would take longer than the write.
 const INLINE_BYTES: usize = 16 << 10;
 
 type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
@@ -30,8 +30,9 @@ impl files::Host for HostState {
     }
 
     async fn append(&mut self, path: String, content: Vec<u8>) -> Answer<()> {
-        if path.starts_with("data/") && content.len() <= INLINE_BYTES {
-            let result = self.backing.folders.append(&path, &content);
+        let folders = &self.backing.folders;
+        if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_counted() {
+            let result = folders.append(&path, &content);
             return Ok(self.answered("append", &path, result));
         }
         self.on_files("append", path, move |folders, path| {
