@@ -6,8 +6,8 @@
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
 //! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends), `archive` (what
-//! becomes of it then). What plugins may do
-//! while they are called stands in `scope` and `power`; a request (`request`) and a tool call (`call`) are the same for both.
+//! becomes of it then). What plugins may do while they are called stands in `scope` and `power`; a request (`request`) and a
+//! tool call (`call`) are the same for both, a question of the host's own (`ask`) too.
 
 mod archive;
 mod ask;

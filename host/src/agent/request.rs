@@ -14,7 +14,6 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::Said;
-use crate::point::merge::injected_message;
 use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
@@ -106,18 +105,11 @@ impl TurnScope {
         request.model = wanted.model;
         request.temperature = wanted.temperature;
         request.max_tokens = wanted.max_tokens;
-        for (plugin, injection) in reasoned.inject {
-            let message = injected_message(&plugin, &injection.text);
-            let (plugin, text, keep) = (plugin.to_string(), injection.text, false);
-            let body = Body::Injected {
-                plugin: plugin.clone(),
-                text: text.clone(),
-                keep,
-            };
-            self.spec.session.append(body).map_err(NoAnswer::Session)?;
-            self.spec
-                .events
-                .emit(Event::Injected { plugin, text, keep });
+        for (plugin, mut injection) in reasoned.inject {
+            injection.keep = false;
+            let message = self
+                .injected(&plugin, injection)
+                .map_err(NoAnswer::Session)?;
             request.messages.push(message);
         }
         Ok(request)

@@ -15,12 +15,16 @@ use tokio_util::sync::CancellationToken;
 use super::AgentSpec;
 use super::power::{Power, Spent};
 use super::sink::AgentSink;
-use crate::message::Usage;
+use crate::event::Event;
+use crate::message::{Message, Usage};
 use crate::point::Point;
 use crate::point::caller::{CallContext, Caller};
 use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Dispatcher};
 use crate::point::handle::HandleError;
+use crate::point::merge::injected_message;
+use crate::point::outcome::Injection;
+use crate::session::{self, Body};
 use crate::tool::approval::SessionApprovals;
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
@@ -146,6 +150,25 @@ impl TurnScope {
             self.dispatcher.dispatch::<at::Error>(caller, report).await;
         }
         out
+    }
+
+    /// Makes the message of what a plugin wants to say, and notes that it did.
+    pub(super) fn injected(
+        &self,
+        plugin: &str,
+        Injection { text, keep }: Injection,
+    ) -> Result<Message, session::Error> {
+        let message = injected_message(plugin, &text);
+        let plugin = plugin.to_owned();
+        self.spec.session.append(Body::Injected {
+            plugin: plugin.clone(),
+            text: text.clone(),
+            keep,
+        })?;
+        self.spec
+            .events
+            .emit(Event::Injected { plugin, text, keep });
+        Ok(message)
     }
 
     /// Tokens used in this turn, by the loop, by plugins and by subagents.

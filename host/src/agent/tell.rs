@@ -11,7 +11,6 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Said, Verdict};
-use crate::point::merge::injected_message;
 use crate::point::outcome::Injection;
 use crate::session::Body;
 
@@ -76,15 +75,8 @@ impl Turn<'_> {
         plugin: &str,
         injection: Injection,
     ) -> Result<Message, Stop> {
-        let Injection { text, keep } = injection;
-        let message = injected_message(plugin, &text);
-        let plugin = plugin.to_owned();
-        self.agent.spec.session.append(Body::Injected {
-            plugin: plugin.clone(),
-            text: text.clone(),
-            keep,
-        })?;
-        self.emit(Event::Injected { plugin, text, keep });
+        let keep = injection.keep;
+        let message = self.scope.injected(plugin, injection)?;
         if keep {
             self.push(message.clone()).await?;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,14 +14,13 @@ use crate::agent::tell::chain;
 use crate::message::{EffectClass, Message, ToolSpec};
 use crate::session::{Body, Entry};
 use crate::text::clean;
-use crate::tool::builtin::{arguments, spec_of};
+use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Most tokens of an answer.
 const MAX_TOKENS: u32 = 4000;
 
-/// Most questions to a model in one turn, those of subagents included: each reads a whole transcript, and no budget of a plugin
-/// is looked at before the next step. A plugin may ask as often.
+/// Most questions to a model in one turn, those of subagents included: each reads a whole transcript. A plugin may ask as often.
 const MAX_QUESTIONS: u32 = 20;
 
 /// Longest text to look for, in bytes. Each of its words may be looked for in every line.
@@ -127,17 +126,7 @@ impl Tool for QuerySubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            tokio::select! {
-                output = self.answer(asked, ctx) => output,
-                () = ctx.cancel.cancelled() => ToolOutput::error(""),
-            }
-        }
-        .boxed()
+        until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
     }
 }
 

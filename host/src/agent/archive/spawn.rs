@@ -1,6 +1,6 @@
 //! The tool `spawn_subagent`: the model hands out a task.
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::agent::power::agent_id;
 use crate::agent::scope::{Reach, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::AgentTask;
-use crate::tool::builtin::{arguments, spec_of};
+use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
@@ -69,18 +69,8 @@ impl Tool for SpawnSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: Arguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
-            tokio::select! {
-                output = self.answer(asked, ctx) => output,
-                // Dropped, the subagent is told to stop and ends by itself.
-                () = ctx.cancel.cancelled() => ToolOutput::error(""),
-            }
-        }
-        .boxed()
+        // Dropped, the subagent is told to stop and ends by itself.
+        until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
     }
 }
 

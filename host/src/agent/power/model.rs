@@ -75,14 +75,9 @@ impl TurnScope {
         let purpose = Purpose::Plugin(plugin.to_string());
         let answer = self.request_aside(purpose, &caller, request, kept).await;
         let response = answer.map_err(|no| match no {
-            NoAnswer::Blocked(said) => HandleError::Denied(format!(
-                "the request was refused by plugin {}: {}",
-                said.plugin, said.text
-            )),
+            NoAnswer::Blocked(_) => HandleError::Denied(no.to_string()),
             NoAnswer::Cancelled => interrupted(),
-            NoAnswer::Provider(why) => {
-                HandleError::Failed(format!("the model gave no answer: {why}"))
-            }
+            NoAnswer::Provider(_) => HandleError::Failed(no.to_string()),
             NoAnswer::Session(error) => {
                 tracing::error!(%error, "cannot write to the session for a plugin");
                 HandleError::Failed("the session cannot be written".to_owned())

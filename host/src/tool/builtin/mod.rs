@@ -75,6 +75,28 @@ pub(crate) fn arguments<A: DeserializeOwned>(value: Value) -> Result<A, ToolOutp
         .map_err(|error| ToolOutput::error(format!("the arguments do not fit: {error}")))
 }
 
+/// Runs a tool's work until it is called off: reads the arguments, and tells the model what does not fit.
+pub(crate) fn until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
+    value: Value,
+    ctx: &'a ToolCtx,
+    work: impl FnOnce(A) -> F + Send + 'a,
+) -> BoxFuture<'a, ToolOutput>
+where
+    F: Future<Output = ToolOutput> + Send + 'a,
+{
+    async move {
+        let asked: A = match arguments(value) {
+            Ok(asked) => asked,
+            Err(output) => return output,
+        };
+        tokio::select! {
+            output = work(asked) => output,
+            () = ctx.cancel.cancelled() => ToolOutput::error(""),
+        }
+    }
+    .boxed()
+}
+
 /// Runs a tool's work on files where it may block: reads the arguments, and tells the model what went wrong.
 fn in_workspace<'a, A: DeserializeOwned + Send + 'static>(
     workspace: &'a Arc<Workspace>,
