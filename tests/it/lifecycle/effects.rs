@@ -47,7 +47,6 @@ async fn effects_of_every_point_are_carried_out() {
     }
 }
 
-/// A failed hook's effects are none: it has no outcome that could carry them, and what it did before is its own.
 #[test]
 fn the_program_carries_them_out_to_its_stream_its_log_and_the_disk() {
     let rind = Rind::with_script("[[reply]]\ntext = \"done\"\n");
