@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::scope::TurnScope;
 use super::tell::blocked;
 use crate::event::Event;
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{EffectClass, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Said, Verdict};
@@ -44,6 +44,13 @@ pub(super) struct Allowed {
     notes: Vec<Said>,
     /// Whether hooks changed its arguments.
     is_changed: bool,
+}
+
+impl Allowed {
+    /// Whether nothing is changed by it.
+    pub(super) fn only_reads(&self) -> bool {
+        self.entry.spec.effect_class == EffectClass::Read
+    }
 }
 
 /// A call that ran or was refused, before `post-tool`.

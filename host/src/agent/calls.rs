@@ -97,8 +97,10 @@ impl Turn<'_> {
         for allowed in &allowed {
             self.scope.keep_start(by, allowed)?;
         }
-        // A crash must not hide that a tool may have run.
-        self.agent.spec.session.sync()?;
+        // A power cut must not hide that a tool may have changed something.
+        if !allowed.iter().all(Allowed::only_reads) {
+            self.agent.spec.session.sync()?;
+        }
         self.is_running_tools.store(true, Ordering::Release);
         let this = &*self;
         let runs = allowed.into_iter().map(|allowed| async move {

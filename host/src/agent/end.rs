@@ -159,6 +159,7 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use tokio_util::sync::CancellationToken;
@@ -169,26 +170,41 @@ mod tests {
     use crate::provider::scripted::{Reply, Script, Scripted};
     use crate::session::Session;
     use crate::tool::approval::AllowAll;
+    use crate::tool::builtin;
+    use crate::tool::policy::{PolicyMode, ToolPolicy};
+    use crate::tool::registry::ToolRegistry;
+    use crate::tool::workspace::Workspace;
 
-    /// Runs a turn on a disk with so much room; whether it failed, and the names of its events.
-    async fn run_with_room(room: usize) -> (bool, Vec<&'static str>) {
-        let (session, _) = Session::on_small_disk(room);
+    /// Runs a turn; whether it failed, and the names of its events.
+    async fn run(session: Session, script: Vec<Reply>, place: &Path) -> (bool, Vec<&'static str>) {
         let (events, mut receiver) = Events::channel();
-        let script = Script::new(vec![Reply::text("done")]);
+        let mut tools = ToolRegistry::default();
+        if place.is_dir() {
+            let workspace = Arc::new(Workspace::open(place).unwrap());
+            for tool in builtin::all(&workspace) {
+                tools.add(tool).unwrap();
+            }
+        }
         let mut agent = Agent::new(AgentSpec {
-            provider: Arc::new(Scripted::new(script)),
+            provider: Arc::new(Scripted::new(Script::new(script))),
             model: "m".to_owned(),
             temperature: None,
             max_tokens: None,
-            tools: Default::default(),
+            tools,
             hooks: Arc::default(),
-            policy: Default::default(),
+            policy: ToolPolicy {
+                mode: PolicyMode {
+                    yes: true,
+                    ..PolicyMode::default()
+                },
+                ..ToolPolicy::default()
+            },
             approver: Arc::new(AllowAll),
             session: Arc::new(session),
             events,
             keep_in_store: Arc::new(|_, _, _| {}),
             config: AgentConfig::default(),
-            workspace: "/w".into(),
+            workspace: place.to_owned(),
             parts: Vec::new(),
             name: "main".into(),
             depth: 0,
@@ -206,7 +222,9 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_fails_the_turn_wherever_it_is_full_and_the_turn_still_ends() {
         for room in (0..10_000).step_by(100) {
-            let (has_failed, names) = run_with_room(room).await;
+            let (session, _) = Session::on_small_disk(room);
+            let script = vec![Reply::text("done")];
+            let (has_failed, names) = run(session, script, Path::new("/none")).await;
             assert_eq!(names.last(), Some(&"turn-end"), "{room}");
             if !has_failed {
                 assert!(room > 1_000, "{room}");
@@ -215,5 +233,25 @@ mod tests {
             }
         }
         panic!("never enough room");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_changed_before_the_call_is_on_the_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let arguments = serde_json::json!({"path": "new.txt", "content": "x"});
+        let script = || {
+            vec![
+                Reply::call("write_file", arguments.clone()),
+                Reply::text("done"),
+            ]
+        };
+        let (has_failed, names) = run(Session::on_broken_disk(), script(), place.path()).await;
+        assert!(has_failed);
+        assert_eq!(names.last(), Some(&"turn-end"));
+        assert!(!place.path().join("new.txt").exists());
+
+        let (session, _) = Session::on_small_disk(100_000);
+        let (has_failed, _) = run(session, script(), place.path()).await;
+        assert!(!has_failed && place.path().join("new.txt").exists());
     }
 }

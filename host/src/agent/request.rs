@@ -128,8 +128,10 @@ impl TurnScope {
         let (provider, session) = (&self.spec.provider, &self.spec.session);
         let body = self.wire_body(caller, provider.body(request)).await;
         let body = body.map_err(NoAnswer::Blocked)?;
-        // What the model is about to read outlives a power cut.
-        session.sync().map_err(NoAnswer::Session)?;
+        // What the model is about to read goes to the disk while it answers; a tool that changes something waits for it.
+        if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
+            tokio::task::spawn_blocking(move || lines.sync());
+        }
         let number = self.count_request();
         self.spec.events.emit(Event::RequestStart {
             request: number,

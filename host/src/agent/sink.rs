@@ -8,7 +8,7 @@ use crate::point::catalog;
 use crate::point::outcome::{Effect, Level};
 use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
-use crate::session::{Body, Session};
+use crate::session::{Report, Session};
 
 /// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions, so it is not the
 /// agent's; whoever builds the agent says where it is.
@@ -64,10 +64,9 @@ impl Sink for AgentSink {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
             failures.push(report);
         }
-        if let Ok(value) = serde_json::to_value(&record) {
-            let session = &self.outlet.session;
-            session.append_or_defer(Body::Trace { record: value });
-        }
+        self.outlet
+            .session
+            .report(&Report::Trace { record: &record });
         self.outlet.events.emit(Event::Hook { record });
     }
 
@@ -86,9 +85,7 @@ pub(super) struct Outlet {
 
 impl Outlet {
     pub(super) fn access(&self, record: AccessRecord) {
-        if let Ok(value) = serde_json::to_value(&record) {
-            self.session.append_or_defer(Body::Access { record: value });
-        }
+        self.session.report(&Report::Access { record: &record });
         self.events.emit(Event::Access { record });
     }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
+use crate::point::trace::{AccessRecord, TraceRecord};
 
 /// Version of the format. A file with a higher one is refused: its known entries may mean something else.
 pub const VERSION: u32 = 1;
@@ -340,10 +341,42 @@ impl Entry {
 
     /// The line for the file, with its line feed.
     pub(super) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let mut line = serde_json::to_vec(self)?;
-        line.push(b'\n');
-        Ok(line)
+        line(self)
     }
+}
+
+/// What a plugin did: reads as [`Body::Trace`] or [`Body::Access`]. Written as it is, because there are many of these in a
+/// step and making a [`Value`] of each takes longer than writing it.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Report<'a> {
+    /// What a hook did.
+    Trace {
+        /// The trace record.
+        record: &'a TraceRecord,
+    },
+    /// What a plugin's code reached for outside of its sandbox.
+    Access {
+        /// The access record.
+        record: &'a AccessRecord,
+    },
+}
+
+/// The entry of a report.
+#[derive(Serialize)]
+pub(super) struct ReportLine<'a> {
+    pub(super) id: String,
+    pub(super) parent: Option<&'a str>,
+    pub(super) time: i64,
+    #[serde(flatten)]
+    pub(super) report: &'a Report<'a>,
+}
+
+/// A line for the file, with its line feed.
+pub(super) fn line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = serde_json::to_vec(entry)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 #[cfg(test)]

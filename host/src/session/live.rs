@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::children::Child;
-use super::entry::{Body, Entry, VERSION};
+use super::entry::{Body, Entry, Report, ReportLine, VERSION};
 use super::log::{FILE, Log};
 use super::state::States;
+use super::synced::Unsynced;
 use super::transcript::{Transcript, closing, tool_message};
 use super::{Error, SessionSpec};
 use crate::message::{Message, ToolResult};
@@ -161,18 +162,33 @@ impl Session {
     /// Like [`Session::append`] for those who can do nothing about an error: the next [`Session::sync`] returns it.
     pub fn append_or_defer(&self, body: Body) {
         let mut inner = self.lock();
-        if let Err(error) = inner.append(body) {
-            inner.deferred.get_or_insert(error);
-        }
+        let written = inner.append(body);
+        inner.defer(written);
     }
 
-    /// Returns once everything written so far is on the disk.
+    /// Writes what a plugin did, with the next entry or the next sync. An error is deferred as well.
+    pub fn report(&self, report: &Report<'_>) {
+        let mut inner = self.lock();
+        let written = inner.report(report);
+        inner.defer(written);
+    }
+
+    /// Returns once everything written so far is on the disk. Others can go on writing meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
+        if let Some(lines) = self.unsynced()? {
+            lines.sync();
+        }
+        self.lock().log.check()
+    }
+
+    /// What a power cut could still take, for somebody to put on the disk while others go on. `None` when there is nothing,
+    /// That it failed is told by the next write or sync.
+    pub(crate) fn unsynced(&self) -> Result<Option<Unsynced>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
-        inner.log.sync()
+        inner.log.unsynced()
     }
 
     /// The whole conversation, oldest first.
@@ -281,12 +297,7 @@ impl Inner {
     }
 
     fn put(&mut self, entry: Entry) -> Result<(), Error> {
-        let line = entry.line()?;
-        if matches!(entry.body, Body::Trace { .. }) {
-            self.log.append_with_next(&line)?;
-        } else {
-            self.log.append(&line)?;
-        }
+        self.log.append(&entry.line()?)?;
         let unused = self.take_in(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {
@@ -294,6 +305,25 @@ impl Inner {
             self.log.sync()?;
             self.states.remove_blob(&blob);
         }
+        Ok(())
+    }
+
+    fn defer(&mut self, written: Result<(), Error>) {
+        if let Err(error) = written {
+            self.deferred.get_or_insert(error);
+        }
+    }
+
+    /// The conversation and the states do not depend on reports.
+    fn report(&mut self, report: &Report<'_>) -> Result<(), Error> {
+        let line = ReportLine {
+            id: crate::clock::new_id(),
+            parent: self.last_entry.as_deref(),
+            time: crate::clock::now_ms(),
+            report,
+        };
+        self.log.append_with_next(&super::entry::line(&line)?)?;
+        self.last_entry = Some(line.id);
         Ok(())
     }
 
@@ -349,8 +379,18 @@ impl Session {
     /// A session on a disk with room for so many bytes; more room is made through the second value.
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = super::log::tests::SmallDisk::log(room);
-        let session = Self {
-            id: "small".into(),
+        let make_room = move |room| disk.0.lock().unwrap().1 = room;
+        (Self::over(log), make_room)
+    }
+
+    /// A session on a disk that takes what is written and fails to keep it.
+    pub(crate) fn on_broken_disk() -> Self {
+        Self::over(super::log::tests::BrokenDisk::log())
+    }
+
+    fn over(log: Log) -> Self {
+        Self {
+            id: "test".into(),
             folder: PathBuf::new(),
             is_resumed: false,
             notices: Vec::new(),
@@ -361,8 +401,7 @@ impl Session {
                 last_entry: None,
                 deferred: None,
             }),
-        };
-        (session, move |room| disk.0.lock().unwrap().1 = room)
+        }
     }
 }
 

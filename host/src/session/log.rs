@@ -6,8 +6,10 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Error;
+use super::synced::{Synced, Unsynced};
 
 /// Name of the file within the folder of a session.
 pub(super) const FILE: &str = "session.jsonl";
@@ -19,43 +21,41 @@ const LOCK: &str = "lock";
 const MOST_WAITING: usize = 64 << 10;
 
 /// What the log needs of a file; tests put a full disk in its place.
-pub(super) trait Disk: Send {
+pub(super) trait Disk: Send + Sync {
     /// Adds bytes at the end, perhaps only some of them before it fails.
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn add(&self, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file to a length.
-    fn cut(&mut self, len: u64) -> io::Result<()>;
+    fn cut(&self, len: u64) -> io::Result<()>;
     /// Returns once everything is on the disk.
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
 }
 
 impl Disk for File {
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
+    fn add(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self;
+        file.write_all(bytes)
     }
 
-    fn cut(&mut self, len: u64) -> io::Result<()> {
+    fn cut(&self, len: u64) -> io::Result<()> {
         self.set_len(len)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
 }
 
 /// The open file.
 pub(super) struct Log {
-    disk: Box<dyn Disk>,
+    disk: Arc<dyn Disk>,
     path: PathBuf,
     /// Length of the file up to the end of its last whole line.
     len: u64,
+    synced: Arc<Synced>,
     /// Lines that go into the file with the next one.
     waiting: Vec<u8>,
-    /// Whether lines were added since the last sync.
-    is_dirty: bool,
     /// Whether a failed write may have left part of a line behind `len`.
     has_rest: bool,
-    /// Whether a sync failed: nobody knows then which bytes are on the disk, so nothing more is added.
-    is_failed: bool,
     /// Held as long as the log is open.
     _lock: Option<File>,
 }
@@ -82,7 +82,7 @@ impl Log {
         if let Some(parent) = folder.parent() {
             sync_folder(parent);
         }
-        Ok(Self::over(Box::new(file), path, 0, Some(lock)))
+        Ok(Self::over(Arc::new(file), path, 0, Some(lock)))
     }
 
     /// Opens the file of a session and repairs its end.
@@ -118,7 +118,7 @@ impl Log {
             ));
             bytes.truncate(whole.len);
         }
-        let log = Self::over(Box::new(file), path, bytes.len() as u64, Some(lock));
+        let log = Self::over(Arc::new(file), path, bytes.len() as u64, Some(lock));
         Ok(Opened {
             log,
             bytes,
@@ -126,15 +126,14 @@ impl Log {
         })
     }
 
-    fn over(disk: Box<dyn Disk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
+    fn over(disk: Arc<dyn Disk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
         Self {
             disk,
             path,
             len,
+            synced: Arc::new(Synced::new(len)),
             waiting: Vec::new(),
-            is_dirty: false,
             has_rest: false,
-            is_failed: false,
             _lock: lock,
         }
     }
@@ -156,9 +155,7 @@ impl Log {
 
     /// Adds a line, which ends with its line feed. After an error nothing of it is in the file, and it may be tried again.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), Error> {
-        if self.is_failed {
-            return Err(self.failed());
-        }
+        self.check()?;
         let n_waiting = self.waiting.len();
         self.waiting.extend_from_slice(line);
         let added = self.cut_rest().and_then(|()| self.disk.add(&self.waiting));
@@ -171,7 +168,6 @@ impl Log {
         }
         self.len += self.waiting.len() as u64;
         self.waiting.clear();
-        self.is_dirty = true;
         Ok(())
     }
 
@@ -185,25 +181,27 @@ impl Log {
 
     /// Returns once every line is on the disk.
     pub(super) fn sync(&mut self) -> Result<(), Error> {
-        if self.is_failed {
-            return Err(self.failed());
+        if let Some(lines) = self.unsynced()? {
+            lines.sync();
         }
+        self.check()
+    }
+
+    /// Writes what waits to be, and returns what is not on the disk: that takes its time, and lines can be added meanwhile.
+    pub(super) fn unsynced(&mut self) -> Result<Option<Unsynced>, Error> {
+        self.check()?;
         if !self.waiting.is_empty() {
             self.append(&[])?;
         }
-        if self.is_dirty {
-            self.disk.sync().map_err(|source| {
-                self.is_failed = true;
-                Error::write(&self.path, source)
-            })?;
-            self.is_dirty = false;
-        }
-        Ok(())
+        let (disk, synced, len) = (self.disk.clone(), self.synced.clone(), self.len);
+        Ok((len > self.synced.len()).then_some(Unsynced { disk, synced, len }))
     }
 
-    fn failed(&self) -> Error {
-        let source = io::Error::other("the disk failed before; open the session again");
-        Error::write(&self.path, source)
+    /// Whether the disk has failed: nobody knows then which bytes are on it, so nothing more is added.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.synced
+            .check()
+            .map_err(|source| Error::write(&self.path, source))
     }
 }
 
@@ -291,9 +289,33 @@ pub(super) fn sync_folder(folder: &Path) {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
+
+    /// A disk that takes everything and, after a while, cannot say that it kept it.
+    pub(in crate::session) struct BrokenDisk;
+
+    impl BrokenDisk {
+        pub(in crate::session) fn log() -> Log {
+            Log::over(Arc::new(Self), "s.jsonl".into(), 0, None)
+        }
+    }
+
+    impl Disk for BrokenDisk {
+        fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn cut(&self, _len: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            Err(io::Error::other("a cable came loose"))
+        }
+    }
 
     /// A disk with room for so many bytes.
     #[derive(Clone)]
@@ -302,7 +324,7 @@ pub(super) mod tests {
     impl SmallDisk {
         pub(in crate::session) fn log(room: usize) -> (Self, Log) {
             let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
-            let log = Log::over(Box::new(disk.clone()), "s.jsonl".into(), 0, None);
+            let log = Log::over(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
             (disk, log)
         }
 
@@ -312,7 +334,7 @@ pub(super) mod tests {
     }
 
     impl Disk for SmallDisk {
-        fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        fn add(&self, bytes: &[u8]) -> io::Result<()> {
             let (written, room) = &mut *self.0.lock().unwrap();
             let fits = bytes.len().min(room.saturating_sub(written.len()));
             written.extend_from_slice(&bytes[..fits]);
@@ -322,12 +344,12 @@ pub(super) mod tests {
             Ok(())
         }
 
-        fn cut(&mut self, len: u64) -> io::Result<()> {
+        fn cut(&self, len: u64) -> io::Result<()> {
             self.0.lock().unwrap().0.truncate(len as usize);
             Ok(())
         }
 
-        fn sync(&mut self) -> io::Result<()> {
+        fn sync(&self) -> io::Result<()> {
             Ok(())
         }
     }
@@ -357,6 +379,32 @@ pub(super) mod tests {
         log.append_with_next(b"last\n").unwrap();
         drop(log);
         assert_eq!(disk.text(), "one\ntwo\nthree\nlast\n");
+    }
+
+    #[test]
+    fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_more() {
+        let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
+        let mut log = BrokenDisk::log();
+        log.append(b"one\n").unwrap();
+        // Somebody else waits for the disk.
+        log.unsynced().unwrap().unwrap().sync();
+        assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
+        let later = "the disk failed before; open the session again";
+        assert_eq!(why(log.append(b"two\n").unwrap_err()), later);
+        assert_eq!(why(log.sync().unwrap_err()), later);
+        assert_eq!(log.len(), 4);
+    }
+
+    #[test]
+    fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
+        let (_, mut log) = SmallDisk::log(100);
+        log.append(b"one\n").unwrap();
+        let one = log.unsynced().unwrap().unwrap();
+        log.append(b"two\n").unwrap();
+        one.sync();
+        assert!(log.unsynced().unwrap().is_some());
+        log.sync().unwrap();
+        assert!(log.unsynced().unwrap().is_none());
     }
 
     #[test]

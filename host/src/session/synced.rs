@@ -1,0 +1,74 @@
+//! How much of a file is on the disk.
+//!
+//! The disk is waited for without the lock on the session, so that others write meanwhile: perhaps on another thread.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::log::Disk;
+
+/// What is known of one file.
+pub(super) struct Synced {
+    /// Length up to which it is on the disk.
+    len: AtomicU64,
+    has_failed: AtomicBool,
+    /// Why, until somebody was told.
+    why: Mutex<Option<io::Error>>,
+    /// Held while the disk works: an operating system tells of a failed write only once, and whoever waits must not miss it.
+    working: Mutex<()>,
+}
+
+impl Synced {
+    pub(super) fn new(len: u64) -> Self {
+        Self {
+            len: AtomicU64::new(len),
+            has_failed: AtomicBool::new(false),
+            why: Mutex::new(None),
+            working: Mutex::new(()),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether the disk has failed.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = || io::Error::other("the disk failed before; open the session again");
+        Err(why.take().unwrap_or_else(again))
+    }
+}
+
+/// Lines that a power cut could still take.
+pub(crate) struct Unsynced {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) synced: Arc<Synced>,
+    /// Length of the file up to their end.
+    pub(super) len: u64,
+}
+
+impl Unsynced {
+    /// Returns once they are on the disk, or it has failed: [`Synced::check`] says which.
+    pub(crate) fn sync(self) {
+        let synced = &self.synced;
+        let _working = synced
+            .working
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {
+            return;
+        }
+        match self.disk.sync() {
+            Ok(()) => synced.len.store(self.len, Ordering::Release),
+            Err(error) => {
+                *synced.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                synced.has_failed.store(true, Ordering::Release);
+            }
+        }
+    }
+}
