@@ -148,7 +148,10 @@ impl Bench {
         assert_eq!(outcome.summary.steps, STEPS, "{}", outcome.output);
         while let Ok(stamped) = self.events.try_recv() {
             if let Event::Hook { record } = stamped.event {
-                *self.hooks.entry(record.plugin.to_string()).or_default() += record.micros;
+                *self
+                    .hooks
+                    .entry(format!("{} {}", record.plugin, record.point))
+                    .or_default() += record.micros;
             }
         }
         took
@@ -189,7 +192,7 @@ fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
 }
 
 fn print(what: &str, [low, middle, high]: [f64; 3]) {
-    println!("{what:<34} {middle:>7.3} ms  ({low:.3} to {high:.3})");
+    println!("{what:<46} {middle:>7.3} ms  ({low:.3} to {high:.3})");
 }
 
 /// Not with criterion: it compares what ran minutes apart, and a machine that is slow for a while is slow for one of the two.

@@ -48,7 +48,7 @@ pub struct TraceRecord {
     /// Why it asked or refused, in the plugin's words, or how it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Microseconds from before the call to after its outcome was merged.
+    /// Microseconds until it answered.
     pub micros: f64,
     /// Number of the turn, 0 outside one.
     pub turn: u32,

@@ -128,15 +128,14 @@ impl Dispatcher {
                 let failure = Failure::Unavailable(format!(
                     "plugins calling plugins are nested deeper than {MAX_NESTING}"
                 ));
-                run.finish(&bound.spec, Instant::now(), Err(failure));
+                run.finish(&bound.spec, Duration::ZERO, Err(failure));
             } else if let Some(why) = self.quarantine.why(&bound.spec.plugin, &run.point) {
                 run.dropped(&bound.spec, why);
             } else if bound.spec.is_async {
                 self.spawn(bound.clone(), run.point.clone(), caller, &run.out.value);
             } else if kind.is_chain() {
-                let started = Instant::now();
-                let result = call(bound, caller, &run.out.value).await;
-                if run.finish(&bound.spec, started, result) {
+                let (took, result) = call(bound, caller, &run.out.value).await;
+                if run.finish(&bound.spec, took, result) {
                     judged_before = judged.len();
                 }
                 judged.push(bound);
@@ -154,24 +153,19 @@ impl Dispatcher {
                 {
                     continue;
                 }
-                let started = Instant::now();
-                let result = call(bound, caller, &run.out.value).await;
-                run.judge_again(&bound.spec, started, result);
+                let (took, result) = call(bound, caller, &run.out.value).await;
+                run.judge_again(&bound.spec, took, result);
             }
         }
         if let [bound] = side_by_side[..] {
-            let started = Instant::now();
-            let result = call(bound, caller, &run.out.value).await;
-            run.finish(&bound.spec, started, result);
+            let (took, result) = call(bound, caller, &run.out.value).await;
+            run.finish(&bound.spec, took, result);
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
-            let calls = side_by_side.iter().map(|bound| async {
-                let started = Instant::now();
-                (started, call(bound, caller, value).await)
-            });
+            let calls = side_by_side.iter().map(|bound| call(bound, caller, value));
             let results = join_all(calls).await;
-            for (bound, (started, result)) in side_by_side.iter().zip(results) {
-                run.finish(&bound.spec, started, result);
+            for (bound, (took, result)) in side_by_side.iter().zip(results) {
+                run.finish(&bound.spec, took, result);
             }
         }
         run.out
@@ -188,21 +182,30 @@ impl Dispatcher {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
         self.background.spawn(async move {
-            let started = Instant::now();
-            let result = call(&bound, &caller, &payload).await;
+            let (took, result) = call(&bound, &caller, &payload).await;
             let report = Report {
                 quarantine: &quarantine,
                 sink: &*sink,
                 point: &point,
                 caller: &caller,
             };
-            report.finish::<P>(&bound.spec, started, result, &mut payload);
+            report.finish::<P>(&bound.spec, took, result, &mut payload);
         });
     }
 }
 
-/// Calls one hook within its deadline.
+/// Calls one hook within its deadline. How long it took, and what came of it.
 async fn call<P: Point>(
+    bound: &Bound<P>,
+    caller: &Caller,
+    payload: &P::Payload,
+) -> (Duration, Result<P::Outcome, Failure>) {
+    let started = Instant::now();
+    let result = answer(bound, caller, payload).await;
+    (started.elapsed(), result)
+}
+
+async fn answer<P: Point>(
     bound: &Bound<P>,
     caller: &Caller,
     payload: &P::Payload,

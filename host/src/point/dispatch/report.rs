@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::Duration;
 
 use crate::point::Point;
 use crate::point::caller::Caller;
@@ -29,7 +29,7 @@ impl Report<'_> {
     pub(super) fn finish<P: Point>(
         &self,
         spec: &HookSpec,
-        started: Instant,
+        took: Duration,
         result: Result<P::Outcome, Failure>,
         payload: &mut P::Payload,
     ) -> Merged {
@@ -44,7 +44,7 @@ impl Report<'_> {
                 Err(panic) => Err(Failure::panic(&*panic)),
             }
         });
-        let micros = started.elapsed().as_nanos() as f64 / 1000.0;
+        let micros = took.as_nanos() as f64 / 1000.0;
         match merged {
             Ok(mut merged) => {
                 let (outcome, reason) = match &merged.answer {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use super::Dispatcher;
 use super::report::Report;
@@ -61,7 +61,7 @@ impl<P: Point> Run<'_, P> {
     pub(super) fn finish(
         &mut self,
         spec: &HookSpec,
-        started: Instant,
+        took: Duration,
         result: Result<P::Outcome, Failure>,
     ) -> bool {
         let report = Report {
@@ -70,7 +70,7 @@ impl<P: Point> Run<'_, P> {
             point: &self.point,
             caller: self.caller,
         };
-        let merged = report.finish::<P>(spec, started, result, &mut self.out.value);
+        let merged = report.finish::<P>(spec, took, result, &mut self.out.value);
         self.out.inject.extend(
             merged
                 .inject
@@ -92,7 +92,7 @@ impl<P: Point> Run<'_, P> {
     pub(super) fn judge_again(
         &mut self,
         spec: &HookSpec,
-        started: Instant,
+        took: Duration,
         result: Result<P::Outcome, Failure>,
     ) {
         let report = Report {
@@ -102,7 +102,7 @@ impl<P: Point> Run<'_, P> {
             caller: self.caller,
         };
         let mut value = self.out.value.clone();
-        let merged = report.finish::<P>(spec, started, result, &mut value);
+        let merged = report.finish::<P>(spec, took, result, &mut value);
         let answer = match merged.answer {
             None if merged.rewrites => Some(Answer::Block(
                 "it wants to change what another hook changed after it".to_owned(),
