@@ -1,15 +1,21 @@
 //! Lines that hold one another: each carries the hash of the one before it.
 
-use rind_sdk::data;
-use rind_sdk::serde_json::{self, Value, json};
+use rind_sdk::prelude::{Error, data};
+use rind_sdk::serde::Serialize;
+use rind_sdk::serde_json::{self, Value};
 use sha2::{Digest, Sha256};
+
+use crate::event::Event;
 
 /// SHA-256 as small hexadecimal digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |byte: u8| char::from(DIGITS[usize::from(byte)]);
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        text.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+    text
 }
 
 /// What the first line of a session holds in place of the hash of a line.
@@ -49,6 +55,18 @@ pub(crate) struct Place<'a> {
     pub(crate) agent: &'a str,
 }
 
+#[derive(Serialize)]
+#[serde(crate = "rind_sdk::serde")]
+struct Line<'a> {
+    agent: &'a str,
+    event: &'a Event,
+    n: u64,
+    prev: &'a str,
+    session: &'a str,
+    time: u64,
+    turn: u32,
+}
+
 /// Writes lines behind a head.
 pub(crate) struct Writer {
     pub(crate) head: Head,
@@ -62,22 +80,22 @@ impl Writer {
         Self { head, text }
     }
 
-    /// Adds a line. `event` is an object.
-    pub(crate) fn add(&mut self, place: Place<'_>, event: &Value) {
-        let line = json!({
-            "n": self.head.n + 1,
-            "time": place.time,
-            "session": self.head.session,
-            "turn": place.turn,
-            "agent": place.agent,
-            "event": event,
-            "prev": self.head.hash,
-        })
-        .to_string();
+    /// Adds a line.
+    pub(crate) fn add(&mut self, place: Place<'_>, event: &Event) -> Result<(), Error> {
+        let line = serde_json::to_string(&Line {
+            agent: place.agent,
+            event,
+            n: self.head.n + 1,
+            prev: &self.head.hash,
+            session: &self.head.session,
+            time: place.time,
+            turn: place.turn,
+        })?;
         self.head.n += 1;
         self.head.hash = hash(line.as_bytes());
         self.text.push_str(&line);
         self.text.push('\n');
+        Ok(())
     }
 }
 
@@ -105,7 +123,12 @@ pub(crate) fn end(segment: &[u8]) -> End {
 
 /// A writer that goes on behind `end`. `kept` is the head that the session remembers: where the lines end before it, the next
 /// line says that some are missing, and nobody can hide that by going on.
-pub(crate) fn go_on(session: &str, end: &End, kept: Option<Head>, place: Place<'_>) -> Writer {
+pub(crate) fn go_on(
+    session: &str,
+    end: &End,
+    kept: Option<Head>,
+    place: Place<'_>,
+) -> Result<Writer, Error> {
     let kept = kept.filter(|head| head.session == session);
     let mut head = Head::of(session);
     if let Some((n, hash)) = &end.last {
@@ -119,20 +142,23 @@ pub(crate) fn go_on(session: &str, end: &End, kept: Option<Head>, place: Place<'
         .is_some_and(|kept| kept.n == head.n && kept.hash != head.hash);
     let mut writer = Writer::new(head);
     if end.torn > 0 {
-        let event = json!({"type": "torn", "bytes": end.torn});
-        writer.add(place, &event);
+        writer.add(place, &Event::Torn { bytes: end.torn })?;
     }
     if let Some(kept) = kept.filter(|_| missing > 0 || is_other) {
-        let event =
-            json!({"type": "gap", "missing": missing, "expected_n": kept.n, "expected": kept.hash});
-        writer.add(place, &event);
+        let gap = Event::Gap {
+            missing,
+            expected_n: kept.n,
+            expected: kept.hash,
+        };
+        writer.add(place, &gap)?;
     }
-    writer
+    Ok(writer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event;
 
     const PLACE: Place<'_> = Place {
         time: 1,
@@ -142,14 +168,14 @@ mod tests {
 
     fn two_lines() -> Writer {
         let mut writer = Writer::new(Head::of("s"));
-        writer.add(PLACE, &json!({"type": "a"}));
-        writer.add(PLACE, &json!({"type": "b"}));
+        writer.add(PLACE, &event::output("a")).unwrap();
+        writer.add(PLACE, &event::output("b")).unwrap();
         writer
     }
 
     /// The events of the lines that were added first when `segment` is gone on with.
     fn events(segment: &str, kept: Option<Head>) -> (u64, Vec<String>) {
-        let writer = go_on("s", &end(segment.as_bytes()), kept, PLACE);
+        let writer = go_on("s", &end(segment.as_bytes()), kept, PLACE).unwrap();
         let lines = writer.text.lines().map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
             line["event"].to_string()

@@ -1,9 +1,71 @@
 //! What is written of an event: names, numbers and hashes, never a text.
 
 use rind_sdk::prelude::*;
-use rind_sdk::serde_json::{Value, json};
+use rind_sdk::serde::Serialize;
 
 use crate::chain::hash;
+
+/// What a line tells of.
+#[derive(Debug, Serialize)]
+#[serde(crate = "rind_sdk::serde", tag = "type", rename_all = "kebab-case")]
+pub(crate) enum Event {
+    Input(Text),
+    Reply(Text),
+    Output(Text),
+    Call {
+        tool: String,
+        id: String,
+        arguments: String,
+    },
+    Result {
+        tool: String,
+        id: String,
+        outcome: &'static str,
+        #[serde(flatten)]
+        content: Text,
+    },
+    TurnEnd {
+        stop: &'static str,
+        steps: u32,
+        tool_calls: u32,
+        input_tokens: u64,
+        output_tokens: u64,
+        #[serde(flatten)]
+        output: Text,
+    },
+    Failure {
+        r#where: String,
+        plugin: Option<String>,
+        hash: String,
+    },
+    /// A line before was cut off.
+    Torn {
+        bytes: usize,
+    },
+    /// The session knows of lines that are not there.
+    Gap {
+        missing: u64,
+        expected_n: u64,
+        expected: String,
+    },
+}
+
+/// A text as its hash and length.
+#[derive(Debug, Serialize)]
+#[serde(crate = "rind_sdk::serde")]
+pub(crate) struct Text {
+    hash: String,
+    bytes: usize,
+}
+
+impl Text {
+    fn of(text: &str) -> Self {
+        Self {
+            hash: hash(text.as_bytes()),
+            bytes: text.len(),
+        }
+    }
+}
 
 /// Longest name of a tool, point or plugin. A model can call for a tool of any name.
 const MAX_NAME_CHARS: usize = 64;
@@ -12,48 +74,36 @@ fn short(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-/// A text as its hash and length.
-fn text(kind: &str, text: &str) -> Value {
-    json!({"type": kind, "hash": hash(text.as_bytes()), "bytes": text.len()})
-}
-
 /// The parts of a message.
-pub(crate) fn message(message: &Message) -> Vec<Value> {
+pub(crate) fn message(message: &Message) -> Vec<Event> {
     let mut events = Vec::new();
     let said = message.text();
     match message.role {
-        Role::User => events.push(text("input", &said)),
-        Role::Assistant if !said.is_empty() => events.push(text("reply", &said)),
+        Role::User => events.push(Event::Input(Text::of(&said))),
+        Role::Assistant if !said.is_empty() => events.push(Event::Reply(Text::of(&said))),
         Role::Assistant | Role::Tool => {}
     }
-    events.extend(message.tool_calls().map(|call| {
-        json!({
-            "type": "call",
-            "tool": short(&call.name),
-            "id": short(&call.id),
-            "arguments": hash(call.arguments.as_bytes()),
-        })
+    events.extend(message.tool_calls().map(|call| Event::Call {
+        tool: short(&call.name),
+        id: short(&call.id),
+        arguments: hash(call.arguments.as_bytes()),
     }));
-    events.extend(message.tool_results().map(|result| {
-        json!({
-            "type": "result",
-            "tool": short(&result.name),
-            "id": short(&result.call_id),
-            "outcome": if result.is_error { "error" } else { "ok" },
-            "hash": hash(result.content.as_bytes()),
-            "bytes": result.content.len(),
-        })
+    events.extend(message.tool_results().map(|result| Event::Result {
+        tool: short(&result.name),
+        id: short(&result.call_id),
+        outcome: if result.is_error { "error" } else { "ok" },
+        content: Text::of(&result.content),
     }));
     events
 }
 
 /// What was shown.
-pub(crate) fn output(shown: &str) -> Value {
-    text("output", shown)
+pub(crate) fn output(shown: &str) -> Event {
+    Event::Output(Text::of(shown))
 }
 
 /// How a turn ended.
-pub(crate) fn turn_end(summary: &TurnSummary) -> Value {
+pub(crate) fn turn_end(summary: &TurnSummary) -> Event {
     let stop = match summary.stop {
         StopReason::Done => "done",
         StopReason::MaxSteps => "max-steps",
@@ -61,27 +111,27 @@ pub(crate) fn turn_end(summary: &TurnSummary) -> Value {
         StopReason::Cancelled => "cancelled",
         StopReason::Failed => "failed",
     };
-    json!({
-        "type": "turn-end",
-        "stop": stop,
-        "steps": summary.steps,
-        "tool_calls": summary.tool_calls,
-        "input_tokens": summary.usage.input_tokens,
-        "output_tokens": summary.usage.output_tokens,
-        "hash": hash(summary.output.as_bytes()),
-        "bytes": summary.output.len(),
-    })
+    Event::TurnEnd {
+        stop,
+        steps: summary.steps,
+        tool_calls: summary.tool_calls,
+        input_tokens: summary.usage.input_tokens,
+        output_tokens: summary.usage.output_tokens,
+        output: Text::of(&summary.output),
+    }
 }
 
 /// Something went wrong.
-pub(crate) fn failure(failure: &Failure) -> Value {
-    json!({
-        "type": "failure",
-        "where": short(&failure.where_),
-        "plugin": failure.plugin.as_deref().map(short),
-        "hash": hash(failure.message.as_bytes()),
-    })
+pub(crate) fn failure(failure: &Failure) -> Event {
+    Event::Failure {
+        r#where: short(&failure.where_),
+        plugin: failure.plugin.as_deref().map(short),
+        hash: hash(failure.message.as_bytes()),
+    }
 }
+
+#[cfg(test)]
+use rind_sdk::serde_json;
 
 #[test]
 fn no_text_of_a_message_is_in_its_events() {
@@ -102,13 +152,15 @@ fn no_text_of_a_message_is_in_its_events() {
             role,
             content,
         };
-        self::message(&message)
+        let events = self::message(&message);
+        serde_json::to_value(&events).unwrap()
     };
     let said = || Content::Text("private".to_owned());
     let user = of(Role::User, vec![said()]);
     let assistant = of(Role::Assistant, vec![said(), Content::ToolCall(call)]);
     let tool = of(Role::Tool, vec![Content::ToolResult(result)]);
-    assert_eq!((user.len(), assistant.len(), tool.len()), (1, 2, 1));
+    let len = |events: &serde_json::Value| events.as_array().unwrap().len();
+    assert_eq!((len(&user), len(&assistant), len(&tool)), (1, 2, 1));
     assert_eq!(assistant[1]["tool"].as_str().unwrap().len(), MAX_NAME_CHARS);
     assert_eq!(tool[0]["outcome"], "error");
     let all = format!("{user:?}{assistant:?}{tool:?}");

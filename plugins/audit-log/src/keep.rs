@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rind_sdk::files;
 use rind_sdk::prelude::*;
-use rind_sdk::serde_json::Value;
 
 use crate::chain::{self, Head, Place, Writer};
+use crate::event::Event;
 
 /// Bytes after which a new segment begins.
 const SEGMENT_BYTES: u64 = 128 << 10;
@@ -19,7 +19,7 @@ const TAIL_BYTES: u32 = 8 << 10;
 const HEAD: &str = "head";
 
 /// Adds lines to the log of the session.
-pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
+pub(crate) fn append(ctx: &CallContext, events: &[Event]) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
     }
@@ -30,14 +30,14 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
         turn: ctx.turn,
         agent: &ctx.agent,
     };
-    let kept: Option<Head> = state::get_json(HEAD).ok().flatten();
+    let kept = KEPT.with(|cached| cached.get(HEAD)).ok().flatten();
     let (mut writer, mut segment) =
         match LAST.take().filter(|last| Some(&last.head) == kept.as_ref()) {
             Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
             _ => look(&folder, &session, kept, place)?,
         };
     for event in events {
-        writer.add(place, event);
+        writer.add(place, event)?;
     }
     if segment.size >= SEGMENT_BYTES {
         segment = Segment {
@@ -47,8 +47,8 @@ pub(crate) fn append(ctx: &CallContext, events: &[Value]) -> Result<(), Error> {
     }
     files::append(&path(&folder, segment.number), writer.text.as_bytes())?;
     segment.size += writer.text.len() as u64;
-    state::set_json(HEAD, &writer.head)?;
     let head = writer.head;
+    KEPT.with(|cached| cached.set(HEAD, head.clone()))?;
     LAST.set(Some(Last { head, segment }));
     Ok(())
 }
@@ -68,6 +68,8 @@ struct Last {
 }
 
 thread_local! {
+    static KEPT: state::Cached<Head> = const { state::Cached::new() };
+
     /// Spares looking at the files again for every line. It is only believed when the session's state says the same, so that
     /// nobody else wrote a line since; and it is gone after a failure, which may have left a part of a line.
     static LAST: Cell<Option<Last>> = const { Cell::new(None) };
@@ -98,7 +100,7 @@ fn look(
         files::write(&path, &whole)?;
         segment.size = whole.len() as u64;
     }
-    Ok((chain::go_on(session, &end, kept, place), segment))
+    Ok((chain::go_on(session, &end, kept, place)?, segment))
 }
 
 /// The session's id as the name of a folder. Ids have no other characters.

@@ -20,6 +20,10 @@ mod cost_tracker {
     /// Where the sums of the session are kept.
     const KEY: &str = "ledger";
 
+    thread_local! {
+        static LEDGER: state::Cached<Ledger> = const { state::Cached::new() };
+    }
+
     #[data]
     struct Settings {
         notice: bool,
@@ -44,9 +48,13 @@ mod cost_tracker {
     }
 
     fn open(ctx: &CallContext) -> Result<Ledger, Error> {
-        let mut ledger: Ledger = state::get_json(KEY)?.unwrap_or_default();
+        let mut ledger = LEDGER.with(|cached| cached.get(KEY))?.unwrap_or_default();
         ledger.enter(&at(ctx));
         Ok(ledger)
+    }
+
+    fn keep(ledger: Ledger) -> Result<(), Error> {
+        LEDGER.with(|cached| cached.set(KEY, ledger))
     }
 
     #[hook]
@@ -57,7 +65,7 @@ mod cost_tracker {
             return Ok(RequestOutcome::block(why));
         }
         ledger.ask(&at(ctx), &request.model, &request.purpose);
-        state::set_json(KEY, &ledger)?;
+        keep(ledger)?;
         Ok(RequestOutcome::default())
     }
 
@@ -74,7 +82,7 @@ mod cost_tracker {
         let price = settings.price(&model);
         let is_new = !ledger.models.contains_key(&model);
         ledger.answered(&at(ctx), &model, &response.usage, price);
-        state::set_json(KEY, &ledger)?;
+        keep(ledger)?;
         let usage = &response.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut outcome = Observed::default().metric("cost.request.tokens", tokens as f64);
@@ -98,7 +106,7 @@ mod cost_tracker {
         if proposed.plugin.is_some() {
             let mut ledger = open(ctx)?;
             ledger.begin(&at(ctx), &proposed.call.id, proposed.plugin);
-            state::set_json(KEY, &ledger)?;
+            keep(ledger)?;
         }
         Ok(CallOutcome::pass())
     }
@@ -114,7 +122,7 @@ mod cost_tracker {
         };
         let price = settings.price(&ledger.last_model);
         ledger.ran(&finished.call.id, &finished.call.name, &ran, price);
-        state::set_json(KEY, &ledger)?;
+        keep(ledger)?;
         Ok(ResultOutcome::default())
     }
 
@@ -136,7 +144,7 @@ mod cost_tracker {
         let settings: Settings = config::all()?;
         let mut ledger = open(ctx)?;
         ledger.leave(&at(ctx));
-        state::set_json(KEY, &ledger)?;
+        keep(ledger.clone())?;
         if ctx.depth > 0 {
             return Ok(Observed::default());
         }

@@ -1,18 +1,20 @@
 //! Characters that nobody sees: they are counted, and taken out so that they do not hide words.
 
+use std::borrow::Cow;
+
 /// A text without them, and what they amount to.
-pub(crate) struct Revealed {
+pub(crate) struct Revealed<'a> {
     /// The text; what was spelt in tag characters is at its end.
-    pub(crate) text: String,
+    pub(crate) text: Cow<'a, str>,
     /// How suspicious they are, from 0 to 1.
     pub(crate) weight: f32,
 }
 
 /// Takes hidden characters out of a text.
-pub(crate) fn reveal(text: &str) -> Revealed {
+pub(crate) fn reveal(text: &str) -> Revealed<'_> {
     if text.is_ascii() {
         return Revealed {
-            text: text.to_owned(),
+            text: Cow::Borrowed(text),
             weight: 0.0,
         };
     }
@@ -68,7 +70,7 @@ pub(crate) fn reveal(text: &str) -> Revealed {
         clean.push_str(&spelt);
     }
     Revealed {
-        text: clean,
+        text: Cow::Owned(clean),
         weight,
     }
 }

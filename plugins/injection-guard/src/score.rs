@@ -4,7 +4,8 @@ use crate::hidden;
 use crate::pattern::{Pattern, is_match};
 use crate::rules::{DISCUSSION, Kind, MARKS, OBLIGING, ORDERING, RULES, Rule, TURNS};
 use crate::words::{Word, words};
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Most bytes of a text that are looked at.
@@ -44,12 +45,18 @@ struct Sign {
 pub(crate) fn judge(text: &str) -> Option<Suspicion> {
     let text = &text[..text.floor_char_boundary(MOST)];
     let revealed = hidden::reveal(text);
-    // In JSON, a line break is written out.
-    let text = revealed.text.replace("\\n", "\n ");
+    let mut text = revealed.text;
+    if text.contains('\\') {
+        // In JSON, a line break is written out.
+        text = Cow::Owned(text.replace("\\n", "\n "));
+    }
     let words = words(&text);
     let mut signs = Vec::new();
     spoken(&words, &text, &mut signs);
     marked(&text, &mut signs);
+    if signs.is_empty() && revealed.weight == 0.0 {
+        return None;
+    }
     signs.sort_by_key(|sign| sign.at);
     commented(&text, &mut signs);
     signs.sort_by_key(|sign| sign.at);
@@ -116,10 +123,10 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Kind
 /// The patterns of all rules, taken apart.
 struct Patterns {
     patterns: Vec<Pattern>,
-    /// Which of them a word may be the first of.
-    by_first: HashMap<&'static str, Vec<usize>>,
-    /// Whether one of those words begins so, by [`start`]: most words of a text do not, and need not be looked up.
-    starts: Vec<bool>,
+    /// The words that a pattern may start with, in groups of those that begin alike, each with the indices of its patterns.
+    groups: Vec<Vec<(&'static str, Vec<usize>)>>,
+    /// For each [`start`] its group; the first group is empty. Most words of a text begin like none of these.
+    group_of: Vec<u8>,
 }
 
 /// The first two bytes of a word as a number.
@@ -132,34 +139,43 @@ fn start(word: &str) -> usize {
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let patterns = RULES.iter().map(|rule| Pattern::new(rule.pattern));
     let patterns: Vec<Pattern> = patterns.collect();
-    let mut by_first: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut by_first: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, pattern) in patterns.iter().enumerate() {
         for word in pattern.first_words() {
             by_first.entry(word).or_default().push(index);
         }
     }
-    let mut starts = vec![false; 1 << 16];
-    by_first.keys().for_each(|word| starts[start(word)] = true);
+    let (mut groups, mut group_of) = (vec![Vec::new()], vec![0; 1 << 16]);
+    for (word, rules) in by_first {
+        let group = &mut group_of[start(word)];
+        if *group == 0 {
+            *group = u8::try_from(groups.len()).unwrap_or(0);
+            groups.push(Vec::new());
+        }
+        groups[usize::from(*group)].push((word, rules));
+    }
     Patterns {
         patterns,
-        by_first,
-        starts,
+        groups,
+        group_of,
     }
 });
 
+impl Patterns {
+    /// Indices of the patterns that a word may be the first of.
+    fn starting_with(&self, word: &str) -> &[usize] {
+        let group = &self.groups[usize::from(self.group_of[start(word)])];
+        let found = group.iter().find(|(first, _)| *first == word);
+        found.map_or(&[], |(_, patterns)| patterns)
+    }
+}
+
 /// Signs in what the words say.
 fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
-    let Patterns {
-        patterns,
-        by_first,
-        starts,
-    } = &*PATTERNS;
+    let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
-        if !starts[start(&word.text)] {
-            continue;
-        }
-        for rule in by_first.get(&*word.text).into_iter().flatten() {
-            let Some(end) = patterns[*rule].end(words, index) else {
+        for rule in all.starting_with(&word.text) {
+            let Some(end) = all.patterns[*rule].end(words, index) else {
                 continue;
             };
             let stop = words.get(end + 1).map_or(text.len(), |next| next.start);
@@ -251,7 +267,6 @@ fn has_blob(text: &str) -> bool {
 
 /// Signs in how a text is marked up: chat formats and lines that pose as turns.
 fn marked(text: &str, signs: &mut Vec<Sign>) {
-    let lower = text.to_ascii_lowercase();
     let mut add = |at, weight| {
         signs.push(Sign {
             at,
@@ -261,38 +276,47 @@ fn marked(text: &str, signs: &mut Vec<Sign>) {
             discussed: false,
         });
     };
-    if lower.contains(['<', '[', '-']) {
-        for (weight, mark) in MARKS {
-            lower
-                .match_indices(mark)
-                .for_each(|(at, _)| add(at, *weight));
+    for (at, byte) in text.bytes().enumerate() {
+        // What all marks begin with.
+        if matches!(byte, b'<' | b'[' | b'-') {
+            MARKS
+                .iter()
+                .filter(|(_, mark)| begins_with(&text[at..], mark))
+                .for_each(|(weight, _)| add(at, *weight));
         }
     }
     let mut at = 0;
-    for line in lower.split_inclusive('\n') {
-        if !line.contains(':') && !line.starts_with("###") {
-            at += line.len();
-            continue;
-        }
-        let trimmed =
-            line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
-        let said = TURNS.iter().find_map(|turn| {
-            let turn = turn.trim_end_matches(':');
-            let rest = trimmed
-                .strip_prefix(turn)?
-                .trim_start_matches([']', ')', '*']);
-            rest.strip_prefix(':')
-                .or_else(|| line.starts_with("###").then_some(rest))
-        });
-        let speaks = |said: &str| {
-            said.split(|it: char| !it.is_alphabetic())
-                .any(|word| matches!(word, "you" | "your" | "must" | "ignore"))
-        };
-        if said.is_some_and(speaks) {
-            add(at + line.len() - trimmed.len(), 0.6);
+    for line in text.split_inclusive('\n') {
+        if (line.starts_with("###") || line.contains(':'))
+            && let Some(turn) = turn(&line.to_ascii_lowercase())
+        {
+            add(at + turn, 0.6);
         }
         at += line.len();
     }
+}
+
+/// Whether a text begins with a word in small letters, in letters of either case.
+fn begins_with(text: &str, word: &str) -> bool {
+    let start = text.as_bytes().get(..word.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Where in a line, in small letters, somebody is named who then speaks to the model as if it were their turn.
+fn turn(line: &str) -> Option<usize> {
+    let trimmed = line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
+    let said = TURNS.iter().find_map(|turn| {
+        let turn = turn.trim_end_matches(':');
+        let rest = trimmed
+            .strip_prefix(turn)?
+            .trim_start_matches([']', ')', '*']);
+        rest.strip_prefix(':')
+            .or_else(|| line.starts_with("###").then_some(rest))
+    })?;
+    let speaks = said
+        .split(|it: char| !it.is_alphabetic())
+        .any(|word| matches!(word, "you" | "your" | "must" | "ignore"));
+    speaks.then(|| line.len() - trimmed.len())
 }
 
 /// Makes other signs weigh more where they are in an HTML comment. They must be in order.

@@ -239,3 +239,9 @@ fn an_order_in_a_file_name_is_found_and_ordinary_names_are_not() {
         assert_eq!(listing(name), RequestOutcome::default(), "{name}");
     }
 }
+
+#[test]
+fn a_mark_begins_with_a_character_that_is_looked_for() {
+    let begins = |mark: &str| mark.starts_with(['<', '[', '-']);
+    assert!(crate::rules::MARKS.iter().all(|(_, mark)| begins(mark)));
+}

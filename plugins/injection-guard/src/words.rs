@@ -27,38 +27,82 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     let mut words: Vec<Word<'_>> = Vec::with_capacity(text.len() / 5);
     let mut quotes = Quotes::default();
     let mut rest = 0;
-    while let Some(offset) = text[rest..].find(is_alphanumeric) {
-        let start = rest + offset;
-        let gap = &text[rest..start];
-        quotes.pass(gap);
-        let length = text[start..].find(|it: char| !is_alphanumeric(it) && it != '\'' && it != '’');
-        let end = length.map_or(text.len(), |length| start + length);
-        let raw = &text[start..end];
-        words.push(Word {
-            begins: words.is_empty() || begins(gap, raw),
-            after_comma: gap.starts_with(','),
-            after_folder: gap == "/",
-            joined: !gap.is_empty() && gap.chars().all(|it| it == '_' || it == '-'),
-            quoted: quotes.is_open(),
-            text: fold(raw),
+    loop {
+        let (start, _) = run(
+            text,
+            rest,
+            |byte| !byte.is_ascii_alphanumeric(),
+            |it| !it.is_alphanumeric(),
+        );
+        if start == text.len() {
+            return words;
+        }
+        let (end, seen) = run(
+            text,
             start,
-        });
+            |byte| byte.is_ascii_alphanumeric() || byte == b'\'',
+            |it| it.is_alphanumeric() || it == '’',
+        );
+        let (gap, raw) = (&text[rest..start], &text[start..end]);
+        let mut word = Word {
+            text: fold(raw, seen),
+            start,
+            begins: words.is_empty(),
+            quoted: quotes.is_open(),
+            after_comma: false,
+            after_folder: false,
+            joined: false,
+        };
+        // What is between most words says nothing.
+        if gap != " " {
+            quotes.pass(gap);
+            word.begins |= begins(gap, raw);
+            word.quoted = quotes.is_open();
+            word.after_comma = gap.starts_with(',');
+            word.after_folder = gap == "/";
+            word.joined = !gap.is_empty() && gap.bytes().all(|it| it == b'_' || it == b'-');
+        }
+        words.push(word);
         rest = end;
     }
-    words
 }
 
-/// As the method of `char`, quicker for most texts.
-fn is_alphanumeric(character: char) -> bool {
-    character.is_ascii_alphanumeric() || (!character.is_ascii() && character.is_alphanumeric())
+/// What there is in a word besides small letters and digits.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    upper: bool,
+    beyond_ascii: bool,
+}
+
+/// Where the characters from `from` on end that are of a kind, and what is among them. By bytes: most texts are ASCII.
+fn run(
+    text: &str,
+    from: usize,
+    ascii: impl Fn(u8) -> bool,
+    beyond: impl Fn(char) -> bool,
+) -> (usize, Seen) {
+    let mut seen = Seen::default();
+    let mut at = from;
+    while let Some(&byte) = text.as_bytes().get(at) {
+        if byte.is_ascii() {
+            if !ascii(byte) {
+                break;
+            }
+            seen.upper |= byte.is_ascii_uppercase();
+            at += 1;
+        } else {
+            match text[at..].chars().next() {
+                Some(character) if beyond(character) => at += character.len_utf8(),
+                _ => break,
+            }
+            seen.beyond_ascii = true;
+        }
+    }
+    (at, seen)
 }
 
 /// Whether something new begins with a word after this gap.
 fn begins(gap: &str, word: &str) -> bool {
-    // What is between most words.
-    if gap == " " {
-        return false;
-    }
     if gap.contains("\n\n") || gap.contains(|it| "\"“”`({[]})<>*#|•—".contains(it)) {
         return true;
     }
@@ -81,9 +125,6 @@ struct Quotes {
 
 impl Quotes {
     fn pass(&mut self, gap: &str) {
-        if gap == " " {
-            return;
-        }
         if gap.contains("\n\n") {
             // A quote that nobody closed ends with its paragraph.
             *self = Self::default();
@@ -105,13 +146,12 @@ impl Quotes {
 }
 
 /// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that mixes both.
-fn fold(word: &str) -> Cow<'_, str> {
-    if word.is_ascii() {
-        let is_lower = !word.bytes().any(|byte| byte.is_ascii_uppercase());
-        return if is_lower {
-            Cow::Borrowed(word)
-        } else {
+fn fold(word: &str, seen: Seen) -> Cow<'_, str> {
+    if !seen.beyond_ascii {
+        return if seen.upper {
             Cow::Owned(word.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(word)
         };
     }
     let word = word.to_lowercase().replace('’', "'");

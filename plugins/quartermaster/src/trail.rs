@@ -26,10 +26,15 @@ pub(crate) struct Trail {
     learnt: BTreeMap<String, Followers>,
 }
 
+thread_local! {
+    static TRAIL: state::Cached<Trail> = const { state::Cached::new() };
+}
+
 impl Trail {
     /// What was kept for an agent in this turn, or a new start.
     pub(crate) fn load(ctx: &CallContext) -> Result<Self, Error> {
-        let kept: Self = state::get_json(&key(ctx))?.unwrap_or_default();
+        let kept = TRAIL.with(|cached| cached.get(&key(ctx)))?;
+        let kept = kept.unwrap_or_default();
         Ok(if kept.turn == ctx.turn {
             kept
         } else {
@@ -43,8 +48,8 @@ impl Trail {
     }
 
     /// Keeps it.
-    pub(crate) fn save(&self, ctx: &CallContext) -> Result<(), Error> {
-        state::set_json(&key(ctx), self)
+    pub(crate) fn save(self, ctx: &CallContext) -> Result<(), Error> {
+        TRAIL.with(|cached| cached.set(&key(ctx), self))
     }
 
     /// Whether this is the last call that was asked for.

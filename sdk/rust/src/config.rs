@@ -2,18 +2,40 @@
 
 use crate::types::Error;
 use serde::de::DeserializeOwned;
+use std::any::Any;
+use std::cell::RefCell;
 
 #[cfg(target_family = "wasm")]
 use crate::bindings::rind::plugin::config as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::config as host;
 
+/// What was read last: its text and the value.
+type Read = Option<(String, Box<dyn Any>)>;
+
+thread_local! {
+    /// A hook asks for the settings at every call, and they stay the same.
+    static LAST: RefCell<Read> = const { RefCell::new(None) };
+}
+
 /// All settings as a type of the plugin's own. Mark it `#[data]`.
 ///
 /// # Errors
 /// When the settings do not fit the type: it and `[config]` differ.
-pub fn all<T: DeserializeOwned>() -> Result<T, Error> {
-    serde_json::from_str(&host::all()).map_err(|error| Error::Failed(format!("config: {error}")))
+pub fn all<T: DeserializeOwned + Clone + 'static>() -> Result<T, Error> {
+    let text = host::all();
+    LAST.with_borrow_mut(|last| {
+        if let Some((read, value)) = last
+            && *read == text
+            && let Some(value) = value.downcast_ref::<T>()
+        {
+            return Ok(value.clone());
+        }
+        let value: T = serde_json::from_str(&text)
+            .map_err(|error| Error::Failed(format!("config: {error}")))?;
+        *last = Some((text, Box::new(value.clone())));
+        Ok(value)
+    })
 }
 
 /// One setting, if it is set or has a default.

@@ -4,6 +4,7 @@
 
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
 
 #[cfg(target_family = "wasm")]
 use crate::bindings::rind::plugin::state as host;
@@ -43,12 +44,11 @@ pub fn keys(prefix: &str) -> Vec<String> {
 /// # Errors
 /// When the value does not fit the type.
 pub fn get_json<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
-    let Some(text) = get(key) else {
-        return Ok(None);
-    };
-    let value = serde_json::from_str(&text)
-        .map_err(|error| Error::Failed(format!("state {key:?}: {error}")))?;
-    Ok(Some(value))
+    get(key).map(|text| parse(key, &text)).transpose()
+}
+
+fn parse<T: DeserializeOwned>(key: &str, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| Error::Failed(format!("state {key:?}: {error}")))
 }
 
 /// Sets a key to any value that can be written as JSON.
@@ -57,4 +57,88 @@ pub fn get_json<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
 /// As [`set`], and when the value cannot be written as JSON.
 pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error> {
     set(key, &serde_json::to_string(value)?)
+}
+
+/// What a hook reads and writes at every call: it is not parsed again as long as the host has what this instance read or
+/// wrote last. Put one into a `thread_local!`.
+///
+/// ```
+/// use rind_sdk::state::Cached;
+///
+/// thread_local! {
+///     static CALLS: Cached<u64> = const { Cached::new() };
+/// }
+///
+/// # rind_sdk::testing::reset();
+/// CALLS.with(|cached| {
+///     let calls = cached.get("calls")?.unwrap_or_default();
+///     cached.set("calls", calls + 1)
+/// })?;
+/// assert_eq!(rind_sdk::state::get("calls").as_deref(), Some("1"));
+/// # Ok::<(), rind_sdk::types::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Cached<T> {
+    /// As JSON and as it is.
+    last: RefCell<Option<(String, T)>>,
+}
+
+impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
+    /// Nothing was read yet.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "a static needs a constant")]
+    pub const fn new() -> Self {
+        let last = RefCell::new(None);
+        Self { last }
+    }
+
+    /// As [`get_json`]. Fields that serde skips are as they were when the value was set.
+    ///
+    /// # Errors
+    /// When the value does not fit the type.
+    pub fn get(&self, key: &str) -> Result<Option<T>, Error> {
+        let Some(text) = get(key) else {
+            return Ok(None);
+        };
+        let mut last = self.last.borrow_mut();
+        if let Some((read, value)) = &*last
+            && *read == text
+        {
+            return Ok(Some(value.clone()));
+        }
+        let value: T = parse(key, &text)?;
+        *last = Some((text, value.clone()));
+        Ok(Some(value))
+    }
+
+    /// As [`set_json`].
+    ///
+    /// # Errors
+    /// As [`set`], and when the value cannot be written as JSON.
+    pub fn set(&self, key: &str, value: T) -> Result<(), Error> {
+        let text = serde_json::to_string(&value)?;
+        set(key, &text)?;
+        self.last.replace(Some((text, value)));
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(target_family = "wasm")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cached_value_is_only_believed_when_the_host_says_the_same() {
+        crate::testing::reset();
+        let cached = Cached::<u32>::new();
+        assert_eq!(cached.get("a").unwrap(), None);
+        cached.set("a", 1).unwrap();
+        assert_eq!(cached.get("a").unwrap(), Some(1));
+        set("a", "2").unwrap();
+        assert_eq!(cached.get("a").unwrap(), Some(2));
+        set("a", "no number").unwrap();
+        cached.get("a").unwrap_err();
+        remove("a").unwrap();
+        assert_eq!(cached.get("a").unwrap(), None);
+    }
 }
