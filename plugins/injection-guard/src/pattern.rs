@@ -3,6 +3,8 @@
 //! Alternatives are parted by `|`; `*` at the end of one stands for any ending, except in the first step; `..N` lets up to N
 //! words stand between. A match stays within a sentence.
 
+use std::borrow::Cow;
+
 use crate::words::Word;
 
 /// A pattern taken apart.
@@ -48,23 +50,34 @@ impl Pattern {
     }
 
     /// The index of the last word of a match that starts at `index`, whose word is known to be one of the first.
-    pub(crate) fn end(&self, words: &[Word], index: usize) -> Option<usize> {
+    pub(crate) fn end(&self, words: &(impl Sentences + ?Sized), index: usize) -> Option<usize> {
         end(&self.steps[1..], words, index)
     }
 }
 
-fn end(steps: &[Step], words: &[Word], index: usize) -> Option<usize> {
+/// The words of a text, as far as a pattern looks at them.
+pub(crate) trait Sentences {
+    /// The word at an index, unless a sentence begins with it.
+    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>>;
+}
+
+impl Sentences for [Word<'_>] {
+    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
+        let word = self.get(index).filter(|word| !word.begins)?;
+        Some(Cow::Borrowed(&word.text))
+    }
+}
+
+fn end(steps: &[Step], words: &(impl Sentences + ?Sized), index: usize) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(index);
     };
-    for (candidate, word) in words.iter().enumerate().skip(index + 1).take(step.gap + 1) {
-        if word.begins {
-            return None;
-        }
+    for candidate in index + 1..=index + 1 + step.gap {
+        let word = words.goes_on_with(candidate)?;
         if step
             .alternatives
             .iter()
-            .any(|alternative| is_match(alternative, &word.text))
+            .any(|alternative| is_match(alternative, &word))
             && let Some(found) = end(rest, words, candidate)
         {
             return Some(found);

@@ -3,7 +3,7 @@
 use crate::hidden;
 use crate::pattern::{Pattern, is_match};
 use crate::rules::{DISCUSSION, Kind, MARKS, OBLIGING, ORDERING, RULES, Rule, TURNS};
-use crate::words::{Word, words};
+use crate::words::{Outline, Word, words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -50,9 +50,10 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
         // In JSON, a line break is written out.
         text = Cow::Owned(text.replace("\\n", "\n "));
     }
-    let words = words(&text);
     let mut signs = Vec::new();
-    spoken(&words, &text, &mut signs);
+    if may_speak(&text) {
+        spoken(&words(&text), &text, &mut signs);
+    }
     marked(&text, &mut signs);
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
@@ -168,6 +169,16 @@ impl Patterns {
         let found = group.iter().find(|(first, _)| *first == word);
         found.map_or(&[], |(_, patterns)| patterns)
     }
+}
+
+/// Whether there may be signs in what the words say. Most texts are read no further.
+fn may_speak(text: &str) -> bool {
+    let outline = Outline::of(text);
+    let starts = |(index, word): (usize, Cow<'_, str>)| {
+        let mut rules = PATTERNS.starting_with(&word).iter();
+        rules.any(|rule| PATTERNS.patterns[*rule].end(&outline, index).is_some())
+    };
+    outline.words().enumerate().any(starts)
 }
 
 /// Signs in what the words say.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::pattern::Sentences;
+
 /// One word.
 #[derive(Debug)]
 pub(crate) struct Word<'a> {
@@ -21,31 +23,71 @@ pub(crate) struct Word<'a> {
     pub(crate) joined: bool,
 }
 
+/// Where a word is.
+struct Span {
+    start: usize,
+    end: usize,
+    /// What it is made of, as bits.
+    seen: u8,
+}
+
+impl Span {
+    /// The first one from `from` on.
+    fn next(text: &str, from: usize) -> Option<Self> {
+        let (start, _) = run(text, from, OUTSIDE, |it| !it.is_alphanumeric());
+        if start == text.len() {
+            return None;
+        }
+        let (end, seen) = run(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
+        Some(Self { start, end, seen })
+    }
+
+    fn fold<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        fold(&text[self.start..self.end], self.seen)
+    }
+}
+
+/// Where the words of a text are, and nothing of what stands between them: enough to see that there is nothing in most texts.
+pub(crate) struct Outline<'a> {
+    text: &'a str,
+    spans: Vec<Span>,
+}
+
+impl<'a> Outline<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        // Most words have four letters or more, and something stands between them.
+        let mut spans = Vec::with_capacity(text.len() / 5);
+        let mut at = 0;
+        while let Some(span) = Span::next(text, at) {
+            at = span.end;
+            spans.push(span);
+        }
+        Self { text, spans }
+    }
+
+    /// The words in order.
+    pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'a, str>> {
+        self.spans.iter().map(|span| span.fold(self.text))
+    }
+}
+
+/// Of one sentence, because nobody has looked at where sentences begin: what matches here may be none.
+impl Sentences for Outline<'_> {
+    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
+        Some(self.spans.get(index)?.fold(self.text))
+    }
+}
+
 /// The words of a text.
 pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
-    // Most have four letters or more, and something stands between them.
-    let mut words: Vec<Word<'_>> = Vec::with_capacity(text.len() / 5);
+    let mut words: Vec<Word<'_>> = Vec::new();
     let mut quotes = Quotes::default();
     let mut rest = 0;
-    loop {
-        let (start, _) = run(
-            text,
-            rest,
-            |byte| !byte.is_ascii_alphanumeric(),
-            |it| !it.is_alphanumeric(),
-        );
-        if start == text.len() {
-            return words;
-        }
-        let (end, seen) = run(
-            text,
-            start,
-            |byte| byte.is_ascii_alphanumeric() || byte == b'\'',
-            |it| it.is_alphanumeric() || it == '’',
-        );
-        let (gap, raw) = (&text[rest..start], &text[start..end]);
+    while let Some(span) = Span::next(text, rest) {
+        let start = span.start;
+        let (gap, raw) = (&text[rest..start], &text[start..span.end]);
         let mut word = Word {
-            text: fold(raw, seen),
+            text: fold(raw, span.seen),
             start,
             begins: words.is_empty(),
             quoted: quotes.is_open(),
@@ -55,64 +97,76 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
         };
         // What is between most words says nothing.
         if gap != " " {
-            quotes.pass(gap);
-            word.begins |= begins(gap, raw);
+            let seen = quotes.pass(gap);
+            word.begins |=
+                seen.begins || (seen.goes_on_below && raw.starts_with(char::is_uppercase));
             word.quoted = quotes.is_open();
             word.after_comma = gap.starts_with(',');
             word.after_folder = gap == "/";
             word.joined = !gap.is_empty() && gap.bytes().all(|it| it == b'_' || it == b'-');
         }
         words.push(word);
-        rest = end;
+        rest = span.end;
     }
+    words
 }
 
-/// What there is in a word besides small letters and digits.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    upper: bool,
-    beyond_ascii: bool,
-}
+/// What an ASCII character is, as bits: a small letter or a digit, a capital, an apostrophe, or anything else. A word is
+/// [`INSIDE`], what is between two of them [`OUTSIDE`]: an apostrophe may be part of a word and begins none.
+const SMALL: u8 = 1;
+const CAPITAL: u8 = 2;
+const APOSTROPHE: u8 = 4;
+const OTHER: u8 = 8;
+const INSIDE: u8 = SMALL | CAPITAL | APOSTROPHE;
+const OUTSIDE: u8 = OTHER | APOSTROPHE;
+/// What is no ASCII character.
+const BEYOND: u8 = 16;
 
-/// Where the characters from `from` on end that are of a kind, and what is among them. By bytes: most texts are ASCII.
-fn run(
-    text: &str,
-    from: usize,
-    ascii: impl Fn(u8) -> bool,
-    beyond: impl Fn(char) -> bool,
-) -> (usize, Seen) {
-    let mut seen = Seen::default();
-    let mut at = from;
-    while let Some(&byte) = text.as_bytes().get(at) {
-        if byte.is_ascii() {
-            if !ascii(byte) {
-                break;
-            }
-            seen.upper |= byte.is_ascii_uppercase();
+/// The bits of each byte: this is done for every byte that the model is given to read.
+const KINDS: [u8; 256] = {
+    let mut kinds = [BEYOND; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' => SMALL,
+            b'A'..=b'Z' => CAPITAL,
+            b'\'' => APOSTROPHE,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// Where the characters from `from` on end that are of these kinds, those beyond ASCII judged by `is_one`, and the bits of what
+/// is among them.
+fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
+    let (mut at, mut seen) = (from, 0);
+    while let Some(byte) = text.as_bytes().get(at) {
+        let kind = KINDS[usize::from(*byte)];
+        if kind & kinds != 0 {
             at += 1;
+        } else if kind == BEYOND
+            && let Some(character) = text[at..].chars().next()
+            && is_one(character)
+        {
+            at += character.len_utf8();
         } else {
-            match text[at..].chars().next() {
-                Some(character) if beyond(character) => at += character.len_utf8(),
-                _ => break,
-            }
-            seen.beyond_ascii = true;
+            break;
         }
+        seen |= kind;
     }
     (at, seen)
 }
 
-/// Whether something new begins with a word after this gap.
-fn begins(gap: &str, word: &str) -> bool {
-    if gap.contains("\n\n") || gap.contains(|it| "\"“”`({[]})<>*#|•—".contains(it)) {
-        return true;
-    }
-    // A full stop inside of `.env` or `a.b` ends nothing.
-    let mut pairs = gap.chars().zip(gap.chars().skip(1));
-    if pairs.any(|(one, next)| ".!?:;".contains(one) && next.is_whitespace()) {
-        return true;
-    }
-    // Prose is wrapped in the middle of a sentence; a line that starts with a capital or a dash starts one.
-    gap.contains('\n') && (gap.contains(['-', '+']) || word.starts_with(char::is_uppercase))
+/// What the characters between two words say of the second one.
+#[derive(Default)]
+struct Gap {
+    /// Something new begins with it.
+    begins: bool,
+    /// It is on another line. Prose is wrapped in the middle of a sentence; a line that starts with a capital or a dash starts
+    /// one.
+    goes_on_below: bool,
 }
 
 /// Which quotes are open.
@@ -124,20 +178,36 @@ struct Quotes {
 }
 
 impl Quotes {
-    fn pass(&mut self, gap: &str) {
-        if gap.contains("\n\n") {
-            // A quote that nobody closed ends with its paragraph.
-            *self = Self::default();
-        }
+    /// Goes over what is between two words.
+    fn pass(&mut self, gap: &str) -> Gap {
+        let mut seen = Gap::default();
+        let mut has_dash = false;
+        let mut last = ' ';
         for character in gap.chars() {
             match character {
+                '\n' if last == '\n' => {
+                    // A quote that nobody closed ends with its paragraph.
+                    *self = Self::default();
+                    seen.begins = true;
+                }
+                '\n' => seen.goes_on_below = true,
+                '-' | '+' => has_dash = true,
                 '"' => self.straight = !self.straight,
                 '`' => self.backtick = !self.backtick,
                 '“' | '«' | '„' => self.curly = true,
                 '”' | '»' => self.curly = false,
                 _ => {}
             }
+            // A full stop inside of `.env` or `a.b` ends nothing.
+            seen.begins |= matches!(
+                character,
+                '"' | '“' | '”' | '`' | '(' | '{' | '[' | ']' | '}' | ')'
+            ) || matches!(character, '<' | '>' | '*' | '#' | '|' | '•' | '—')
+                || (matches!(last, '.' | '!' | '?' | ':' | ';') && character.is_whitespace());
+            last = character;
         }
+        seen.begins |= seen.goes_on_below && has_dash;
+        seen
     }
 
     fn is_open(&self) -> bool {
@@ -146,9 +216,9 @@ impl Quotes {
 }
 
 /// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that mixes both.
-fn fold(word: &str, seen: Seen) -> Cow<'_, str> {
-    if !seen.beyond_ascii {
-        return if seen.upper {
+fn fold(word: &str, seen: u8) -> Cow<'_, str> {
+    if seen & BEYOND == 0 {
+        return if seen & CAPITAL != 0 {
             Cow::Owned(word.to_ascii_lowercase())
         } else {
             Cow::Borrowed(word)

@@ -40,10 +40,12 @@ mod quartermaster {
             return Ok(ResultOutcome::default());
         };
         // More calls of the same answer may follow, and then it is too early to speak.
-        if !is_last(&session::messages(LOOK_BACK), &finished.call.id) || !trail.suggest(ctx, &text)
+        if !trail.has_room_for(ctx, &text)
+            || !is_last(&session::messages(LOOK_BACK), &finished.call.id)
         {
             return Ok(ResultOutcome::default());
         }
+        trail.suggest(ctx, &text);
         trail.save(ctx)?;
         Ok(ResultOutcome::default().inject_once(text))
     }

@@ -87,14 +87,15 @@ impl Trail {
         self.tools.drain(..old);
     }
 
-    /// Whether there is room for a suggestion: one a step, and each once a turn. From now on it was made.
-    pub(crate) fn suggest(&mut self, ctx: &CallContext, text: &str) -> bool {
-        if self.suggested_in == ctx.step || self.suggested.iter().any(|said| said == text) {
-            return false;
-        }
+    /// Whether there is room for a suggestion: one a step, and each once a turn.
+    pub(crate) fn has_room_for(&self, ctx: &CallContext, text: &str) -> bool {
+        self.suggested_in != ctx.step && self.suggested.iter().all(|said| said != text)
+    }
+
+    /// Remembers that a suggestion was made.
+    pub(crate) fn suggest(&mut self, ctx: &CallContext, text: &str) {
         self.suggested_in = ctx.step;
         self.suggested.push(text.to_owned());
-        true
     }
 }
 

@@ -1,0 +1,130 @@
+//! Disks that fail, and what of a session file outlives them.
+
+use std::sync::Mutex;
+
+use super::*;
+
+/// A disk that takes everything and, after a while, cannot say that it kept it.
+pub(in crate::session) struct BrokenDisk;
+
+impl BrokenDisk {
+    pub(in crate::session) fn log() -> Log {
+        Log::over(Arc::new(Self), "s.jsonl".into(), 0, None)
+    }
+}
+
+impl Disk for BrokenDisk {
+    fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&self, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        Err(io::Error::other("a cable came loose"))
+    }
+}
+
+/// A disk with room for so many bytes.
+#[derive(Clone)]
+pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8>, usize)>>);
+
+impl SmallDisk {
+    pub(in crate::session) fn log(room: usize) -> (Self, Log) {
+        let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
+        let log = Log::over(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+        (disk, log)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().0.clone()).unwrap()
+    }
+}
+
+impl Disk for SmallDisk {
+    fn add(&self, bytes: &[u8]) -> io::Result<()> {
+        let (written, room) = &mut *self.0.lock().unwrap();
+        let fits = bytes.len().min(room.saturating_sub(written.len()));
+        written.extend_from_slice(&bytes[..fits]);
+        if fits < bytes.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.0.lock().unwrap().0.truncate(len as usize);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
+    let (disk, mut log) = SmallDisk::log(8);
+    log.append(b"one\n").unwrap();
+    let error = log.append(b"second\n").unwrap_err().to_string();
+    assert_eq!(error, "cannot write s.jsonl");
+    assert_eq!(disk.text(), "one\n");
+}
+
+#[test]
+fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
+    let (disk, mut log) = SmallDisk::log(12);
+    log.append_with_next(b"one\n").unwrap();
+    assert_eq!((disk.text().as_str(), log.len()), ("", 4));
+    log.append(b"two\n").unwrap();
+    assert_eq!((disk.text().as_str(), log.len()), ("one\ntwo\n", 8));
+    log.append_with_next(b"three\n").unwrap();
+    log.append(b"four\n").unwrap_err();
+    assert_eq!(disk.text(), "one\ntwo\n");
+    disk.0.lock().unwrap().1 = 100;
+    log.sync().unwrap();
+    assert_eq!(disk.text(), "one\ntwo\nthree\n");
+    log.append_with_next(b"last\n").unwrap();
+    drop(log);
+    assert_eq!(disk.text(), "one\ntwo\nthree\nlast\n");
+}
+
+#[test]
+fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_more() {
+    let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
+    let mut log = BrokenDisk::log();
+    log.append(b"one\n").unwrap();
+    // Somebody else waits for the disk.
+    log.unsynced().unwrap().unwrap().sync();
+    assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
+    let later = "the disk failed before; open the session again";
+    assert_eq!(why(log.append(b"two\n").unwrap_err()), later);
+    assert_eq!(why(log.sync().unwrap_err()), later);
+    assert_eq!(log.len(), 4);
+}
+
+#[test]
+fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
+    let (_, mut log) = SmallDisk::log(100);
+    log.append(b"one\n").unwrap();
+    let one = log.unsynced().unwrap().unwrap();
+    log.append(b"two\n").unwrap();
+    one.sync();
+    assert!(log.unsynced().unwrap().is_some());
+    log.sync().unwrap();
+    assert!(log.unsynced().unwrap().is_none());
+}
+
+#[test]
+fn after_room_was_made_the_line_can_be_written_again() {
+    let (disk, mut log) = SmallDisk::log(8);
+    log.append(b"one\n").unwrap();
+    log.append(b"second\n").unwrap_err();
+    disk.0.lock().unwrap().1 = 100;
+    log.append(b"second\n").unwrap();
+    log.sync().unwrap();
+    assert_eq!(disk.text(), "one\nsecond\n");
+}
