@@ -22,7 +22,7 @@ pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 /// The cargo profile that plugins are built with. Given on the command line, so that any crate gets it without writing it.
 const PROFILE: [&str; 6] = [
     "inherits=\"release\"",
-    "opt-level=\"s\"",
+    "opt-level=3",
     "lto=true",
     "codegen-units=1",
     "strip=true",

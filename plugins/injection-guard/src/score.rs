@@ -130,9 +130,11 @@ struct Patterns {
     group_of: Vec<u8>,
 }
 
-/// The first two bytes of a word as a number.
+/// The first two bytes of a word, in lower case, as a number.
 fn start(word: &str) -> usize {
-    let mut bytes = word.bytes().map(usize::from);
+    let mut bytes = word
+        .bytes()
+        .map(|byte| usize::from(byte.to_ascii_lowercase()));
     bytes.next().unwrap_or(0) << 8 | bytes.next().unwrap_or(0)
 }
 
@@ -163,10 +165,12 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
 });
 
 impl Patterns {
-    /// Indices of the patterns that a word may be the first of.
+    /// Indices of the patterns that a word, in letters of either case, may be the first of.
     fn starting_with(&self, word: &str) -> &[usize] {
         let group = &self.groups[usize::from(self.group_of[start(word)])];
-        let found = group.iter().find(|(first, _)| *first == word);
+        let found = group
+            .iter()
+            .find(|(first, _)| first.eq_ignore_ascii_case(word));
         found.map_or(&[], |(_, patterns)| patterns)
     }
 }

@@ -65,9 +65,15 @@ impl<'a> Outline<'a> {
         Self { text, spans }
     }
 
-    /// The words in order.
+    /// The words in order, those of ASCII as they are spelt.
     pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        self.spans.iter().map(|span| span.fold(self.text))
+        self.spans.iter().map(|span| {
+            if span.seen & BEYOND == 0 {
+                Cow::Borrowed(&self.text[span.start..span.end])
+            } else {
+                span.fold(self.text)
+            }
+        })
     }
 }
 
