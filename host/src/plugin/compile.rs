@@ -94,7 +94,8 @@ impl Compiler {
             program: helper.into(),
             args,
             cwd: private.path().to_owned(),
-            env: Vec::new(),
+            // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
+            env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.time_limit,
             streams: Streams::Separate,
             capture_bytes: CAPTURE_BYTES,
