@@ -28,16 +28,26 @@ const MAX_OPEN: usize = 256;
 /// Requests and what they used.
 #[data]
 #[derive(Default, PartialEq)]
+#[serde(default)]
 pub(crate) struct Sum {
     pub(crate) requests: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
+    #[serde(skip_serializing_if = "is_none")]
     pub(crate) cache_read: u64,
+    #[serde(skip_serializing_if = "is_none")]
     pub(crate) cache_write: u64,
     /// What is known of the cost, in dollars.
+    #[serde(skip_serializing_if = "is_none")]
     pub(crate) usd: f64,
     /// Tokens of models without a price. With any, `usd` is the least that it was.
+    #[serde(skip_serializing_if = "is_none")]
     pub(crate) unpriced: u64,
+}
+
+/// The ledger is written at every step, and most of it is nothing.
+fn is_none<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Sum {
@@ -79,14 +89,17 @@ impl Sum {
 #[derive(Default, PartialEq)]
 pub(crate) struct ToolSum {
     /// The plugin that the tool is from; none for a built-in one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) plugin: Option<String>,
     pub(crate) calls: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) errors: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) millis: u64,
     /// Tokens of its results, estimated from their bytes.
     pub(crate) tokens: u64,
     /// What these cost as input once, in dollars, estimated.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) usd: f64,
 }
 
@@ -116,10 +129,13 @@ pub(crate) struct Ledger {
     pub(crate) session: Sum,
     pub(crate) models: BTreeMap<String, Sum>,
     /// Requests beside the conversation, by the plugin that made them; those of the host are in `(host)`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, Sum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
     /// What each agent is asking just now.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) waiting: BTreeMap<String, Waiting>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) open: BTreeMap<String, Open>,
     /// The model that answered last, for the price of tool results.
     pub(crate) last_model: String,

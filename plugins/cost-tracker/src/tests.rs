@@ -144,7 +144,7 @@ fn tools_are_counted_with_the_plugin_they_are_from() {
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["tools"]["find"]["plugin"], "search");
     assert_eq!(ledger["tools"]["find"]["tokens"], 100);
-    assert_eq!(ledger["open"], json!({}));
+    assert_eq!(ledger.get("open"), None, "nothing is under way");
     let said = end(1);
     assert!(
         said.ends_with("; models: m $0.0010; results of tools, estimated: find $0.10 in 1 call"),
