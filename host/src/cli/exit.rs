@@ -62,7 +62,17 @@ pub(super) fn of_error(error: &anyhow::Error) -> Exit {
                 Some(session::Error::Unknown { .. } | session::Error::Ambiguous { .. })
             )
         });
-    if is_usage { Exit::Usage } else { Exit::Failed }
+    let is_refused = |cause: &(dyn std::error::Error + 'static)| {
+        let error = cause.downcast_ref();
+        matches!(error, Some(crate::plugin::Error::Required { .. }))
+    };
+    if is_usage {
+        Exit::Usage
+    } else if error.chain().any(is_refused) {
+        Exit::Blocked
+    } else {
+        Exit::Failed
+    }
 }
 
 /// Something on the command line that does not make sense.

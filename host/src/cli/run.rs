@@ -53,6 +53,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         .left_out
         .iter()
         .for_each(render::plugins::warn_left_out);
+    plugins.check_required()?;
     let (approver, questions) = approver(has_terminal);
     let parts = setup::Parts {
         paths: &paths,

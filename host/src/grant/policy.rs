@@ -43,7 +43,9 @@ struct Lists {
 struct PluginLists {
     /// Whether it is left out altogether.
     disable: bool,
-    /// Digest of the content that `allow` is for.
+    /// Whether nothing runs without it.
+    require: bool,
+    /// Digest of the content that `allow` and `require` are for.
     digest: Option<String>,
     allow: Vec<CapabilityPattern>,
     ask: Vec<CapabilityPattern>,
@@ -62,6 +64,29 @@ struct File {
 pub struct Policy {
     /// Strongest first, each with its name for people.
     files: Vec<(String, File)>,
+}
+
+/// A plugin without which nothing runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Required {
+    /// Its name.
+    pub plugin: String,
+    /// Digest of its [content](super::Request::content), when it must be that one.
+    pub digest: Option<String>,
+    /// Where that is said.
+    pub place: String,
+}
+
+impl Required {
+    /// Whether it is this one. A name alone is not enough for a plugin that anybody could have named.
+    #[must_use]
+    pub fn is(&self, plugin: Asker<'_>) -> bool {
+        let is_it = match &self.digest {
+            Some(digest) => digest == plugin.content,
+            None => plugin.trust <= Trust::User,
+        };
+        plugin.plugin == self.plugin && is_it
+    }
 }
 
 /// Who asks for a capability.
@@ -114,6 +139,23 @@ impl Policy {
         let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
         let (name, _) = self.files.iter().find(|(_, file)| disables(file))?;
         Some(format!("[plugins.{plugin}] in {name}"))
+    }
+
+    /// Plugins without which nothing runs.
+    #[must_use]
+    pub fn required(&self) -> Vec<Required> {
+        let of_file = |(file, lists): (&String, &File)| -> Vec<Required> {
+            let required = lists.plugins.iter().filter(|(_, lists)| lists.require);
+            required
+                .map(|(plugin, lists)| Required {
+                    plugin: plugin.clone(),
+                    digest: lists.digest.clone(),
+                    place: format!("[plugins.{plugin}] in {file}"),
+                })
+                .collect()
+        };
+        let files = self.files.iter().map(|(file, lists)| (file, lists));
+        files.flat_map(of_file).collect()
     }
 
     /// What the policy says of a capability, and where. `None` when it says nothing.

@@ -122,6 +122,16 @@ pub enum Error {
         /// The name.
         plugin: String,
     },
+    /// A policy says that nothing runs without it, and it does not run.
+    #[error("nothing runs without plugin {plugin}, which {place} requires: {why}")]
+    Required {
+        /// Its name.
+        plugin: String,
+        /// Where that is said.
+        place: String,
+        /// Why it does not run, and what to do.
+        why: String,
+    },
     /// It implements a point that nobody defines.
     #[error("it implements `{point}`, but {why}")]
     UnknownPoint {

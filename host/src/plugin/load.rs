@@ -25,6 +25,7 @@ use crate::egress::{EgressOptions, PluginEgress};
 use crate::folder::GrantedFolders;
 use crate::grant::ask::{Given, GrantOptions};
 use crate::grant::decide::Decision;
+use crate::grant::policy::Required;
 use crate::grant::{Granted, Request, Trust};
 use crate::message::ToolSpec;
 
@@ -202,22 +203,27 @@ pub struct PluginSet {
     pub given: Vec<Given>,
     /// Settings that do not count, and why, each a line for people.
     pub refused: Vec<String>,
+    /// Plugins without which no session begins.
+    pub(super) required: Vec<Required>,
 }
 
 impl PluginSet {
     /// Finds and loads plugins. An error is about the host itself (no engine, no cache folder); what is wrong with one
     /// plugin stands in [`PluginSet::left_out`].
     pub async fn load(options: &LoadOptions) -> Result<Self, Error> {
+        let mut set = Self {
+            required: options.grants.policy.required(),
+            ..Self::default()
+        };
         let found = discover(&options.sources);
         if found.is_empty() {
-            return Ok(Self::default());
+            return Ok(set);
         }
         let loader = Loader {
             engine: engine()?,
             cache: CompileCache::open(&options.cache, &options.cache_key)?,
             options,
         };
-        let mut set = Self::default();
         for found in found {
             set.take(&loader, found).await;
         }

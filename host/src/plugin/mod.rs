@@ -33,6 +33,7 @@ mod nesting;
 pub mod open;
 pub mod protected;
 mod reach;
+mod required;
 mod settings;
 mod stderr;
 pub mod store;

@@ -47,7 +47,11 @@ pub struct OpenPlugins {
 
 impl PluginSet {
     /// Makes the plugins ready for a session that they reach through `handle`. No instance is made before it is called.
+    ///
+    /// # Errors
+    /// A plugin that is [required](Self::check_required) does not run.
     pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenPlugins, Error> {
+        self.check_required()?;
         let mut open = OpenPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {

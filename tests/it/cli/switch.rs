@@ -123,3 +123,41 @@ fn a_switch_that_something_stronger_undoes_here_says_so() {
         .exits(0);
     assert!(!ran.stderr.contains("all the same"), "{}", ran.stderr);
 }
+
+#[test]
+fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins() {
+    let require = |rind: &Rind, more: &str| {
+        let policy = format!("[plugins.hello]\nrequire = true\n{more}");
+        std::fs::write(rind.home().join("config/policy.toml"), policy).unwrap();
+    };
+    let rind = Rind::default();
+    rind.config("");
+    require(&rind, "");
+    let refused = |rind: &Rind, arguments: &[&str], why: &str| {
+        let ran = rind.run(arguments).exits(3);
+        let says = "nothing runs without plugin hello, which [plugins.hello] in ";
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+    };
+    refused(&rind, &["run", "hi"], "it is not there");
+    // Anybody can give a plugin this name.
+    let local = rind_tests::guests::put("hello", &rind.user_home(), |manifest| manifest);
+    let local = local.to_str().unwrap();
+    refused(
+        &rind,
+        &["run", "hi", "--plugin", local],
+        "another one of its name",
+    );
+
+    rind.managed("hello");
+    rind.run(&["run", "hi"]).exits(0);
+    let listed = rind.run(&["session", "list"]).exits(0);
+    assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
+    refused(&rind, &["run", "hi", "--no-plugins"], "it is not there");
+    rind.run(&["plugin", "disable", "hello"]).exits(0);
+    refused(&rind, &["run", "hi"], "it is left out");
+    rind.run(&["plugin", "enable", "hello"]).exits(0);
+    require(&rind, "digest = \"blake3:00\"\n");
+    refused(&rind, &["run", "hi"], "another one of its name");
+}

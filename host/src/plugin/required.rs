@@ -1,0 +1,44 @@
+//! Plugins that a policy requires: where one does not run, no session begins. What is switched off can then not be a guard
+//! that somebody counts on.
+
+use super::Error;
+use super::load::PluginSet;
+use crate::grant::policy::Asker;
+
+impl PluginSet {
+    /// Whether everything runs that must.
+    ///
+    /// # Errors
+    /// A policy requires a plugin that does not run.
+    pub fn check_required(&self) -> Result<(), Error> {
+        for required in &self.required {
+            let runs = self.plugins.iter().any(|plugin| {
+                required.is(Asker {
+                    plugin: &plugin.manifest.name,
+                    trust: plugin.trust,
+                    content: &plugin.request.content(),
+                })
+            });
+            if runs {
+                continue;
+            }
+            let name = &required.plugin;
+            let has_name = self.plugins.iter().any(|p| p.manifest.name == *name);
+            let is_left_out = self.left_out.iter().any(|left| left.name == *name);
+            return Err(Error::Required {
+                plugin: name.clone(),
+                place: required.place.clone(),
+                why: if has_name {
+                    "another one of its name runs; required is one with that digest, or one that is managed, installed or the \
+                     user's"
+                        .to_owned()
+                } else if is_left_out {
+                    "it is left out; `rind plugin list` says why".to_owned()
+                } else {
+                    "it is not there; `rind plugin list` shows what is".to_owned()
+                },
+            });
+        }
+        Ok(())
+    }
+}
