@@ -46,13 +46,6 @@ pub(super) struct Allowed {
     is_changed: bool,
 }
 
-impl Allowed {
-    /// Whether nothing is changed by it.
-    pub(super) fn only_reads(&self) -> bool {
-        self.entry.spec.effect_class == EffectClass::Read
-    }
-}
-
 /// A call that ran or was refused, before `post-tool`.
 #[derive(Clone)]
 pub(super) struct RanCall {
@@ -213,17 +206,30 @@ impl TurnScope {
         }
     }
 
-    /// Writes that a call is about to run.
-    pub(super) fn keep_start(&self, by: By<'_>, allowed: &Allowed) -> Result<(), session::Error> {
-        let Allowed { call, entry, .. } = allowed;
-        let is_told = by.plugin.is_none() && !allowed.is_changed;
-        self.spec.session.append(Body::ToolStart {
-            call: call.id.clone(),
-            name: call.name.clone(),
-            effect_class: entry.spec.effect_class,
-            arguments: (!is_told).then(|| call.arguments.clone()),
-            by: by.name(),
-        })
+    /// Writes that calls are about to run, and waits for the disk unless they only read: a power cut must not hide that a tool
+    /// may have changed something.
+    pub(super) fn keep_starts(
+        &self,
+        by: By<'_>,
+        allowed: &[Allowed],
+    ) -> Result<(), session::Error> {
+        let session = &self.spec.session;
+        for allowed in allowed {
+            let Allowed { call, entry, .. } = allowed;
+            let is_told = by.plugin.is_none() && !allowed.is_changed;
+            session.append(Body::ToolStart {
+                call: call.id.clone(),
+                name: call.name.clone(),
+                effect_class: entry.spec.effect_class,
+                arguments: (!is_told).then(|| call.arguments.clone()),
+                by: by.name(),
+            })?;
+        }
+        let is_read = |allowed: &Allowed| allowed.entry.spec.effect_class == EffectClass::Read;
+        if allowed.iter().all(is_read) {
+            return Ok(());
+        }
+        session.sync()
     }
 
     /// Runs a call within its deadline.

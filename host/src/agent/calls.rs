@@ -94,13 +94,7 @@ impl Turn<'_> {
             caller: &caller,
             plugin: None,
         };
-        for allowed in &allowed {
-            self.scope.keep_start(by, allowed)?;
-        }
-        // A power cut must not hide that a tool may have changed something.
-        if !allowed.iter().all(Allowed::only_reads) {
-            self.agent.spec.session.sync()?;
-        }
+        self.scope.keep_starts(by, &allowed)?;
         self.is_running_tools.store(true, Ordering::Release);
         let this = &*self;
         let runs = allowed.into_iter().map(|allowed| async move {

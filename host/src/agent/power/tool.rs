@@ -53,10 +53,7 @@ impl TurnScope {
         let ran = match self.judge(by, call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
-                let session = &self.spec.session;
-                let kept = self.keep_start(by, &allowed);
-                // A crash must not hide that a tool may have run.
-                if let Err(error) = kept.and_then(|()| session.sync()) {
+                if let Err(error) = self.keep_starts(by, std::slice::from_ref(&allowed)) {
                     tracing::error!(%error, "cannot write to the session for a plugin");
                     let text = "the session cannot be written".to_owned();
                     return Err(HandleError::Failed(text));
