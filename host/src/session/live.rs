@@ -22,9 +22,9 @@ const INTERRUPTED: &str =
 
 /// An open session. All methods take `&self`: the agent, the trace sink and plugins' handles share it.
 ///
-/// Writing is synchronous: a line is some hundred bytes and goes to the page cache. [`Session::sync`] waits for the disk
-/// and is called where the model, or a tool, is about to depend on what was written; as all entries are in one file, it
-/// covers everything written before.
+/// Writing is synchronous: a line is some hundred bytes and goes to the page cache. [`Session::sync`] waits for the disk and
+/// is called before anything is changed because of what was written; as all entries are in one file, it covers everything
+/// written before.
 pub struct Session {
     id: Arc<str>,
     folder: PathBuf,
@@ -181,7 +181,7 @@ impl Session {
         self.lock().log.check()
     }
 
-    /// What a power cut could still take, for somebody to put on the disk while others go on. `None` when there is nothing,
+    /// What a power cut could still take, for somebody to put on the disk while others go on; `None` when there is nothing.
     /// That it failed is told by the next write or sync.
     pub(crate) fn unsynced(&self) -> Result<Option<Unsynced>, Error> {
         let mut inner = self.lock();
@@ -371,37 +371,6 @@ fn header(spec: &SessionSpec, parent: Option<&str>) -> Body {
         provider: spec.provider.clone(),
         model: spec.model.clone(),
         parent_session: parent.map(str::to_owned),
-    }
-}
-
-#[cfg(test)]
-impl Session {
-    /// A session on a disk with room for so many bytes; more room is made through the second value.
-    pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
-        let (disk, log) = super::log::tests::SmallDisk::log(room);
-        let make_room = move |room| disk.0.lock().unwrap().1 = room;
-        (Self::over(log), make_room)
-    }
-
-    /// A session on a disk that takes what is written and fails to keep it.
-    pub(crate) fn on_broken_disk() -> Self {
-        Self::over(super::log::tests::BrokenDisk::log())
-    }
-
-    fn over(log: Log) -> Self {
-        Self {
-            id: "test".into(),
-            folder: PathBuf::new(),
-            is_resumed: false,
-            notices: Vec::new(),
-            inner: Mutex::new(Inner {
-                log,
-                transcript: Transcript::default(),
-                states: States::new(Path::new("")),
-                last_entry: None,
-                deferred: None,
-            }),
-        }
     }
 }
 

@@ -1,7 +1,37 @@
-//! A session on a disk that is full.
+//! A session on a disk that is full or broken.
 
 use super::*;
 use crate::message::Role;
+
+impl Session {
+    /// A session on a disk with room for so many bytes; more room is made through the second value.
+    pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
+        let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
+        let make_room = move |room| disk.0.lock().unwrap().1 = room;
+        (Self::over(log), make_room)
+    }
+
+    /// A session on a disk that takes what is written and fails to keep it.
+    pub(crate) fn on_broken_disk() -> Self {
+        Self::over(crate::session::log::tests::BrokenDisk::log())
+    }
+
+    fn over(log: Log) -> Self {
+        Self {
+            id: "test".into(),
+            folder: PathBuf::new(),
+            is_resumed: false,
+            notices: Vec::new(),
+            inner: Mutex::new(Inner {
+                log,
+                transcript: Transcript::default(),
+                states: States::new(Path::new("")),
+                last_entry: None,
+                deferred: None,
+            }),
+        }
+    }
+}
 
 fn user(text: &str) -> Body {
     Body::Message {
