@@ -57,7 +57,7 @@ struct Bench {
     agent: Agent,
     /// Kept open, so that events are made as they are with somebody watching.
     events: UnboundedReceiver<Stamped>,
-    /// Microseconds in the hooks of each plugin.
+    /// Microseconds in the hooks of each plugin at each point.
     hooks: BTreeMap<String, f64>,
     _folder: tempfile::TempDir,
 }

@@ -33,20 +33,20 @@ pub(crate) struct Sum {
     pub(crate) requests: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) cache_read: u64,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) cache_write: u64,
     /// What is known of the cost, in dollars.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) usd: f64,
     /// Tokens of models without a price. With any, `usd` is the least that it was.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) unpriced: u64,
 }
 
 /// The ledger is written at every step, and most of it is nothing.
-fn is_none<T: Default + PartialEq>(value: &T) -> bool {
+fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -89,17 +89,17 @@ impl Sum {
 #[derive(Default, PartialEq)]
 pub(crate) struct ToolSum {
     /// The plugin that the tool is from; none for a built-in one.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) plugin: Option<String>,
     pub(crate) calls: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) errors: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) millis: u64,
     /// Tokens of its results, estimated from their bytes.
     pub(crate) tokens: u64,
     /// What these cost as input once, in dollars, estimated.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) usd: f64,
 }
 
