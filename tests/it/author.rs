@@ -1,5 +1,6 @@
 //! Building plugins with the real toolchain. The crates have no dependencies, so that nothing is downloaded.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -118,6 +119,21 @@ async fn crates_of_one_workspace_are_built_at_once_and_the_good_ones_survive() {
         1,
         "nothing temporary is left"
     );
+
+    let folder_of = |name: &str| out.join(name).metadata().unwrap().ino();
+    let first = folder_of("good");
+    let (report, _) = run(&[&good], Some(&out)).await;
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    assert_eq!(
+        folder_of("good"),
+        first,
+        "what is the same stays: it may be being loaded"
+    );
+    put(&good.join("prompts/ask.md"), "another prompt");
+    run(&[&good], Some(&out)).await;
+    assert_ne!(folder_of("good"), first);
+    let prompt = std::fs::read_to_string(out.join("good/prompts/ask.md")).unwrap();
+    assert_eq!(prompt, "another prompt");
 
     put(&root.join("taken/good/precious.txt"), "mine");
     let (report, _) = run(&[&good], Some(&root.join("taken"))).await;

@@ -1,5 +1,7 @@
 //! Puts a plugin's files where Rind loads them from, each in one step.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -63,6 +65,13 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
         }
     }
     write(&fresh.path().join(&plugin.component), &fs::read(component)?)?;
+    // Two builds into one folder must not take each other's place away. The lock goes with the handle.
+    let one_at_a_time = fs::File::open(out)?;
+    one_at_a_time.lock()?;
+    // Somebody may be loading what is there; there is no reason to move it.
+    if is_same(fresh.path(), place, DEPTH_CAP + 1)? {
+        return Ok(());
+    }
     // The old one steps aside first, so that a plugin folder is never half of each.
     let old = tempfile::Builder::new()
         .prefix(&format!(".{}.old.", plugin.name))
@@ -79,6 +88,38 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
     // It has moved; there is nothing left to remove.
     let _ = fresh.keep();
     Ok(())
+}
+
+/// Whether two folders, or files, hold the same. What is nested more deeply is not looked at and counts as another.
+fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
+    let kind = one.symlink_metadata()?.file_type();
+    match other.symlink_metadata() {
+        Ok(metadata) if metadata.file_type() == kind => {}
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    if kind.is_file() {
+        return Ok(fs::read(one)? == fs::read(other)?);
+    }
+    if !kind.is_dir() || depth == 0 {
+        return Ok(false);
+    }
+    let names = |folder: &Path| -> io::Result<BTreeSet<OsString>> {
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect()
+    };
+    let inside = names(one)?;
+    if names(other)? != inside {
+        return Ok(false);
+    }
+    for name in inside {
+        if !is_same(&one.join(&name), &other.join(&name), depth - 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Copies a file, or a folder with what is in it. A link is refused: it would mean something else where the plugin goes.
