@@ -3,7 +3,7 @@
 //! plugin it must be.
 
 use super::Error;
-use super::load::PluginSet;
+use super::load::{Loaded, PluginSet};
 use crate::grant::policy::Asker;
 
 impl PluginSet {
@@ -13,14 +13,15 @@ impl PluginSet {
     /// A policy requires a plugin that does not run.
     pub fn check_required(&self) -> Result<(), Error> {
         for required in &self.required {
-            let runs = self.plugins.iter().any(|plugin| {
+            let running = self.plugins.iter().find(|plugin| {
                 required.is(Asker {
                     plugin: &plugin.manifest.name,
                     trust: plugin.trust,
                     content: &plugin.request.content(),
                 })
             });
-            if runs {
+            let switched_off = running.map(|plugin| switched_off(plugin));
+            if switched_off == Some(None) {
                 continue;
             }
             let name = &required.plugin;
@@ -29,7 +30,12 @@ impl PluginSet {
             return Err(Error::Required {
                 plugin: name.clone(),
                 place: required.place.clone(),
-                why: if has_name {
+                why: if let Some(point) = switched_off.flatten() {
+                    format!(
+                        "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in \
+                         your settings"
+                    )
+                } else if has_name {
                     "another one of its name runs; required is one with that digest, or one that is managed, installed or the \
                      user's"
                         .to_owned()
@@ -42,4 +48,10 @@ impl PluginSet {
         }
         Ok(())
     }
+}
+
+/// The first point at which the plugin would act and its hook is switched off.
+fn switched_off(plugin: &Loaded) -> Option<&str> {
+    let mut points = plugin.exports.iter().map(String::as_str);
+    points.find(|point| !plugin.hook_settings(point).enabled)
 }

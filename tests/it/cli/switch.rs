@@ -158,6 +158,14 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
     rind.run(&["plugin", "disable", "hello"]).exits(0);
     refused(&rind, &["run", "hi"], "it is left out");
     rind.run(&["plugin", "enable", "hello"]).exits(0);
+    rind.config("[plugins.hello.hooks.turn-end]\nenabled = false\n");
+    refused(
+        &rind,
+        &["run", "hi"],
+        "its hook at turn-end is switched off",
+    );
+    rind.config("");
+    rind.run(&["run", "hi"]).exits(0);
     require(&rind, "digest = \"blake3:00\"\n");
     refused(&rind, &["run", "hi"], "another one of its name");
 }
