@@ -57,7 +57,7 @@ pub(super) struct Log {
     /// Whether a failed write may have left part of a line behind `len`.
     has_rest: bool,
     /// Held as long as the log is open.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 /// What opening an existing file found.
@@ -134,7 +134,7 @@ impl Log {
             synced: Arc::new(Synced::new(len)),
             waiting: Vec::new(),
             has_rest: false,
-            _lock: lock,
+            lock,
         }
     }
 
@@ -210,6 +210,11 @@ impl Drop for Log {
         if !self.waiting.is_empty() {
             // Nothing depends on it.
             let _ = self.append(&[]);
+        }
+        if let Some(lock) = &self.lock {
+            // A process that is being started holds everything open until it is another program, and the lock with it
+            // (flock(2)): closing the file is not enough.
+            let _ = lock.unlock();
         }
     }
 }

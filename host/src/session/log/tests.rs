@@ -128,3 +128,18 @@ fn after_room_was_made_the_line_can_be_written_again() {
     log.sync().unwrap();
     assert_eq!(disk.text(), "one\nsecond\n");
 }
+
+#[test]
+fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::create(folder.path()).unwrap();
+    // As a process has that is being started at this moment.
+    let inherited = log.lock.as_ref().unwrap().try_clone().unwrap();
+    assert!(matches!(
+        Log::open(folder.path()),
+        Err(Error::Locked { .. })
+    ));
+    drop(log);
+    Log::open(folder.path()).unwrap();
+    drop(inherited);
+}
