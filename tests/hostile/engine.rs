@@ -14,7 +14,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
     let guest = |name| Program::Guest(name);
     let tool = || Stage::Tool;
     let load = || Stage::Load;
-    let slow = "side_effects = [\"none\"]\n[limits]\ntimeout = \"5s\"\n";
+    let slow = "side_effects = [\"none\"]\n[limits]\ntimeout = \"30s\"\n";
     vec![
         attack(
             "loops for ever in a tool",

@@ -85,7 +85,7 @@ async fn run(attacks: &[Attack]) -> usize {
     let mut failed = 0;
     for attack in attacks {
         let started = Instant::now();
-        let limit = tokio::time::timeout(attack.within, attack.carry_out());
+        let limit = tokio::time::timeout(attack::PATIENCE, attack.carry_out());
         let met = limit
             .await
             .unwrap_or_else(|_| "PWNED: it was not stopped in time".to_owned());
