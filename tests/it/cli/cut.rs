@@ -18,7 +18,7 @@ tool_calls = [{ name = "read_file", arguments = { path = "one.txt" } }]
 [[reply]]
 text = "Now I wait."
 tool_calls = [
-    { name = "bash", arguments = { command = "echo $$ > pid; echo begun; exec sleep 30" } },
+    { name = "bash", arguments = { command = "echo begun; echo $$ > pid; exec sleep 30" } },
     { name = "read_file", arguments = { path = "one.txt" } },
 ]
 "#;
@@ -86,7 +86,7 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
     ● read_file one.txt
       └ 2 B in 1 line, [T]
     Now I wait.
-    ● bash echo $$ > pid; echo begun; exec sleep 30
+    ● bash echo begun; echo $$ > pid; exec sleep 30
     ▲ interrupted: ending the turn; once more ends the program
       └ error: the call was cancelled while it ran begun [stopped: the call was cancelled]
     interrupted 3 steps · 3 tool calls · [N] tokens in, [N] out · [T]
