@@ -1,7 +1,6 @@
 //! One attack: a program as a plugin, how it is set off, and the refusal that it must meet.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
@@ -43,10 +42,6 @@ pub(crate) struct Attack {
     /// Words of the refusal.
     pub(crate) meets: &'static str,
 }
-
-/// How long it may take until an attack is over. Limits of the host end each; some are reached only after seconds of work,
-/// which take many times as long on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An attack by a managed plugin, the most trusted there is.
 pub(crate) fn attack(

@@ -28,8 +28,8 @@ pub(super) fn in_place(plugin: &PluginCrate, component: &Path) -> Result<PathBuf
     Ok(path)
 }
 
-/// Makes `OUT/NAME` from the crate's folder and the component, in place of what an earlier build made there, and returns the
-/// place of the component.
+/// Makes `OUT/NAME` from the crate's folder and the component, in place of what an earlier build made there unless that is the
+/// same, and returns the place of the component.
 pub(super) fn in_out(
     plugin: &PluginCrate,
     component: &Path,
@@ -65,11 +65,12 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
         }
     }
     write(&fresh.path().join(&plugin.component), &fs::read(component)?)?;
-    // Two builds into one folder must not take each other's place away. The lock goes with the handle.
+    // Two builds into one folder must not take each other's place away. The lock goes with the handle; where a file system
+    // cannot lock folders (flock(2) on NFS), the second of two at once may fail and say so.
     let one_at_a_time = fs::File::open(out)?;
-    one_at_a_time.lock()?;
-    // Somebody may be loading what is there; there is no reason to move it.
-    if is_same(fresh.path(), place, DEPTH_CAP + 1)? {
+    let _ = one_at_a_time.lock();
+    // Somebody may be loading what is there; there is no reason to move it. What cannot be read is not the same.
+    if is_same(fresh.path(), place, DEPTH_CAP + 1).unwrap_or(false) {
         return Ok(());
     }
     // The old one steps aside first, so that a plugin folder is never half of each.
@@ -93,11 +94,8 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
 /// Whether two folders, or files, hold the same. What is nested more deeply is not looked at and counts as another.
 fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
     let kind = one.symlink_metadata()?.file_type();
-    match other.symlink_metadata() {
-        Ok(metadata) if metadata.file_type() == kind => {}
-        Ok(_) => return Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
+    if other.symlink_metadata()?.file_type() != kind {
+        return Ok(false);
     }
     if kind.is_file() {
         return Ok(fs::read(one)? == fs::read(other)?);

@@ -20,33 +20,33 @@ impl PluginSet {
                     content: &plugin.request.content(),
                 })
             });
-            let switched_off = running.map(|plugin| switched_off(plugin));
-            if switched_off == Some(None) {
-                continue;
-            }
             let name = &required.plugin;
-            let has_name = self.plugins.iter().any(|p| p.manifest.name == *name);
-            let is_left_out = self.left_out.iter().any(|left| left.name == *name);
+            let why = match running.map(|plugin| switched_off(plugin)) {
+                Some(None) => continue,
+                Some(Some(point)) => format!(
+                    "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in your \
+                     settings"
+                ),
+                None => self.missing(name).to_owned(),
+            };
             return Err(Error::Required {
                 plugin: name.clone(),
                 place: required.place.clone(),
-                why: if let Some(point) = switched_off.flatten() {
-                    format!(
-                        "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in \
-                         your settings"
-                    )
-                } else if has_name {
-                    "another one of its name runs; required is one with that digest, or one that is managed, installed or the \
-                     user's"
-                        .to_owned()
-                } else if is_left_out {
-                    "it is left out; `rind plugin list` says why".to_owned()
-                } else {
-                    "it is not there; `rind plugin list` shows what is".to_owned()
-                },
+                why,
             });
         }
         Ok(())
+    }
+
+    /// Why none of the plugins that run is a required one of this name.
+    fn missing(&self, name: &str) -> &'static str {
+        if self.plugins.iter().any(|p| p.manifest.name == name) {
+            "another one of its name runs; required is one with that digest, or one that is managed, installed or the user's"
+        } else if self.left_out.iter().any(|left| left.name == name) {
+            "it is left out; `rind plugin list` says why"
+        } else {
+            "it is not there; `rind plugin list` shows what is"
+        }
     }
 }
 
