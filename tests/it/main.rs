@@ -27,6 +27,7 @@ mod plugins;
 mod points;
 mod properties;
 mod provider;
+mod regression;
 mod sandbox;
 mod secret;
 mod session;

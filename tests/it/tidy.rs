@@ -8,6 +8,7 @@ mod docs;
 mod events;
 mod points;
 mod reach;
+mod regressions;
 mod shape;
 mod table;
 mod tree;
@@ -98,4 +99,15 @@ fn every_plugin_is_a_manifest_a_short_readme_and_a_source() {
         .iter()
         .flat_map(|name| shape::check_plugin(&tree::root().join("plugins").join(name)));
     none(findings.collect());
+}
+
+#[test]
+fn every_case_that_broke_once_names_the_test_that_holds_it() {
+    let code = sources(
+        &["tests/it", "tests/hostile", "host/src", "plugins"],
+        &["rs"],
+    );
+    let tables = sources(&["tests/regressions"], &["toml"]);
+    let check = |table| regressions::check(table, &code);
+    none(tables.iter().flat_map(check).collect());
 }

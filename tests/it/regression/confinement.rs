@@ -1,0 +1,1 @@
+//! Commands of `bash` and the kernel that confines them.

@@ -1,0 +1,1 @@
+//! Plugins that cannot run, budgets, costs and the audit log.

@@ -1,0 +1,1 @@
+//! Deadlines, cancellation and bounds.

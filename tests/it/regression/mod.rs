@@ -1,0 +1,8 @@
+//! Cases that broke once; `tests/regressions` lists them with their outcome.
+
+mod confinement;
+mod guards;
+mod limits;
+mod questions;
+mod streaming;
+mod words;

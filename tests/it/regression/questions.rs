@@ -1,0 +1,1 @@
+//! What a person is asked, what the answer covers, and what is loaded after it.

@@ -1,0 +1,1 @@
+//! Text that leaves the process, and the origin of text that enters a request.

@@ -1,0 +1,1 @@
+//! Messages, exit codes and small behavior of the commands.

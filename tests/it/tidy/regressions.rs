@@ -1,0 +1,133 @@
+//! The tables in `tests/regressions`: every row says what happened, what happens now, and which test holds that.
+
+use serde::Deserialize;
+
+use super::tree::Source;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(default)]
+    case: Vec<Case>,
+}
+
+/// One row. Either `seen` or `tried` is there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    seen: Option<String>,
+    tried: Option<String>,
+    now: String,
+    test: String,
+}
+
+/// Rows that are not whole, stand twice, or name a test that is not in `code`.
+pub(super) fn check(table: &Source, code: &[Source]) -> Vec<String> {
+    let path = &table.path;
+    let parsed: Table = match toml::from_str(&table.text) {
+        Ok(parsed) => parsed,
+        Err(error) => return vec![format!("{path}: {error}")],
+    };
+    let mut findings = Vec::new();
+    let mut stood = std::collections::BTreeSet::new();
+    for case in &parsed.case {
+        let what = match (&case.seen, &case.tried) {
+            (Some(what), None) | (None, Some(what)) if !what.is_empty() => what,
+            _ => {
+                findings.push(format!(
+                    "{path}: a row has either `seen` or `tried`: {}",
+                    case.test
+                ));
+                continue;
+            }
+        };
+        if case.now.is_empty() {
+            findings.push(format!("{path}: no outcome: {what}"));
+        }
+        if !stood.insert(what) {
+            findings.push(format!("{path}: stands twice: {what}"));
+        }
+        if !code.iter().any(|source| has_test(source, &case.test)) {
+            findings.push(format!("{path}: there is no test `{}`", case.test));
+        }
+    }
+    findings
+}
+
+/// Whether a file holds the test of this path: its own module path leads there, and the function is in it.
+fn has_test(source: &Source, test: &str) -> bool {
+    let Some((modules, name)) = test.rsplit_once("::") else {
+        return false;
+    };
+    let Some(own) = module_path(&source.path) else {
+        return false;
+    };
+    let leads_there = modules == own
+        || own.is_empty()
+        || modules
+            .strip_prefix(&own)
+            .is_some_and(|rest| rest.starts_with("::"));
+    leads_there && source.text.contains(&format!("fn {name}("))
+}
+
+/// The module path of a file: of `tests/it` from the root of that binary, of other crates with the name of the crate first.
+fn module_path(path: &str) -> Option<String> {
+    let path = path.strip_suffix(".rs")?;
+    let (krate, rest) = if let Some(rest) = path.strip_prefix("tests/it/") {
+        (String::new(), rest)
+    } else if let Some(rest) = path.strip_prefix("tests/hostile/") {
+        ("hostile".to_owned(), rest)
+    } else if let Some(rest) = path.strip_prefix("host/src/") {
+        ("rind".to_owned(), rest)
+    } else {
+        let (name, rest) = path.strip_prefix("plugins/")?.split_once('/')?;
+        let rest = rest
+            .strip_prefix("src/")
+            .or_else(|| rest.strip_prefix("tests/"))?;
+        (name.replace('-', "_"), rest)
+    };
+    let rest = rest.strip_suffix("/mod").unwrap_or(rest);
+    let parts = rest
+        .split('/')
+        .filter(|part| *part != "lib" && *part != "main");
+    let parts = Some(krate.as_str())
+        .into_iter()
+        .chain(parts)
+        .filter(|part| !part.is_empty());
+    Some(parts.collect::<Vec<_>>().join("::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(row: &str) -> Vec<String> {
+        let code = [
+            Source::new("tests/it/cli/run.rs", "#[test]\nfn it_runs() {}"),
+            Source::new("host/src/tool/policy.rs", "mod tests { fn it_denies() {} }"),
+        ];
+        let table = Source::new("t.toml", &format!("[[case]]\nnow = \"refused\"\n{row}"));
+        check(&table, &code)
+    }
+
+    #[test]
+    fn a_row_names_what_happened_and_a_test_that_is_there() {
+        for test in ["cli::run::it_runs", "rind::tool::policy::tests::it_denies"] {
+            let row = format!("seen = \"x\"\ntest = \"{test}\"");
+            assert!(findings(&row).is_empty(), "{test}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_found() {
+        for row in [
+            "test = \"cli::run::it_runs\"",
+            "seen = \"x\"\ntried = \"x\"\ntest = \"cli::run::it_runs\"",
+            "seen = \"x\"\ntest = \"cli::run::it_walks\"",
+            "seen = \"x\"\ntest = \"cli::walk::it_runs\"",
+            "seen = \"x\"",
+        ] {
+            assert_eq!(findings(row).len(), 1, "{row}");
+        }
+    }
+}
