@@ -7,20 +7,23 @@ use serde::Deserialize;
 use super::archive::{ArchivalConfig, SubagentsConfig};
 use super::compact::CompactConfig;
 use super::reflect::ReflectConfig;
-use crate::config::Section;
+use crate::config::{Section, number};
 
 /// Limits of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// Most steps of one turn; a follow-up gets as many again.
+    #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
     /// What happens to an answer before it is given out.
     pub reflect: ReflectConfig,
     /// How long one tool call may run. The built-in `bash` takes up to ten minutes for a command and says so itself, so
     /// the default is a little longer.
+    #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
     pub tool_timeout_seconds: u64,
     /// Longest answer of a tool, in bytes; the rest is cut off.
+    #[serde(deserialize_with = "number::within::<1024, 0x4000_0000, _, _>")]
     pub tool_output_bytes: usize,
     /// Whether `AGENTS.md` and `CLAUDE.md` are put into the system prompt.
     pub context_files: bool,

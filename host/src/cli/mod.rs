@@ -42,12 +42,29 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
+    let exit = run_program();
+    let Some(why) = render::failure() else {
+        return exit;
+    };
+    render::error(&anyhow::anyhow!("{why}"));
+    // How a turn ended says more than that not all of it could be written.
+    if exit == Exit::Done.into() {
+        Exit::Failed.into()
+    } else {
+        exit
+    }
+}
+
+fn run_program() -> ExitCode {
     // Before anything else is started in this process: these must be alone in it.
     if let Some(exit) = hidden_command() {
         return exit;
     }
     confine::hide_process();
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(said) => return help_or_error(&said),
+    };
     let hears_plugins = matches!(&args.command, Command::Demo(demo) if demo.all);
     log_to_stderr(hears_plugins);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -67,6 +84,18 @@ pub fn main() -> ExitCode {
     // A thread that waits for a line of input would hold the exit up for ever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
+}
+
+/// Shows what `clap` has to say: the help that was asked for, or what is wrong with the arguments.
+fn help_or_error(said: &clap::Error) -> ExitCode {
+    let text = said.render();
+    if said.use_stderr() {
+        render::put(text.ansi());
+        Exit::Usage.into()
+    } else {
+        render::answer(text.ansi());
+        Exit::Done.into()
+    }
 }
 
 /// Runs what Rind starts itself for, when this is that.

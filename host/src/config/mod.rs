@@ -7,6 +7,7 @@
 //! Start from [`Config::section`].
 
 mod json;
+pub mod number;
 mod plugins;
 
 pub use plugins::{HookSettings, PluginSettings, PluginsConfig};

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::Section;
+use super::{Section, number};
 use crate::point::failure::OnFailure;
 
 /// The operator's settings for every plugin, by name.
@@ -30,7 +29,7 @@ pub struct PluginSettings {
     /// What its failing hooks do.
     pub on_failure: Option<OnFailure>,
     /// Deadline of its hooks; capped by the host.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
     pub timeout_seconds: Option<u64>,
     /// Settings for single hooks, by point; these go before the ones above.
     pub hooks: BTreeMap<String, HookSettings>,
@@ -62,7 +61,7 @@ pub struct HookSettings {
     /// What its failure does.
     pub on_failure: Option<OnFailure>,
     /// Its deadline; capped by the host.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
     pub timeout_seconds: Option<u64>,
 }
 
@@ -74,15 +73,5 @@ impl Default for HookSettings {
             on_failure: None,
             timeout_seconds: None,
         }
-    }
-}
-
-/// A guard that is stopped before it starts would be no guard.
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    match u64::deserialize(deserializer)? {
-        0 => Err(D::Error::custom(
-            "a deadline of 0 would stop every call before it starts",
-        )),
-        seconds => Ok(Some(seconds)),
     }
 }

@@ -24,6 +24,7 @@ use super::retry::{Attempt, Failure, status_failure, stream_failure};
 use super::sse::{ANSWER_LIMIT_BYTES, RawCopy};
 use super::wait::Wait;
 use super::{Response, StreamEvent};
+use crate::config::number;
 
 /// Most of an error body that is read. Only its message is shown, and that is shorter still.
 const ERROR_BODY_LIMIT_BYTES: usize = 64 << 10;
@@ -36,17 +37,23 @@ const BACKOFF_LIMIT: Duration = Duration::from_secs(16);
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// Longest wait for a connection; 10 s.
+    #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub connect_timeout_ms: u64,
     /// Longest wait from sending a request to the first byte of its answer; 120 s, because a local server may load the
     /// model and read a long prompt before it says anything.
+    #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub first_byte_timeout_ms: u64,
     /// Longest silence within an answer; 90 s.
+    #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub idle_timeout_ms: u64,
     /// Most attempts for one request; 4.
+    #[serde(deserialize_with = "number::within::<1, 100, _, _>")]
     pub max_attempts: u32,
     /// Wait before the second attempt, doubled for each further one; 500 ms.
+    #[serde(deserialize_with = "number::within::<0, 3_600_000, _, _>")]
     pub retry_delay_ms: u64,
     /// Longest `Retry-After` that is waited for; 60 s. A server that asks for more is believed, and the call fails.
+    #[serde(deserialize_with = "number::within::<0, 86_400_000, _, _>")]
     pub max_retry_after_ms: u64,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::config::Section;
+use crate::config::{Section, number};
 
 /// Whether the model may run and question subagents. Those that plugins run are theirs by grant and not meant here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -41,8 +41,10 @@ pub struct TriggerConfig {
     /// A turn that ended at the step limit. Default: yes.
     pub on_max_turns: bool,
     /// A turn whose messages have so many tokens, estimated as for compaction. Default: 8000.
+    #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub token_threshold: u64,
     /// A turn with so many tool calls of the model. Default: 5.
+    #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub tool_call_threshold: usize,
     /// Agents so deep do not archive: 0 is the main agent, 1 its subagents. Default: 3.
     pub depth_cap: u32,
@@ -79,6 +81,7 @@ pub struct SummaryConfig {
     /// Name of the model that writes it, one of the same provider. Absent: that of the agent.
     pub model: Option<String>,
     /// How long that may take, in seconds. Default: 60.
+    #[serde(deserialize_with = "number::within::<1, 3600, _, _>")]
     pub timeout_seconds: u64,
 }
 
@@ -95,7 +98,7 @@ impl Default for SummaryConfig {
 impl SummaryConfig {
     /// How long the summary may take.
     pub(super) fn timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout_seconds.max(1))
+        Duration::from_secs(self.timeout_seconds)
     }
 
     /// The style for a provider. Models behind Ollama are small ones mostly and rarely keep to a JSON format.

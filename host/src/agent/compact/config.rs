@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::config::number;
+
 /// When the conversation is shortened, and how much of it stays. Tokens are counted before a request is sent, and the
 /// count follows what the provider reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -10,16 +12,21 @@ pub struct CompactConfig {
     /// Whether it is done at all.
     pub enabled: bool,
     /// A request with more tokens than this, system prompt and tools included, is preceded by compaction.
+    #[serde(deserialize_with = "number::within::<100, 1_000_000_000, _, _>")]
     pub threshold_tokens: u64,
     /// So many of the newest messages stay as they are at least.
+    #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
     /// The newest messages stay as they are until they have so many tokens at least. A tool call and its result are never
     /// parted, so it may be more.
+    #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_tokens: u64,
     /// Longest summary, in tokens; also at most half of what it stands for.
+    #[serde(deserialize_with = "number::within::<10, 1_000_000_000, _, _>")]
     pub max_summary_tokens: u64,
     /// A request that has more tokens than this after all is sent with its tool results cut, the oldest first. The session
     /// keeps them whole. Absent: never.
+    #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub hard_limit_tokens: Option<u64>,
 }
 

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::config::number;
+
 /// Whether the model looks at its answer again, and how often reflection may send one back. The built-in reflection is local
 /// and always there; plugins act before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -12,6 +14,7 @@ pub struct ReflectConfig {
     /// The model that takes it, of the same provider. Absent: the session's.
     pub model: Option<String>,
     /// How often reflection may ask for another step in one turn; a follow-up may be sent back as often again.
+    #[serde(deserialize_with = "number::within::<0, 100, _, _>")]
     pub rounds: u32,
 }
 

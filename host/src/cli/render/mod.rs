@@ -1,12 +1,14 @@
 //! Everything a user sees is written here: answers to standard output, the rest to standard error.
 //!
 //! Colour and live progress only on a terminal; `NO_COLOR` counts (through `anstream`). Text of models, tools and plugins
-//! is made printable first: control characters of theirs must not reach a terminal. A closed pipe is not an error.
+//! is made printable first: control characters of theirs must not reach a terminal. Output that cannot be written makes
+//! the program fail at its end; a closed pipe does not.
 
 pub(super) mod acted;
 pub(super) mod doctor;
 pub(super) mod grants;
 mod line;
+mod output;
 mod plain;
 pub(super) mod plugins;
 pub(super) mod session;
@@ -16,9 +18,11 @@ pub(super) mod turn;
 pub(super) mod waiting;
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
+
+pub(super) use output::{answer, answer_line, failure, put, say};
 
 pub(super) use crate::tool::preview::printable;
 
@@ -40,23 +44,6 @@ pub(super) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Writes one line to standard error.
-pub(super) fn say(line: impl Display) {
-    let _ = writeln!(anstream::stderr(), "{line}");
-}
-
-/// Writes to standard output as it is.
-pub(super) fn answer(text: impl Display) {
-    let mut out = anstream::stdout();
-    let _ = write!(out, "{text}");
-    let _ = out.flush();
-}
-
-/// Writes one line to standard output.
-pub(super) fn answer_line(line: impl Display) {
-    answer(format_args!("{line}\n"));
-}
-
 /// Whether standard output is a terminal.
 pub(super) fn is_live() -> bool {
     std::io::stdout().is_terminal()
@@ -65,13 +52,6 @@ pub(super) fn is_live() -> bool {
 /// Whether standard error is a terminal.
 pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
-}
-
-/// Writes to standard error with no newline behind it.
-pub(super) fn put(text: impl Display) {
-    let mut out = anstream::stderr();
-    let _ = write!(out, "{text}");
-    let _ = out.flush();
 }
 
 /// The title of what follows.

@@ -1,0 +1,48 @@
+//! Writing to standard output and standard error, and whether that worked.
+//!
+//! A failed write does not stop a turn, whose tools may be half done. It is remembered, and [`failure`] tells it at the end of
+//! the program: exit code 0 means that the whole answer was written.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
+
+/// The first write that failed, in words.
+static FAILURE: OnceLock<String> = OnceLock::new();
+
+/// Writes one line to standard error.
+pub(in super::super) fn say(line: impl Display) {
+    put(format_args!("{line}\n"));
+}
+
+/// Writes to standard error with no newline behind it.
+pub(in super::super) fn put(text: impl Display) {
+    write(anstream::stderr(), "standard error", text);
+}
+
+/// Writes to standard output as it is.
+pub(in super::super) fn answer(text: impl Display) {
+    write(anstream::stdout(), "standard output", text);
+}
+
+/// Writes one line to standard output.
+pub(in super::super) fn answer_line(line: impl Display) {
+    answer(format_args!("{line}\n"));
+}
+
+/// Why output was lost, if some was.
+pub(in super::super) fn failure() -> Option<&'static str> {
+    FAILURE.get().map(String::as_str)
+}
+
+fn write(mut stream: impl Write, name: &str, text: impl Display) {
+    let written = write!(stream, "{text}").and_then(|()| stream.flush());
+    match written {
+        // The reader of a pipe has seen enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            // Only the first is kept.
+            let _ = FAILURE.set(format!("cannot write to {name}: {error}"));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,48 @@
+//! Numbers of settings within bounds, for `#[serde(deserialize_with = "…")]`.
+//!
+//! A zero mostly means "never" to the person who writes it and something else to the code, so a setting that has no use for
+//! it refuses it, with its line.
+
+use std::fmt::Display;
+
+use serde::de::{Deserialize, Deserializer, Error};
+
+/// Reads a number from `MIN` to `MAX`.
+///
+/// # Errors
+/// It is no number, or another one.
+pub fn within<'de, const MIN: u64, const MAX: u64, N, D>(deserializer: D) -> Result<N, D::Error>
+where
+    N: Deserialize<'de> + Copy + Display + TryInto<u64>,
+    D: Deserializer<'de>,
+{
+    let number = N::deserialize(deserializer)?;
+    check::<MIN, MAX, N>(number).map_err(D::Error::custom)
+}
+
+/// Reads a number from `MIN` to `MAX` that need not be given.
+///
+/// # Errors
+/// As for [`within`].
+pub fn within_if_set<'de, const MIN: u64, const MAX: u64, N, D>(
+    deserializer: D,
+) -> Result<Option<N>, D::Error>
+where
+    N: Deserialize<'de> + Copy + Display + TryInto<u64>,
+    D: Deserializer<'de>,
+{
+    let number = Option::<N>::deserialize(deserializer)?;
+    let checked = number.map(check::<MIN, MAX, N>).transpose();
+    checked.map_err(D::Error::custom)
+}
+
+fn check<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
+where
+    N: Copy + Display + TryInto<u64>,
+{
+    let as_u64 = number.try_into();
+    let is_within = as_u64.is_ok_and(|number| (MIN..=MAX).contains(&number));
+    is_within
+        .then_some(number)
+        .ok_or_else(|| format!("{number} is out of range; write a number from {MIN} to {MAX}"))
+}
