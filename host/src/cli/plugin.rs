@@ -95,23 +95,28 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
             name == args.plugin
         }
     };
-    let loaded = plugins.plugins.iter().map(AsRef::as_ref);
+    let loaded = plugins.plugins.iter().map(|plugin| (&**plugin, None));
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
-        Why::Held(plugin) => Some(&**plugin),
+        Why::Held(plugin) | Why::Failed(crate::plugin::Error::Denied { plugin, .. }) => {
+            Some((&**plugin, Some(render::plugins::why(left))))
+        }
         _ => None,
     });
-    if let Some(plugin) = loaded
+    if let Some((plugin, stopped)) = loaded
         .chain(held)
-        .find(|p| is_it(&p.manifest.name, p.trust))
+        .find(|(p, _)| is_it(&p.manifest.name, p.trust))
     {
-        let report = inspect::inspect(plugin);
+        let mut report = inspect::inspect(plugin);
+        let off = off.get(&(report.name.clone(), plugin.trust == Trust::Project));
+        report.stopped = off
+            .map(|place| format!("switched off by {place}"))
+            .or(stopped);
         if args.json {
             render::json(&report)?;
         } else if args.grants {
             render::grants::table(&report);
         } else {
-            let off = off.get(&(report.name.clone(), plugin.trust == Trust::Project));
-            render::plugins::report(&report, off.map(String::as_str));
+            render::plugins::report(&report);
         }
         return Ok(Exit::Done);
     }

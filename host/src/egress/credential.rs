@@ -130,6 +130,8 @@ pub(super) struct Used {
     pub(super) name: String,
     /// The secret, or the whole value.
     pub(super) secret: Secret,
+    /// Whether it is the whole value, words such as `Bearer` included.
+    pub(super) is_whole: bool,
 }
 
 /// Headers with secrets in them.
@@ -219,6 +221,7 @@ impl Template {
                 used.push(Used {
                     name: name.clone(),
                     secret,
+                    is_whole: false,
                 });
             }
         }
@@ -226,6 +229,7 @@ impl Template {
         let all = Used {
             name: names.join(", "),
             secret: Secret(whole.clone()),
+            is_whole: true,
         };
         used.push(all);
         Ok((Secret(whole), used))

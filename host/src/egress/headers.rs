@@ -142,7 +142,12 @@ pub(super) fn is_too_long(headers: &HeaderMap) -> bool {
 
 /// The headers of an answer that speak of what the plugin gets: none of the connection, and a length only where it is that of
 /// the body, or of the body that an answer to HEAD does not have.
-pub(super) fn of_answer(headers: &HeaderMap, method: &Method, length: usize) -> HeaderMap {
+pub(super) fn of_answer(
+    headers: &HeaderMap,
+    method: &Method,
+    length: usize,
+    is_secret: impl Fn(&str) -> bool,
+) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, value) in headers {
         let is_length = name == CONTENT_LENGTH;
@@ -150,7 +155,7 @@ pub(super) fn of_answer(headers: &HeaderMap, method: &Method, length: usize) -> 
         let is_kept = if is_length {
             is_true || method == Method::HEAD
         } else {
-            !is_refused(name.as_str())
+            !is_refused(name.as_str()) && !is_secret(name.as_str())
         };
         if is_kept {
             // As many as were in a map fit in another.

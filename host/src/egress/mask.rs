@@ -2,7 +2,8 @@
 //!
 //! A server that answers with what it was asked would otherwise show a plugin its own credentials. Found are a secret and the
 //! whole value it was sent in: as they are, percent-encoded, escaped as JSON, in hexadecimal and in Base64 wherever they
-//! begin in it. A server that works together with the plugin knows the secret anyway, and could hide it in any other way.
+//! begin in it. Of a secret as it is, the first half and the last are found too, because servers repeat tokens cut (`invalid
+//! key abcd1234…`). A server that works together with the plugin knows the secret anyway, and could hide it in any other way.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -14,6 +15,9 @@ use super::error::{Error, ErrorKind};
 
 /// Shortest pattern, in bytes. A secret has at least eight, and its Base64 loses some at either end.
 const MIN_PATTERN_BYTES: usize = 8;
+
+/// Longest secret whose every cut is looked for, in bytes.
+const MAX_CUT_BYTES: usize = 512;
 
 /// Knows the secrets of one request and of the redirects before it.
 #[derive(Debug, Default)]
@@ -40,12 +44,14 @@ impl Mask {
         let mut patterns = Vec::new();
         let mut of = Vec::new();
         for (at, used) in self.used.iter().enumerate() {
-            for spelling in spellings(used.secret.reveal()) {
-                if spelling.len() >= MIN_PATTERN_BYTES {
-                    patterns.push(spelling);
-                    of.push(at);
-                }
+            let secret = used.secret.reveal();
+            let mut all = spellings(secret);
+            if !used.is_whole {
+                all.extend(cut(secret));
             }
+            all.retain(|pattern| pattern.len() >= MIN_PATTERN_BYTES);
+            of.extend(all.iter().map(|_| at));
+            patterns.extend(all);
         }
         let patterns = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -161,6 +167,24 @@ fn spellings(secret: &str) -> Vec<String> {
     all
 }
 
+/// A secret that was cut: every beginning and every end that is half of it at least. Of a long one there is one of each: ends
+/// share no memory, so that all of them would take the square of the length.
+fn cut(secret: &str) -> Vec<String> {
+    let half = secret.len().div_ceil(2);
+    let n_cuts = if secret.len() <= MAX_CUT_BYTES {
+        secret.len() - half
+    } else {
+        1
+    };
+    let kept = half..half + n_cuts;
+    let pieces = kept.flat_map(|length| {
+        let beginning = secret.get(..length);
+        let end = secret.get(secret.len() - length..);
+        [beginning, end]
+    });
+    pieces.flatten().map(str::to_owned).collect()
+}
+
 /// The characters of Base64 that stand for `bytes` alone, when `before` bytes (0 to 2) of something else come before them in
 /// their group of three.
 fn base64_within(bytes: &[u8], before: usize) -> String {
@@ -190,10 +214,14 @@ mod tests {
         let used = |name: &str, secret: &str| Used {
             name: name.to_owned(),
             secret: Secret::new(secret),
+            is_whole: false,
         };
         mask.add(vec![
             used("TOKEN", SECRET),
-            used("TOKEN", &format!("Bearer {SECRET}")),
+            Used {
+                is_whole: true,
+                ..used("TOKEN", &format!("Bearer {SECRET}"))
+            },
         ])
         .unwrap();
         mask
@@ -214,7 +242,15 @@ mod tests {
             ("s3cr3t%2f%22p%2bq%22%3d42", "[masked: TOKEN]"),
             ("x=s3cr3t/%22p+q%22=42&y", "x=[masked: TOKEN]&y"),
             ("7333637233742f22702b71223d3432", "[masked: TOKEN]"),
+            // Half of it at least, from either end.
+            (
+                "your key s3cr3t/\"… is wrong",
+                "your key [masked: TOKEN]… is wrong",
+            ),
+            ("…/\"p+q\"=42", "…[masked: TOKEN]"),
+            ("s3cr3t/\"p+q", "[masked: TOKEN]"),
             ("s3cr3t", "s3cr3t"),
+            ("Bearer realm", "Bearer realm"),
             ("", ""),
         ];
         for (text, expected) in table {
@@ -270,6 +306,7 @@ mod tests {
         let used = |secret: &str| Used {
             name: "TOKEN".to_owned(),
             secret: Secret::new(secret),
+            is_whole: false,
         };
         let mut mask = Mask::default();
         mask.add(vec![used(&secret), used(&secret.repeat(4))])

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use super::credential::{NoSecrets, Secrets};
 use super::resolve::{Resolve, SystemResolver};
@@ -43,6 +43,12 @@ pub struct EgressOptions {
 
 /// Refuses a request that holds what looks like a secret: the host puts credentials in itself.
 fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
+    let spellings: Vec<String> = outgoing.headers.keys().flat_map(spellings).collect();
+    let of_names = spellings
+        .iter()
+        .map(|text| ("name of a header", text.as_bytes()));
+    // Alone, because what is said of a value names its header.
+    check_outgoing(&of_names.collect::<Vec<_>>())?;
     let names: Vec<String> = outgoing
         .headers
         .keys()
@@ -56,6 +62,16 @@ fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
         parts.extend(values.map(|value| (name.as_str(), value.as_bytes())));
     }
     check_outgoing(&parts)
+}
+
+/// The name of a header as a token could stand in it: names are in lower case, and tokens begin a word.
+fn spellings(name: &HeaderName) -> impl Iterator<Item = String> {
+    let name = name.as_str();
+    let words = name
+        .match_indices('-')
+        .filter_map(|(at, _)| name.get(at + 1..));
+    let from_each_word = std::iter::once(name).chain(words);
+    from_each_word.flat_map(|text| [text.to_owned(), text.to_ascii_uppercase()])
 }
 
 impl Default for EgressOptions {

@@ -6,6 +6,7 @@ use super::Egress;
 use super::error::Error;
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
+use crate::secret::Scanner;
 use crate::text::clean;
 
 /// Longest reason in a record, in bytes.
@@ -61,11 +62,19 @@ impl Record {
         self.handle.access(AccessRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
-            target,
+            // A path may hold a token: that the request was refused for it must not write it down.
+            target: masked(target),
             outcome,
-            reason,
+            reason: reason.map(masked),
             origin: self.origin.clone(),
         });
+    }
+}
+
+fn masked(text: String) -> String {
+    match Scanner::shared().mask(&text) {
+        Some(masked) => masked.text,
+        None => text,
     }
 }
 

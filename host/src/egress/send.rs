@@ -281,7 +281,9 @@ async fn read(
         }
         body = masked;
     }
-    let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len());
+    // The name of a header cannot be masked: the header goes.
+    let is_secret = |name: &str| mask.first(name.as_bytes()).is_some();
+    let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len(), is_secret);
     for value in headers.values_mut() {
         if let Some(masked) = mask.bytes(value.as_bytes()) {
             // A name in brackets is as fit for a header as what it stands for.

@@ -132,12 +132,21 @@ impl Target {
         if reach.public || reach.private {
             return Ok(reach);
         }
-        let listed = granted.hosts().chain(granted.private_hosts());
-        let listed: Vec<String> = listed.map(|pattern| format!("`{pattern}`")).collect();
+        let listed = || granted.hosts().chain(granted.private_hosts());
+        let names: Vec<String> = listed()
+            .map(|pattern| format!("`{}`", pattern.with_scheme()))
+            .collect();
+        let differs = listed()
+            .any(|pattern| pattern.matches_but_for_scheme(self.scheme, &self.host, self.port));
+        let hint = if differs {
+            "; a host without a scheme in plugin.toml means https, the other is written `http://HOST`"
+        } else {
+            ""
+        };
         let text = format!(
-            "`{}` is not among the hosts that the plugin was granted: {}",
+            "`{}` is not among the hosts that the plugin was granted: {}{hint}",
             clean(&self.origin(), MAX_NAME_BYTES),
-            clean(&listed.join(", "), MAX_NAME_BYTES)
+            clean(&names.join(", "), MAX_NAME_BYTES)
         );
         Err(Error::new(ErrorKind::Host, text))
     }

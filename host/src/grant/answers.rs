@@ -32,6 +32,9 @@ pub struct Answer {
     pub source: String,
     /// Digest of its component.
     pub digest: String,
+    /// Digest of all that decides what it does, as it is shown; see [`Request::content`].
+    #[serde(default)]
+    pub content: String,
     /// What the answer is for.
     pub pin: String,
     /// The capabilities that were asked for and given, as they are written.

@@ -65,6 +65,7 @@ impl Given {
             trust: request.trust,
             source: request.source.clone(),
             digest: request.digest.clone(),
+            content: request.content(),
             pin: request.pin().as_str().to_owned(),
             capabilities: self.capabilities.iter().map(ToString::to_string).collect(),
             given: now,

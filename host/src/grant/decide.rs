@@ -38,6 +38,8 @@ pub struct Row {
 pub struct Decision {
     /// One row for each capability asked for, in order.
     pub rows: Vec<Row>,
+    /// Why what the policy allows a plugin of this name does not count for this one, where something waits for it.
+    pub passed_over: Option<String>,
 }
 
 /// `--grant NAME` or `--grant NAME=CAPABILITY,…`: a yes for this run, typed by the operator.
@@ -106,13 +108,14 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
         .answers
         .and_then(|answers| answers.find(request, known.session));
     let content = request.content();
+    let asker = Asker {
+        plugin: &request.plugin,
+        trust: request.trust,
+        content: &content,
+    };
+    let passed_over = known.policy.passed_over(asker);
     let rows = request.capabilities.iter().map(|capability| {
         let ceiling = ceiling(request.trust, capability);
-        let asker = Asker {
-            plugin: &request.plugin,
-            trust: request.trust,
-            content: &content,
-        };
         let (ruling, place) = known
             .policy
             .ruling(asker, capability)
@@ -129,7 +132,11 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
                     Standing::Granted,
                     format!("answered with yes on {}", day(&answer.given)),
                 ),
-                None => (Standing::Waiting, format!("asked about: {place}")),
+                None => {
+                    let but = passed_over.iter().map(|text| format!("; {text}"));
+                    let but: String = but.collect();
+                    (Standing::Waiting, format!("asked about: {place}{but}"))
+                }
             },
         };
         Row {
@@ -139,8 +146,11 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
             why,
         }
     });
+    let rows: Vec<Row> = rows.collect();
+    let is_waiting = rows.iter().any(|row| row.standing == Standing::Waiting);
     Decision {
-        rows: rows.collect(),
+        rows,
+        passed_over: passed_over.filter(|_| is_waiting),
     }
 }
 

@@ -99,6 +99,32 @@ impl HostPattern {
             }
     }
 
+    /// The pattern with its scheme, which its shortest form leaves out when it is `https`: for people, who do not know that.
+    #[must_use]
+    pub fn with_scheme(&self) -> String {
+        match self.scheme {
+            Scheme::Https => format!("https://{self}"),
+            Scheme::Http => self.to_string(),
+        }
+    }
+
+    /// Whether it would match this request if it had the other scheme.
+    #[must_use]
+    pub fn matches_but_for_scheme(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+        let has_default_port = self.port == self.scheme.default_port();
+        let port_of_pattern = if has_default_port {
+            scheme.default_port()
+        } else {
+            self.port
+        };
+        let other = Self {
+            scheme,
+            port: port_of_pattern,
+            ..self.clone()
+        };
+        scheme != self.scheme && other.matches(scheme, host, port)
+    }
+
     /// The scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
@@ -317,6 +343,28 @@ mod tests {
             assert_eq!(pattern(text).to_string(), text);
         }
         assert_eq!(pattern("https://A.b:443").to_string(), "a.b");
+        for (text, whole) in [
+            ("a.b", "https://a.b"),
+            ("*.a.b:8443", "https://*.a.b:8443"),
+            ("http://10.0.0.1:80", "http://10.0.0.1"),
+        ] {
+            assert_eq!(pattern(text).with_scheme(), whole);
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_the_other_scheme_is_recognized() {
+        for (text, scheme, port, expected) in [
+            ("a.b", Scheme::Http, 80, true),
+            ("a.b:8080", Scheme::Http, 8080, true),
+            ("http://a.b", Scheme::Https, 443, true),
+            ("a.b", Scheme::Https, 443, false),
+            ("a.b:8080", Scheme::Http, 8081, false),
+            ("c.b", Scheme::Http, 80, false),
+        ] {
+            let is_it = pattern(text).matches_but_for_scheme(scheme, "a.b", port);
+            assert_eq!(is_it, expected, "{text} {port}");
+        }
     }
 
     #[test]

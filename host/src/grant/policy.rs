@@ -133,6 +133,30 @@ impl Policy {
         }
     }
 
+    /// Why lists of the policy for a plugin of this name do not count for it, if there are such.
+    #[must_use]
+    pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
+        let passed_over = |(name, file): &(String, File)| {
+            let lists = file.plugins.get(asker.plugin)?;
+            if lists.is_for(asker) || lists.allow.is_empty() {
+                return None;
+            }
+            let place = format!("[plugins.{}] in {name}", asker.plugin);
+            Some(match &lists.digest {
+                Some(digest) => format!(
+                    "{place} allows another digest, {}, and this one has {}",
+                    short(digest),
+                    short(asker.content)
+                ),
+                None => format!(
+                    "{place} does not count for {} plugins without a digest",
+                    asker.trust
+                ),
+            })
+        };
+        self.files.iter().find_map(passed_over)
+    }
+
     /// Where the policy says that a plugin is left out, if it does.
     #[must_use]
     pub fn disables(&self, plugin: &str) -> Option<String> {
@@ -167,6 +191,24 @@ impl Policy {
     }
 }
 
+/// The first digits of a digest: enough to compare by eye.
+fn short(digest: &str) -> String {
+    match digest.get(..19) {
+        Some(start) if digest.len() > 19 => format!("{start}…"),
+        _ => digest.to_owned(),
+    }
+}
+
+impl PluginLists {
+    /// Whether `allow` counts for this plugin: by its digest, or by a name that is not anybody's to give.
+    fn is_for(&self, asker: Asker<'_>) -> bool {
+        match &self.digest {
+            Some(digest) => digest == asker.content,
+            None => asker.trust <= Trust::User,
+        }
+    }
+}
+
 impl File {
     fn ruling(
         &self,
@@ -187,14 +229,10 @@ impl File {
             return Some((Ruling::Deny, of_trust()));
         }
         if let Some(lists) = plugin {
-            let is_named = match &lists.digest {
-                Some(digest) => digest == asker.content,
-                None => asker.trust <= Trust::User,
-            };
             if touched(&lists.ask) {
                 return Some((Ruling::Ask, of_plugin()));
             }
-            if is_named && covered(&lists.allow) {
+            if lists.is_for(asker) && covered(&lists.allow) {
                 return Some((Ruling::Allow, of_plugin()));
             }
         }

@@ -20,9 +20,12 @@ pub fn in_words(capability: &Capability) -> String {
                 .to_owned()
         }
         Capability::Files(access, folder) => files(*access, folder),
-        Capability::Network(host) if host.is_any() => format!("talk to any host ({host})"),
-        Capability::Network(host) => format!("talk to {host}"),
+        Capability::Network(host) if host.is_any() => {
+            format!("talk to any host ({})", host.with_scheme())
+        }
+        Capability::Network(host) => format!("talk to {}", host.with_scheme()),
         Capability::PrivateNetwork(host) => {
+            let host = host.with_scheme();
             format!("talk to {host} at addresses inside your network")
         }
         Capability::Credential(credential) => {
@@ -32,7 +35,8 @@ pub fn in_words(capability: &Capability) -> String {
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
-            format!("send {what} to {}, without seeing it", credential.host)
+            let host = credential.host.with_scheme();
+            format!("send {what} to {host}, without seeing it")
         }
         Capability::Model => "ask the model, which costs tokens".to_owned(),
         Capability::Agents => {
@@ -91,9 +95,9 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut hosts: Vec<String> = hosts
         .map(|host| {
             if host.is_any() {
-                format!("any host ({host})")
+                format!("any host ({})", host.with_scheme())
             } else {
-                host.to_string()
+                host.with_scheme()
             }
         })
         .collect();
@@ -149,24 +153,27 @@ mod tests {
             ),
             (
                 Capability::Network(host("api.github.com")),
-                "talk to api.github.com",
+                "talk to https://api.github.com",
             ),
-            (Capability::Network(host("*")), "talk to any host (*)"),
+            (
+                Capability::Network(host("*")),
+                "talk to any host (https://*)",
+            ),
             (
                 Capability::PrivateNetwork(host("http://127.0.0.1:8080")),
                 "talk to http://127.0.0.1:8080 at addresses inside your network",
             ),
             (
                 credential("Bearer {GITHUB_TOKEN}"),
-                "send the secret GITHUB_TOKEN to api.github.com, without seeing it",
+                "send the secret GITHUB_TOKEN to https://api.github.com, without seeing it",
             ),
             (
                 credential("{USER}:{PASSWORD}"),
-                "send the secrets USER and PASSWORD to api.github.com, without seeing it",
+                "send the secrets USER and PASSWORD to https://api.github.com, without seeing it",
             ),
             (
                 credential("fixed"),
-                "send a fixed header authorization to api.github.com, without seeing it",
+                "send a fixed header authorization to https://api.github.com, without seeing it",
             ),
             (Capability::Model, "ask the model, which costs tokens"),
             (
@@ -175,7 +182,7 @@ mod tests {
             ),
             (
                 credential("{A\n  it may nothing}"),
-                "send the secret A   it may nothing to api.github.com, without seeing it",
+                "send the secret A   it may nothing to https://api.github.com, without seeing it",
             ),
             (
                 Capability::Tool("read\u{1b}_file".into()),
@@ -200,12 +207,12 @@ mod tests {
         assert_eq!(say(&[Capability::Session]), None);
         assert_eq!(
             combined(&Granted::new(vec![network.clone()]), true).unwrap(),
-            "could send what it reads in the conversation to a.b"
+            "could send what it reads in the conversation to https://a.b"
         );
         assert_eq!(say(&[files(Access::Read, "data"), network.clone()]), None);
         assert_eq!(
             say(&[Capability::Session, network.clone()]).unwrap(),
-            "could send what it reads in the conversation to a.b"
+            "could send what it reads in the conversation to https://a.b"
         );
         let private = Capability::PrivateNetwork(host("http://10.0.0.1"));
         assert_eq!(
@@ -215,11 +222,11 @@ mod tests {
                 private
             ])
             .unwrap(),
-            "could send what it reads in workspace/docs to a.b, http://10.0.0.1"
+            "could send what it reads in workspace/docs to https://a.b, http://10.0.0.1"
         );
         assert_eq!(
             say(&[Capability::Tool("read_file".into()), network]).unwrap(),
-            "could send what it reads through tools of the agent to a.b"
+            "could send what it reads through tools of the agent to https://a.b"
         );
     }
 }

@@ -5,6 +5,7 @@
 
 use super::Error;
 use super::manifest::Manifest;
+use crate::grant::decide::{Decision, Standing};
 use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
@@ -22,6 +23,8 @@ pub struct ImportRow {
     pub name: &'static str,
     /// Side effect that must be declared; `None` is free for all.
     pub needs: Option<SideEffect>,
+    /// The access it gives, in a few words.
+    pub gives: &'static str,
 }
 
 /// Every host interface of `wit/`.
@@ -29,77 +32,115 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "types",
         needs: None,
+        gives: "data types, no access",
     },
     ImportRow {
         name: "payloads",
         needs: None,
+        gives: "data types, no access",
     },
     ImportRow {
         name: "outcomes",
         needs: None,
+        gives: "data types, no access",
     },
     ImportRow {
         name: "log",
         needs: None,
+        gives: "its own lines in the log",
     },
     ImportRow {
         name: "state",
         needs: None,
+        gives: "its own values in the session",
     },
     ImportRow {
         name: "store",
         needs: None,
+        gives: "its own values across sessions",
     },
     ImportRow {
         name: "config",
         needs: None,
+        gives: "its own settings",
     },
     ImportRow {
         name: "points",
         needs: None,
+        gives: "calling its own points",
     },
     ImportRow {
         name: "session",
         needs: Some(SideEffect::Session),
+        gives: "reading the conversation",
     },
     ImportRow {
         name: "model",
         needs: Some(SideEffect::External),
+        gives: "asking a model, which costs tokens",
     },
     ImportRow {
         name: "agents",
         needs: Some(SideEffect::External),
+        gives: "running subagents",
     },
     ImportRow {
         name: "tools-host",
         needs: Some(SideEffect::External),
+        gives: "calling the tools that it was granted",
     },
     ImportRow {
         name: "files",
         needs: Some(SideEffect::Filesystem),
+        gives: FILES,
     },
     ImportRow {
         name: "http",
         needs: Some(SideEffect::Network),
+        gives: HTTP,
     },
 ];
 
-/// WASI packages that are linked to a context with nothing in it.
-const INERT_WASI: &[&str] = &[
-    "wasi:io/",
-    "wasi:cli/",
-    "wasi:clocks/",
-    "wasi:random/",
-    "wasi:filesystem/",
+/// WASI packages that are linked to a context with nothing in it, and the access that each gives.
+const INERT_WASI: &[(&str, &str)] = &[
+    ("wasi:io/", "streams, no access by themselves"),
+    ("wasi:cli/environment@", "an empty environment"),
+    ("wasi:cli/stdin@", "a stream that leads nowhere"),
+    ("wasi:cli/stdout@", "a stream that leads nowhere"),
+    (
+        "wasi:cli/stderr@",
+        "a buffer that only shows in its error messages",
+    ),
+    ("wasi:cli/", "no access"),
+    ("wasi:clocks/", "reading the clock"),
+    ("wasi:random/", "random numbers"),
+    ("wasi:filesystem/", FILES),
 ];
 
+/// The access of `files` and of `wasi:filesystem`.
+const FILES: &str = "files in the granted folders";
+
 /// WASI interfaces that are the same power as our `http`. Its types come with them; the rest of the package is for servers.
-const WASI_HTTP: &[&str] = &["wasi:http/types@", "wasi:http/outgoing-handler@"];
+const WASI_HTTP: &[(&str, &str)] = &[
+    (
+        "wasi:http/types@",
+        "data types of requests, no access by itself",
+    ),
+    ("wasi:http/outgoing-handler@", HTTP),
+];
+
+/// The access of `http` and of `wasi:http`.
+const HTTP: &str = "requests to the granted hosts";
+
+/// Linked for standard libraries that always import it, when the manifest says so.
+const WASI_SOCKETS: (&str, &str) = ("wasi:sockets/", "linked, and denied at every use");
 
 /// Whether an interface sends requests.
 fn is_http(interface: &str) -> bool {
     own_name(interface).is_some_and(|(name, _)| name == "http")
-        || WASI_HTTP.iter().any(|name| interface.starts_with(name))
+        || WASI_HTTP
+            .iter()
+            .any(|(name, _)| interface.starts_with(name))
 }
 
 /// Splits `rind:plugin/pre-tool@0.1.0` into name and version.
@@ -113,6 +154,22 @@ fn own_name(interface: &str) -> Option<(&str, &str)> {
 fn is_our_version(version: &str) -> bool {
     let minor = |v: &str| v.rsplit_once('.').map(|(minor, _)| minor.to_owned());
     minor(version) == minor(CONTRACT)
+}
+
+/// The access that an import gives, in a few words; every import that passes [`check_import`] has some.
+#[must_use]
+pub fn gives(interface: &str, has_folders: bool) -> &'static str {
+    let own = own_name(interface).and_then(|(name, _)| IMPORTS.iter().find(|row| row.name == name));
+    let wasi = || {
+        let all = INERT_WASI.iter().chain(WASI_HTTP).chain([&WASI_SOCKETS]);
+        let mut matching = all.filter(|(name, _)| interface.starts_with(name));
+        matching.next().map(|(_, gives)| *gives)
+    };
+    match own.map(|row| row.gives).or_else(wasi) {
+        Some(FILES) if !has_folders => "no folder at all",
+        Some(gives) => gives,
+        None => "unknown to this version of Rind",
+    }
 }
 
 fn needs(effect: SideEffect) -> String {
@@ -130,11 +187,11 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     let Some((name, version)) = own_name(interface) else {
         if INERT_WASI
             .iter()
-            .any(|package| interface.starts_with(package))
+            .any(|(package, _)| interface.starts_with(package))
         {
             return Ok(());
         }
-        if interface.starts_with("wasi:sockets/") && manifest.compat.sockets.is_some() {
+        if interface.starts_with(WASI_SOCKETS.0) && manifest.compat.sockets.is_some() {
             return Ok(());
         }
         if is_http(interface) {
@@ -199,8 +256,56 @@ pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
     })
 }
 
+/// Checks one import against what was decided; it was covered by what was asked for. What the policy denies is named with the
+/// line that denies it: the manifest is right then, and asking differently would not help.
+pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> {
+    check_granted(&decision.granted(), interface).map_err(|error| {
+        let own = own_name(interface).map(|(name, _)| name);
+        let is_needed = |capability: &Capability| match (own, capability) {
+            (Some("session"), Capability::Session)
+            | (Some("model"), Capability::Model)
+            | (Some("agents"), Capability::Agents)
+            | (Some("tools-host"), Capability::Tool(_)) => true,
+            (_, Capability::Network(_) | Capability::PrivateNetwork(_)) => is_http(interface),
+            _ => false,
+        };
+        match denials(decision, is_needed) {
+            None => error,
+            Some(why) => Error::Import {
+                import: interface.to_owned(),
+                why: format!("which the policy keeps from it: {why}"),
+            },
+        }
+    })
+}
+
+/// Checks one export against what was decided; see [`check_decided`].
+pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Error> {
+    check_granted_export(&decision.granted(), export).map_err(|error| {
+        match denials(decision, |capability| *capability == Capability::Session) {
+            None => error,
+            Some(why) => Error::Export {
+                export: export.to_owned(),
+                why: format!("which the policy keeps from it: {why}"),
+            },
+        }
+    })
+}
+
+/// What was denied of these capabilities, and where that is said.
+fn denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
+    let denied = decision
+        .rows
+        .iter()
+        .filter(|row| row.standing == Standing::Denied && is_needed(&row.capability));
+    let said: Vec<String> = denied
+        .map(|row| format!("`{}` is {}", row.capability, row.why))
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
 /// Checks one export against what was granted; it was covered by what the manifest declares.
-pub fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
+fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
     let row = catalog::CATALOG.iter().find(|row| row.name == export);
     match row {
         Some(row)
@@ -289,4 +394,63 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
         ));
     }
     Ok(Export::Hook(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_import_that_is_let_through_says_what_it_gives() {
+        let manifest = Manifest::parse(
+            "name = \"all\"\nversion = \"0.1.0\"\ndescription = \"x\"\n\
+             side_effects = [\"session\", \"network\", \"filesystem\", \"external\"]\n\
+             [external]\nmodel = true\nagents = true\ntools = [\"bash\"]\n[compat]\nsockets = \"inert\"\n",
+            Path::new("plugin.toml"),
+        )
+        .unwrap();
+        let own = IMPORTS
+            .iter()
+            .map(|row| format!("{OWN}{}@{CONTRACT}", row.name));
+        let wasi = [
+            "io/poll",
+            "io/streams",
+            "cli/environment",
+            "cli/exit",
+            "cli/stdin",
+            "cli/stderr",
+            "cli/terminal-output",
+            "clocks/monotonic-clock",
+            "random/random",
+            "filesystem/types",
+            "filesystem/preopens",
+            "http/types",
+            "http/outgoing-handler",
+            "sockets/tcp",
+        ];
+        let all = own.chain(wasi.map(|name| format!("wasi:{name}@0.2.6")));
+        for import in all {
+            assert!(check_import(&manifest, &import).is_ok(), "{import}");
+            let gives = gives(&import, true);
+            assert!(
+                !gives.contains("unknown") && gives != "nothing",
+                "{import}: {gives}"
+            );
+        }
+        assert_eq!(
+            gives("rind:plugin/tools-host@0.1.0", true),
+            "calling the tools that it was granted"
+        );
+        assert_eq!(
+            gives("wasi:filesystem/types@0.2.6", false),
+            "no folder at all"
+        );
+        // What is refused has no words either, so that nothing is said of it that does not hold.
+        for import in ["wasi:tls/client@0.2.0", "rind:plugin/elsewhere@0.1.0"] {
+            assert!(check_import(&manifest, import).is_err());
+            assert!(gives(import, true).contains("unknown"));
+        }
+    }
 }

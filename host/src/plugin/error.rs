@@ -107,6 +107,15 @@ pub enum Error {
         /// Where they are written: `FILE:LINE`, a flag, or the name of the section.
         place: String,
     },
+    /// The policy denies what it cannot run without.
+    #[error("{cause}; `rind plugin inspect {name} --grants` shows what it asks for and has", name = .plugin.manifest.name)]
+    Denied {
+        /// Which import or export needs it, and the line that denies it.
+        #[source]
+        cause: Box<Self>,
+        /// The plugin, as far as it was loaded.
+        plugin: Box<super::load::Loaded>,
+    },
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]
     Dependency {

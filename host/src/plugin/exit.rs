@@ -98,8 +98,7 @@ impl<'a> Exit<'a> {
     /// A text that is shown on terminals and to models: one line, at most `limit` bytes.
     pub(super) fn line(&self, what: &str, text: &str, limit: usize) -> String {
         let text = text.trim_start();
-        let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
-        let text = text.get(..end).unwrap_or(text);
+        let text = cut(text);
         match aside(text.len(), || Scanner::shared().mask(text)) {
             None => clean(text, limit),
             Some(masked) => clean(&self.masked(what, masked), limit),
@@ -184,6 +183,20 @@ impl<'a> Exit<'a> {
             reason: Some(list(&fresh)),
             origin,
         });
+    }
+}
+
+/// As much of a text as is read to make a line of it. What is cut off takes its word along: half a word may be half a secret,
+/// and what was masked before it may be so much shorter that the line reaches this far.
+fn cut(text: &str) -> &str {
+    let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
+    match text.split_at_checked(end) {
+        Some((head, "")) => head,
+        Some((head, _)) => {
+            let blank = head.rfind(char::is_whitespace);
+            blank.and_then(|at| head.get(..at)).unwrap_or_default()
+        }
+        None => text,
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::load::Loaded;
-use super::settings;
+use super::{authority, settings};
 use crate::config::PluginSettings;
 use crate::grant::decide::Standing;
 use crate::grant::table::Ruling;
@@ -117,10 +117,10 @@ pub struct Report {
     pub trust: Trust,
     /// Its folder.
     pub folder: String,
-    /// Digest of the component; empty without one.
-    pub digest: String,
     /// Digest of component, manifest and words of its tools: what `policy.toml` names it by.
-    pub content: String,
+    pub digest: String,
+    /// Why it does not run, when it does not.
+    pub stopped: Option<String>,
     /// What it declares to do.
     pub side_effects: Vec<SideEffect>,
     /// What it asks for, and what it has.
@@ -192,7 +192,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
     let has_folders = !plugin.granted.folders().is_empty();
     let imports = plugin.imports.iter().map(|import| ImportReport {
         interface: import.clone(),
-        gives: gives(import, has_folders),
+        gives: authority::gives(import, has_folders),
     });
     let grants = plugin.decision.rows.iter().map(|row| GrantReport {
         capability: row.capability.to_string(),
@@ -210,8 +210,8 @@ pub fn inspect(plugin: &Loaded) -> Report {
         description: plugin.manifest.description.clone(),
         trust: plugin.request.trust,
         folder: plugin.folder.display().to_string(),
-        digest: plugin.digest.clone(),
-        content: plugin.request.content(),
+        digest: plugin.request.content(),
+        stopped: None,
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
         combined: combined(
@@ -228,38 +228,5 @@ pub fn inspect(plugin: &Loaded) -> Report {
         memory_limit: plugin.memory_limit,
         load_ms: plugin.load_time.as_secs_f64() * 1000.0,
         was_cached: plugin.was_cached,
-    }
-}
-
-/// What an import gives, in a few words.
-fn gives(import: &str, has_folders: bool) -> &'static str {
-    let name = import.split('@').next().unwrap_or(import);
-    match name {
-        "rind:plugin/types" | "rind:plugin/payloads" | "rind:plugin/outcomes" => {
-            "data types, no access"
-        }
-        "rind:plugin/log" => "its own lines in the log",
-        "rind:plugin/state" => "its own values in the session",
-        "rind:plugin/store" => "its own values across sessions",
-        "rind:plugin/config" => "its own settings",
-        "rind:plugin/points" => "calling its own points",
-        "rind:plugin/session" => "reading the conversation",
-        "rind:plugin/http" | "wasi:http/outgoing-handler" => "requests to the hosts it lists",
-        "wasi:http/types" => "data types of requests, no access by itself",
-        "rind:plugin/files" | "wasi:filesystem/types" | "wasi:filesystem/preopens" => {
-            if has_folders {
-                "files in the folders that were granted"
-            } else {
-                "no folder at all"
-            }
-        }
-        "wasi:cli/environment" => "an empty environment",
-        "wasi:cli/stdin" | "wasi:cli/stdout" => "a stream that leads nowhere",
-        "wasi:cli/stderr" => "a buffer that only shows in its error messages",
-        _ if name.starts_with("wasi:clocks/") => "reading the clock",
-        _ if name.starts_with("wasi:random/") => "random numbers",
-        _ if name.starts_with("wasi:io/") => "streams of the above",
-        _ if name.starts_with("wasi:cli/") => "no access",
-        _ => "nothing",
     }
 }

@@ -22,7 +22,7 @@ use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
 use crate::grant::ask::Given;
-use crate::grant::decide::Decision;
+use crate::grant::decide::{Decision, Standing};
 use crate::grant::{Granted, OfferedTool, Request, Trust};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
@@ -119,8 +119,15 @@ impl Loader<'_> {
         check_declared(&plugin)?;
         // Not how long the operator takes to answer.
         plugin.load_time = started.elapsed();
-        self.grant(&mut plugin, given, component.as_ref()).await?;
-        Ok(plugin)
+        match self.grant(&mut plugin, given, component.as_ref()).await {
+            Err(error) if plugin.decision.of(Standing::Denied).next().is_some() => {
+                Err(Error::Denied {
+                    cause: Box::new(error),
+                    plugin: Box::new(plugin),
+                })
+            }
+            granted => granted.map(|()| plugin),
+        }
     }
 
     /// Decides what the plugin may touch, which may ask the operator, and links it with exactly that.
@@ -155,10 +162,10 @@ impl Loader<'_> {
         plugin.store = PluginStore::of(&plugin.own_folder);
         if granted != *plugin.granted {
             for import in &plugin.imports {
-                authority::check_granted(&granted, import)?;
+                authority::check_decided(&plugin.decision, import)?;
             }
             for export in &plugin.exports {
-                authority::check_granted_export(&granted, export)?;
+                authority::check_decided_export(&plugin.decision, export)?;
             }
             plugin.granted = Arc::new(granted);
             if let Some(component) = component {

@@ -4,7 +4,7 @@
 
 use super::Error;
 use super::load::{Loaded, PluginSet};
-use crate::grant::policy::Asker;
+use crate::grant::policy::{Asker, Required};
 
 impl PluginSet {
     /// Whether everything runs that must.
@@ -27,7 +27,7 @@ impl PluginSet {
                     "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in your \
                      settings"
                 ),
-                None => self.missing(name).to_owned(),
+                None => self.missing(required),
             };
             return Err(Error::Required {
                 plugin: name.clone(),
@@ -39,14 +39,30 @@ impl PluginSet {
     }
 
     /// Why none of the plugins that run is a required one of this name.
-    fn missing(&self, name: &str) -> &'static str {
-        if self.plugins.iter().any(|p| p.manifest.name == name) {
-            "another one of its name runs; required is one with that digest, or one that is managed, installed or the user's"
-        } else if self.left_out.iter().any(|left| left.name == name) {
+    fn missing(&self, required: &Required) -> String {
+        let name = &required.plugin;
+        let other = self.plugins.iter().find(|p| p.manifest.name == *name);
+        if let Some(other) = other {
+            return match &required.digest {
+                Some(digest) => format!(
+                    "the one that runs is another: it has the digest {}, and {digest} is required; put that one back, or write the \
+                     digest of this one there",
+                    other.request.content()
+                ),
+                None => format!(
+                    "the one of its name that runs is a {} plugin, and anybody can name one of those; write `digest = {:?}` there \
+                     if it is the one that is meant",
+                    other.trust,
+                    other.request.content()
+                ),
+            };
+        }
+        let text = if self.left_out.iter().any(|left| left.name == *name) {
             "it is left out; `rind plugin list` says why"
         } else {
             "it is not there; `rind plugin list` shows what is"
-        }
+        };
+        text.to_owned()
     }
 }
 

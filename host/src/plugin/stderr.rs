@@ -35,12 +35,12 @@ impl Tail {
     }
 
     /// What is kept, as text. When there was more, it begins after the first blank: half a word may be half a secret, which
-    /// nobody recognises.
+    /// nobody recognises. Without a blank there is nothing to begin after.
     pub(super) fn text(&self) -> String {
         let mut bytes: Vec<u8> = self.lock().iter().copied().collect();
         if bytes.len() == self.capacity {
             let blank = bytes.iter().position(u8::is_ascii_whitespace);
-            bytes.drain(..blank.map_or(0, |at| at + 1));
+            bytes.drain(..blank.map_or(bytes.len(), |at| at + 1));
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -132,7 +132,7 @@ mod tests {
         tail.push(b"two three");
         assert_eq!(tail.text(), "three", "`wo` is half a word");
         tail.push(&[b'x'; 100]);
-        assert_eq!(tail.text(), "xxxxxxxx");
+        assert_eq!(tail.text(), "", "the end of a word alone");
         tail.clear();
         assert_eq!(tail.text(), "");
     }

@@ -109,9 +109,9 @@ fn inspect_says_what_a_plugin_does_and_may_touch() {
     import        rind:plugin/payloads@0.1.0               data types, no access
     import        rind:plugin/outcomes@0.1.0               data types, no access
     import        rind:plugin/log@0.1.0                    its own lines in the log
-    import        wasi:io/poll@0.2.6                       streams of the above
-    import        wasi:io/error@0.2.6                      streams of the above
-    import        wasi:io/streams@0.2.6                    streams of the above
+    import        wasi:io/poll@0.2.6                       streams, no access by themselves
+    import        wasi:io/error@0.2.6                      streams, no access by themselves
+    import        wasi:io/streams@0.2.6                    streams, no access by themselves
     import        wasi:cli/environment@0.2.6               an empty environment
     import        wasi:cli/exit@0.2.6                      no access
     import        wasi:cli/stdin@0.2.6                     a stream that leads nowhere

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, one_line, printable, put, say, styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, indented, one_line, printable, put, say,
+    styled,
 };
 use crate::grant::answers::{Answer, Lasting};
 use crate::grant::ask::Question;
@@ -57,10 +58,10 @@ pub(in super::super) fn question(question: &Question) {
     say(styled(
         DIM,
         format_args!(
-            "  it {} ({}), component {}",
+            "  it {} ({}), digest {}",
             from_where(request.trust),
             request.trust,
-            short(&request.digest)
+            short(&request.content())
         ),
     ));
     if !request.source.is_empty() {
@@ -196,6 +197,9 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
         text.push_str(&format!("\n  {} ({capability})", in_words(capability)));
         allow.push(format!("{:?}", capability.to_string()));
     }
+    if let Some(why) = &decision.passed_over {
+        text.push_str(&format!("\n{why}"));
+    }
     text.push_str(&format!(
         "\nsay it at a terminal, for one run with --grant {}, or in policy.toml with\n  [plugins.{}]\n  digest = {:?}\n  allow = [{}]",
         request.plugin,
@@ -213,7 +217,8 @@ pub(in super::super) fn table(report: &Report) {
         trust,
         grants,
         combined,
-        content,
+        digest,
+        stopped,
         ..
     } = report;
     answer_line(format_args!(
@@ -221,10 +226,14 @@ pub(in super::super) fn table(report: &Report) {
         styled(BOLD, printable(name)),
         styled(DIM, format_args!("{} ({trust})", from_where(*trust)))
     ));
-    answer_line(styled(
-        DIM,
-        format_args!("digest for policy.toml {content}"),
-    ));
+    answer_line(styled(DIM, format_args!("digest {digest}")));
+    if let Some(why) = stopped {
+        answer_line(format_args!(
+            "{} does not run: {}",
+            styled(WARN, "▲"),
+            indented(why)
+        ));
+    }
     if grants.is_empty() {
         answer_line("asks for nothing beyond its own log, state, store and settings");
         return;
@@ -271,7 +280,7 @@ pub(in super::super) fn list(
             answer.trust.to_string(),
             answer.capabilities.join(", "),
             styled(DIM, format_args!("{lasting}, since {}", answer.given)),
-            styled(DIM, short(&answer.digest)),
+            styled(DIM, short(&answer.content)),
         ));
         if !answer.source.is_empty() {
             let source = one_line(&answer.source, PATH);

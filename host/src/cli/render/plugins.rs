@@ -153,8 +153,7 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
 }
 
 /// Everything about a plugin.
-/// `off` says where it is switched off, when it is.
-pub(in super::super) fn report(report: &Report, off: Option<&str>) {
+pub(in super::super) fn report(report: &Report) {
     let line = |name: &str, value: String| {
         answer_line(format_args!(
             "{} {value}",
@@ -167,8 +166,8 @@ pub(in super::super) fn report(report: &Report, off: Option<&str>) {
         report.version
     ));
     answer_line(one_line(&report.description, usize::MAX));
-    if let Some(place) = off {
-        line("does not run", format!("switched off by {place}"));
+    if let Some(why) = &report.stopped {
+        line("does not run", indented(why));
     }
     line("trust", report.trust.to_string());
     line("folder", one_line(&report.folder, usize::MAX));

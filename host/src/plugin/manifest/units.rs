@@ -19,11 +19,13 @@ pub(super) mod bytes {
             let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
             number.checked_mul(*factor)
         });
-        parsed.map(Some).ok_or_else(|| {
-            D::Error::custom(format!(
+        match parsed {
+            Some(0) => Err(D::Error::custom("a size of 0 leaves no room for anything")),
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(D::Error::custom(format!(
                 "`{text}` is not a size like \"64MiB\" (B, KiB, MiB, GiB)"
-            ))
-        })
+            ))),
+        }
     }
 
     pub(in crate::plugin::manifest) fn serialize<S: Serializer>(
