@@ -18,7 +18,7 @@ use crate::session::{Body, SessionStore};
 pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
     let paths = setup::paths(None)?;
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any(&args.session)?;
+    let id = store.resolve_any(&args.session, &paths.workspace)?;
     // What subagents did stands in the log of the session above them.
     let (id, agent) = match id.split_once('/') {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),

@@ -59,7 +59,11 @@ pub(super) fn of_error(error: &anyhow::Error) -> Exit {
             || cause.is::<crate::provider::Error>()
             || matches!(
                 cause.downcast_ref(),
-                Some(session::Error::Unknown { .. } | session::Error::Ambiguous { .. })
+                Some(
+                    session::Error::Unknown { .. }
+                        | session::Error::Ambiguous { .. }
+                        | session::Error::Elsewhere { .. }
+                )
             )
         });
     let is_refused = |cause: &(dyn std::error::Error + 'static)| {

@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod grants;
+mod input;
 mod plugin;
 mod project;
 mod render;

@@ -1,6 +1,6 @@
 //! `rind run`: one turn.
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
-use super::exit::{Exit, Usage};
+use super::exit::Exit;
 use super::render::turn::{TurnRenderer, View};
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
@@ -19,15 +19,16 @@ use super::telemetry::Telemetry;
 use super::{render, setup};
 use crate::agent::Agent;
 use crate::event::{Event, Stamped};
+use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
 use crate::point::payload::Source;
 use crate::provider::Selected;
-use crate::session::SessionStore;
+use crate::session::{Resolved, SessionStore};
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
-    let prompt = prompt(args.prompt.as_deref())?;
+    let prompt = super::input::prompt(args.prompt.as_deref())?;
     let paths = setup::paths(args.workspace.as_deref())?;
     setup::check_apart(&paths)?;
     let has_terminal = std::io::stdin().is_terminal()
@@ -36,11 +37,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let is_trusted =
         super::project::is_trusted(&paths, args.plugins.trust_project, has_terminal).await?;
     let config = setup::config(&paths, &args.model, is_trusted)?;
-    let provider = setup::provider(&config, &args.model)?;
-    let chosen = format!("model: {} ({})", model(&provider), provider.why);
     let resume = args.resume.as_deref();
-    let resume = resume.map(|wanted| SessionStore::new(paths.sessions()).resolve(wanted));
-    let resume = resume.transpose()?;
+    let resume = resume.map(|wanted| resolve(&paths, wanted)).transpose()?;
+    let provider = setup::provider(&config, &args.model, resume.as_ref())?;
+    let chosen = format!("model: {} ({})", model(&provider), provider.why);
+    let resume = resume.map(|session| session.id);
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
     let options = setup::load_options(&paths, &config, &args.plugins, is_trusted, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
@@ -86,28 +87,20 @@ fn model(selected: &Selected) -> String {
     }
 }
 
-/// What was typed, or what comes in.
-fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
-    let text = match typed {
-        Some(text) if text != "-" => text.to_owned(),
-        None if std::io::stdin().is_terminal() => {
-            return Err(Usage(
-                "say what to do, as in `rind run \"what does this project do?\"`".to_owned(),
-            )
-            .into());
-        }
-        _ => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("read the prompt from standard input")?;
-            text
-        }
-    };
-    if text.trim().is_empty() {
-        return Err(Usage("the prompt is empty".to_owned()).into());
+/// The session to go on with. One of another folder is only gone on with by its id, and that is said.
+fn resolve(paths: &Paths, wanted: &str) -> anyhow::Result<Resolved> {
+    let store = SessionStore::new(paths.sessions());
+    let session = store.about(&store.resolve_in(wanted, &paths.workspace)?)?;
+    let before = &session.workspace;
+    if !before.as_os_str().is_empty() && *before != paths.workspace {
+        render::warn(&format!(
+            "session {} worked in {} so far; it goes on in {}",
+            session.id,
+            before.display(),
+            paths.workspace.display()
+        ));
     }
-    Ok(text)
+    Ok(session)
 }
 
 /// Who is asked about tool calls, and where the questions come out.
@@ -172,8 +165,14 @@ pub(super) async fn watched_turn(
     let outcome = outcome?;
     closed?;
     let exit = Exit::from(outcome.summary.stop);
-    if exit != Exit::Done && !show.json {
-        render::note(&format!("go on with: rind run --resume {id} \"…\""));
+    match exit {
+        _ if show.json => {}
+        Exit::Done => {}
+        // What was refused is part of the session now.
+        Exit::Blocked => render::note(
+            "going on with this session meets the same refusal; `rind run \"…\"` begins one without what was blocked",
+        ),
+        _ => render::note(&format!("go on with: rind run --resume {id} \"…\"")),
     }
     Ok(exit)
 }

@@ -45,7 +45,7 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
 
 pub(super) fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<Exit> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any(&args.session)?;
+    let id = store.resolve_any(&args.session, &paths.workspace)?;
     let (entries, notices) = store.read(&id)?;
     notices.iter().for_each(|notice| render::warn(notice));
     let turns = ledger::turns(&entries);

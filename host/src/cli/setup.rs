@@ -32,8 +32,8 @@ use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
-use crate::provider::{self, ProviderConfig, Selected};
-use crate::session::{SessionSpec, SessionStore};
+use crate::provider::{self, ProviderConfig, Selected, scripted};
+use crate::session::{Resolved, SessionSpec, SessionStore};
 use crate::tool::approval::Approver;
 use crate::tool::builtin::{self, Commands};
 use crate::tool::policy::{PolicyMode, ToolPolicy};
@@ -111,13 +111,36 @@ fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
     })
 }
 
-/// The provider that the flags, the settings or the environment name.
-pub(super) fn provider(config: &Config, model: &ModelArgs) -> anyhow::Result<Selected> {
+/// The provider that the flags, the session that goes on, the settings or the environment name, in this order. Of a session
+/// that a script played there is nothing to go on with.
+pub(super) fn provider(
+    config: &Config,
+    model: &ModelArgs,
+    resumed: Option<&Resolved>,
+) -> anyhow::Result<Selected> {
     let mut section: ProviderConfig = config.section()?;
+    let is_chosen = model.provider.is_some() || model.script.is_some();
+    let resumed = resumed.filter(|session| !is_chosen && session.provider != scripted::NAME);
+    if let Some(session) = resumed {
+        // The address and key in the settings are those of the provider that they name.
+        if section
+            .name
+            .as_ref()
+            .is_some_and(|name| *name != session.provider)
+        {
+            (section.base_url, section.api_key_env) = (None, None);
+        }
+        section.name = Some(session.provider.clone());
+        section.model = Some(session.model.clone());
+    }
     section.name = model.provider.clone().or(section.name);
     section.model = model.model.clone().or(section.model);
     section.script = model.script.clone().or(section.script);
-    provider::select(&section, &env).context("choose a model")
+    let mut selected = provider::select(&section, &env).context("choose a model")?;
+    if resumed.is_some() && model.model.is_none() {
+        selected.why = "as in this session so far; --model chooses another".to_owned();
+    }
+    Ok(selected)
 }
 
 /// Folders of plugins that belong to this installation: beside the binary, and in the share folder that goes with it.
@@ -236,6 +259,7 @@ pub(super) struct Parts<'a> {
     pub(super) config: &'a Config,
     pub(super) provider: Selected,
     pub(super) plugins: &'a PluginSet,
+    /// Whole id of the session that goes on.
     pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
@@ -254,7 +278,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         model: parts.provider.model.clone(),
     };
     let session = match parts.resume {
-        Some(wanted) => store.resume(&store.resolve(wanted)?, &spec)?,
+        Some(wanted) => store.resume(wanted, &spec)?,
         None => store.create(&spec)?,
     };
     let session = Arc::new(session);

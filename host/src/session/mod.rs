@@ -21,10 +21,13 @@ pub use live::Session;
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
-pub use store::{SessionRow, SessionStore};
+pub use store::{Resolved, SessionRow, SessionStore};
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Most ids that an error names.
+const MAX_NAMED: usize = 3;
 
 /// What a session is opened with: it stands in the file, so that a reader knows who took part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,12 +93,30 @@ pub enum Error {
         /// The folder of all sessions.
         root: PathBuf,
     },
+    /// There is a last session, and none of it is of this folder.
+    #[error(
+        "no session has worked in {} yet; the last one anywhere is {last}, in {elsewhere}: give that id, or work \
+         in that folder",
+        workspace.display()
+    )]
+    Elsewhere {
+        /// The folder.
+        workspace: PathBuf,
+        /// The last session of another folder.
+        last: String,
+        /// That folder.
+        elsewhere: String,
+    },
     /// Several sessions have ids that start so.
-    #[error("`{wanted}` could be any of {}; write more of the id", found.join(", "))]
+    #[error(
+        "`{wanted}` is the beginning of {} sessions, the last used {}; write more of the id, see `rind session list`",
+        found.len(),
+        found.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
+    )]
     Ambiguous {
         /// What was asked for.
         wanted: String,
-        /// The ids.
+        /// The ids, the last used first.
         found: Vec<String>,
     },
     /// A blob does not hold what its name says.

@@ -40,6 +40,19 @@ pub struct SessionRow {
     pub bytes: u64,
 }
 
+/// A session that was asked for, and what it was about when it was last used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// Its id.
+    pub id: String,
+    /// Folder the agent worked in.
+    pub workspace: PathBuf,
+    /// Name of the provider that was used last.
+    pub provider: String,
+    /// Name of the model that was used last.
+    pub model: String,
+}
+
 impl SessionStore {
     /// The sessions in the folder `root`, which need not be there yet.
     #[must_use]
@@ -140,12 +153,75 @@ impl SessionStore {
         }
     }
 
-    /// Like [`SessionStore::resolve`], and `ID/agents/AGENT` is the session of a subagent, which may be read.
-    pub fn resolve_any(&self, wanted: &str) -> Result<String, Error> {
-        let Some((id, below)) = wanted.split_once('/') else {
+    /// Like [`SessionStore::resolve`] for somebody who works in a folder: `last` is the last session of that folder.
+    pub fn resolve_in(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
+        if wanted != "last" {
             return self.resolve(wanted);
+        }
+        let rows = self.list()?;
+        let is_here = |row: &&SessionRow| Path::new(&row.workspace) == workspace;
+        if let Some(row) = rows.iter().find(is_here) {
+            return Ok(row.id.clone());
+        }
+        match rows.into_iter().next() {
+            Some(row) => Err(Error::Elsewhere {
+                workspace: workspace.to_owned(),
+                last: row.id,
+                elsewhere: row.workspace,
+            }),
+            None => Err(Error::Unknown {
+                wanted: wanted.to_owned(),
+                root: self.root.clone(),
+            }),
+        }
+    }
+
+    /// What a session was about when it was last used. Reads its file, but not every line of it.
+    pub fn about(&self, id: &str) -> Result<Resolved, Error> {
+        let mut about = Resolved {
+            id: id.to_owned(),
+            workspace: PathBuf::new(),
+            provider: String::new(),
+            model: String::new(),
         };
-        let id = self.resolve(id)?;
+        for entry in self.entries_with(id, &[b"\"session\"", b"\"resumed\""])? {
+            match entry.body {
+                Body::Session {
+                    workspace,
+                    provider,
+                    model,
+                    ..
+                } => {
+                    about.workspace = workspace.into();
+                    (about.provider, about.model) = (provider, model);
+                }
+                Body::Resumed { provider, model } => {
+                    (about.provider, about.model) = (provider, model);
+                }
+                _ => {}
+            }
+        }
+        Ok(about)
+    }
+
+    /// The entries of a session whose lines hold one of these texts.
+    fn entries_with(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
+        let path = self.root.join(id).join(FILE);
+        let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let matching = lines.filter(|line| texts.iter().any(|text| holds(line, text)));
+        Ok(matching
+            .filter_map(|line| Entry::parse(line).ok())
+            .collect())
+    }
+
+    /// Like [`SessionStore::resolve_in`], and `ID/agents/AGENT` is the session of a subagent, which may be read.
+    pub fn resolve_any(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
+        let Some((id, below)) = wanted.split_once('/') else {
+            return self.resolve_in(wanted, workspace);
+        };
+        let id = self.resolve_in(id, workspace)?;
         let found = children::path(below).map(|path| self.root.join(&id).join(path));
         if found.is_some_and(|folder| folder.join(FILE).is_file()) {
             return Ok(format!("{id}/{below}"));
@@ -158,16 +234,9 @@ impl SessionStore {
 
     /// How many turns a session has. Reads its file, but not every line of it.
     pub fn n_turns(&self, id: &str) -> Result<usize, Error> {
-        let path = self.root.join(id).join(FILE);
-        let bytes = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
-        let name = b"turn-start";
-        let may_be = |line: &&[u8]| line.windows(name.len()).any(|found| found == name);
-        let is_start = |line: &[u8]| {
-            let entry = Entry::parse(line);
-            entry.is_ok_and(|entry| matches!(entry.body, Body::TurnStart { .. }))
-        };
-        let lines = bytes.split(|byte| *byte == b'\n');
-        Ok(lines.filter(may_be).filter(|line| is_start(line)).count())
+        let entries = self.entries_with(id, &[b"turn-start"])?;
+        let is_start = |entry: &&Entry| matches!(entry.body, Body::TurnStart { .. });
+        Ok(entries.iter().filter(is_start).count())
     }
 
     /// Every entry of a session that can be read, without opening it for writing; and what could not be read, in words.

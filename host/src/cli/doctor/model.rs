@@ -8,7 +8,7 @@ use crate::provider::scripted;
 
 pub(super) fn check(config: &Config) -> Check {
     const NAME: &str = "model";
-    match setup::provider(config, &ModelArgs::default()) {
+    match setup::provider(config, &ModelArgs::default(), None) {
         Ok(selected) if selected.provider.name() == scripted::NAME => {
             Check::new(NAME, State::Weaker, format!("scripted: {}", selected.why))
                 .means("everything works, but what answers is a script")
