@@ -62,6 +62,19 @@ pub fn program() -> &'static Path {
     })
 }
 
+/// How the last line of every question ends: somebody who is asked waits for this.
+const ASKED: &str = "[n]o";
+
+/// Something that somebody at a terminal does.
+pub struct Step<'a> {
+    /// What the terminal must show before.
+    pub once: &'a str,
+    /// What is done besides.
+    pub meanwhile: Box<dyn FnOnce() + 'a>,
+    /// What is typed then.
+    pub typed: &'a str,
+}
+
 /// A machine for one test: a home, Rind's folder, a workspace and a model that follows a script.
 pub struct Rind {
     folder: TempDir,
@@ -214,20 +227,64 @@ impl Rind {
         self.ran(child.wait_with_output().unwrap())
     }
 
-    /// Runs the program at a terminal that `script` of util-linux makes, with somebody who types this. Returns what the
-    /// terminal shows; `None` where there is no `script`.
+    /// Runs the program at a terminal that `script` of util-linux makes, with somebody who types each of these lines when a
+    /// question stands there. Returns what the terminal shows; `None` where there is no `script`.
     pub fn at_terminal(&self, args: &[&str], typed: &str) -> Option<String> {
-        self.at_terminal_once(args, "", || {}, typed)
+        let lines = typed.split_inclusive('\n');
+        let steps: Vec<Step<'_>> = lines
+            .map(|line| Step {
+                once: ASKED,
+                meanwhile: Box::new(|| {}),
+                typed: line,
+            })
+            .collect();
+        self.at_terminal_with(args, "stty cols 100 rows 40", steps)
     }
 
     /// The same, with somebody who waits until the terminal shows `asked`, does something else, and then types.
-    #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
     pub fn at_terminal_once(
         &self,
         args: &[&str],
         asked: &str,
         meanwhile: impl FnOnce(),
         typed: &str,
+    ) -> Option<String> {
+        let step = Step {
+            once: asked,
+            meanwhile: Box::new(meanwhile),
+            typed,
+        };
+        self.at_terminal_with(args, "stty cols 100 rows 40", vec![step])
+    }
+
+    /// The same, with a command of the shell that comes after the program.
+    pub fn at_terminal_then(
+        &self,
+        args: &[&str],
+        then: &str,
+        steps: Vec<Step<'_>>,
+    ) -> Option<String> {
+        self.at_terminal_in(args, "true", then, steps)
+    }
+
+    /// The same, with a command of the shell that comes first, and somebody who does all these steps. Each waits for what
+    /// the terminal shows after the step before.
+    pub fn at_terminal_with(
+        &self,
+        args: &[&str],
+        first: &str,
+        steps: Vec<Step<'_>>,
+    ) -> Option<String> {
+        self.at_terminal_in(args, first, "exit $?", steps)
+    }
+
+    #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+    fn at_terminal_in(
+        &self,
+        args: &[&str],
+        first: &str,
+        then: &str,
+        steps: Vec<Step<'_>>,
     ) -> Option<String> {
         if !cfg!(target_os = "linux") {
             eprintln!("skipped, `script` is another program here");
@@ -238,9 +295,10 @@ impl Rind {
             .chain(run.get_args())
             .map(|word| format!("'{}'", word.to_str().unwrap()))
             .collect();
+        let command = format!("{first}; {}; {then}", words.join(" "));
         let mut terminal = Command::new("script");
         terminal
-            .args(["-q", "-e", "-c", &words.join(" "), "/dev/null"])
+            .args(["-q", "-e", "-c", &command, "/dev/null"])
             .env_clear()
             .envs(
                 run.get_envs()
@@ -260,14 +318,22 @@ impl Rind {
         let mut stdin = child.stdin.take().unwrap();
         let mut stdout = child.stdout.take().unwrap();
         let mut shown = Vec::new();
-        while !String::from_utf8_lossy(&shown).contains(asked) {
-            let mut more = [0; 1024];
-            let n_read = stdout.read(&mut more).unwrap();
-            assert_ne!(n_read, 0, "{}", String::from_utf8_lossy(&shown));
-            shown.extend_from_slice(&more[..n_read]);
+        let mut seen = 0;
+        for step in steps {
+            loop {
+                let text = String::from_utf8_lossy(&shown[seen..]).into_owned();
+                if let Some(at) = text.find(step.once) {
+                    seen += at + step.once.len();
+                    break;
+                }
+                let mut more = [0; 1024];
+                let n_read = stdout.read(&mut more).unwrap();
+                assert_ne!(n_read, 0, "{}", String::from_utf8_lossy(&shown));
+                shown.extend_from_slice(&more[..n_read]);
+            }
+            (step.meanwhile)();
+            stdin.write_all(step.typed.as_bytes()).unwrap();
         }
-        meanwhile();
-        stdin.write_all(typed.as_bytes()).unwrap();
         stdout.read_to_end(&mut shown).unwrap();
         let status = child.wait().unwrap();
         drop(stdin);

@@ -109,6 +109,7 @@ impl Default for Host {
     fn default() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = LoadOptions {
+            held: None,
             sources: Vec::new(),
             cache: cache().to_owned(),
             cache_key: cache().with_extension("key"),

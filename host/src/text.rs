@@ -1,33 +1,99 @@
 //! Text that others wrote, made fit for a log, a prompt for approval or a terminal.
 //!
 //! Owns which characters deceive and what is shown in their place. It must not know who wrote a text or where it goes.
-//! Start from [`printable`] for text of several lines and from [`clean`] for one line with a limit.
+//! Start from [`printable`] for text of several lines, from [`one_line`] for what must stay one line, from [`prose`] for an
+//! answer that is only read, and from [`clean`] for one line with a limit.
 
-/// Whether a terminal would obey the character, or a reader would not see it or see it elsewhere: controls, escape
-/// sequences, zero-width and direction-changing characters, tags.
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// Symbols whose glyph is empty. No property of Unicode tells them apart from those that are seen.
+const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
+
+/// Most marks on one letter. More of them cover the lines above and below.
+const MAX_MARKS: usize = 3;
+
+/// Whether a terminal would obey the character, or a reader would not see it, see it elsewhere, or take it for a space:
+/// controls, format characters, everything that Unicode lets a display ignore, separators but the space, blank symbols,
+/// and code points without a meaning that everybody shares.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
-    match character {
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
-        // Zero width, line separators, direction marks, invisible operators, tags.
-        '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}' => true,
-        _ => character.is_control(),
+    if character.is_ascii() {
+        return character.is_ascii_control();
     }
+    if CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(character)
+        || BLANK_SYMBOLS.contains(&character)
+    {
+        return true;
+    }
+    matches!(
+        CodePointMapData::<GeneralCategory>::new().get(character),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::SpaceSeparator
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::PrivateUse
+            | GeneralCategory::Surrogate
+            | GeneralCategory::Unassigned
+    )
+}
+
+/// Whether the character is drawn over the one before it.
+fn is_mark(character: char) -> bool {
+    !character.is_ascii()
+        && matches!(
+            CodePointMapData::<GeneralCategory>::new().get(character),
+            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark
+        )
+}
+
+/// Whether languages and pictures need the character although it cannot be seen: spaces that do not break, joiners, and the
+/// selectors of a picture's style.
+fn is_typographic(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+        || CodePointMapData::<GeneralCategory>::new().get(character)
+            == GeneralCategory::SpaceSeparator
 }
 
 /// The text with deceptive characters written as `\u{…}`; line breaks and tabs stay.
 #[must_use]
 pub fn printable(text: &str) -> String {
+    escaped(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// The text with deceptive characters, line breaks and tabs written as `\u{…}`: it is one line whatever was written.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// The text for people who only read it: what [`printable`] escapes, less the characters that languages and pictures need. No
+/// decision may rest on it.
+#[must_use]
+pub fn prose(text: &str) -> String {
+    escaped(text, |character| {
+        matches!(character, '\n' | '\t') || is_typographic(character)
+    })
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
+    // Marks with nothing before them would be drawn on what the program itself wrote.
+    let mut n_marks = MAX_MARKS;
     for character in text.chars() {
-        match character {
-            '\n' | '\t' => shown.push(character),
-            _ => show(&mut shown, character),
+        if stays(character) {
+            shown.push(character);
+            n_marks = MAX_MARKS;
+            continue;
         }
+        let is_mark = is_mark(character);
+        if is_mark && n_marks >= MAX_MARKS {
+            shown.extend(character.escape_unicode());
+            continue;
+        }
+        n_marks = if is_mark { n_marks + 1 } else { 0 };
+        show(&mut shown, character);
     }
     shown
 }
@@ -75,6 +141,61 @@ mod tests {
         assert_eq!(
             printable("a\tb\n\u{1b}[2K\u{202e}é"),
             "a\tb\n\\u{1b}[2K\\u{202e}é"
+        );
+    }
+
+    /// The seven that passed once, and one of each other kind.
+    const UNSEEN: &str = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{a0}\u{3000}\u{034f}\u{17b4}\u{fe0f}\u{e0100}\u{1d159}\u{600}\u{e000}\u{378}\u{1680}\u{2028}\u{2063}\u{ad}";
+
+    #[test]
+    fn what_cannot_be_seen_or_looks_like_a_space_is_written_out() {
+        for character in UNSEEN.chars() {
+            let text = format!("a{character}b");
+            let expected = format!("a{}b", character.escape_unicode());
+            assert_eq!(printable(&text), expected);
+            assert_eq!(clean(&text, 40), expected);
+            assert_eq!(one_line(&text), expected);
+        }
+        let seen = "é ß 日本 한국어 👍 «x» עברית العربية";
+        assert_eq!(printable(seen), seen);
+    }
+
+    #[test]
+    fn every_character_that_unicode_lets_a_display_ignore_is_deceptive() {
+        let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+        let mut n_checked = 0;
+        for range in ignorable.iter_ranges() {
+            for character in range.filter_map(char::from_u32) {
+                assert!(is_deceptive(character), "{character:?}");
+                n_checked += 1;
+            }
+        }
+        assert!(n_checked > 4_000, "{n_checked}");
+    }
+
+    #[test]
+    fn one_line_stays_one_line() {
+        assert_eq!(
+            one_line("a\nb\tc\r\u{85}\u{2028}d"),
+            "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d"
+        );
+    }
+
+    #[test]
+    fn marks_cover_neither_what_stands_before_the_text_nor_other_lines() {
+        assert_eq!(printable("\u{338}a\u{301}"), "\\u{338}a\u{301}");
+        let many = format!("a{}", "\u{301}".repeat(9));
+        assert_eq!(printable(&many).matches("\\u{301}").count(), 9 - MAX_MARKS);
+        assert_eq!(printable("a\n\u{338}b"), "a\n\\u{338}b");
+    }
+
+    #[test]
+    fn an_answer_keeps_what_its_language_needs() {
+        let text = "«\u{a0}oui\u{202f}» ❤\u{fe0f} 👩\u{200d}🔬 می\u{200c}خواهم";
+        assert_eq!(prose(text), text);
+        assert_eq!(
+            prose("\u{1b}\u{202e}\u{200b}\u{3164}"),
+            "\\u{1b}\\u{202e}\\u{200b}\\u{3164}"
         );
     }
 

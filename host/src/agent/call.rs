@@ -168,7 +168,8 @@ impl TurnScope {
         asked: Vec<Said>,
     ) -> Result<(), Refusal> {
         let (policy, is_asked) = (&self.spec.policy, !asked.is_empty());
-        let decision = policy.decide(&entry.spec, &entry.may, &call.arguments, is_asked);
+        let subject = entry.tool.subject(&call.arguments);
+        let decision = policy.decide(&entry.spec, &subject, &entry.may, &call.arguments, is_asked);
         match decision.verdict {
             policy::Verdict::Allow => return Ok(()),
             policy::Verdict::Deny(why) => {
@@ -184,7 +185,8 @@ impl TurnScope {
             }
             policy::Verdict::Ask => {}
         }
-        let mut question = Question::new(&entry.spec, &call.arguments, &asked).may(&entry.may);
+        let mut question =
+            Question::new(&entry.spec, &call.arguments, &subject, &asked).may(&entry.may);
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
         }
@@ -195,7 +197,7 @@ impl TurnScope {
                 "policy",
                 format!(
                     "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
-                    policy::allow_line(&entry.spec)
+                    policy::allow_line(&entry.spec, &subject)
                 ),
             )),
             Answer::No(why) => {

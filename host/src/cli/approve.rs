@@ -6,7 +6,9 @@
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use super::render::{self, BOLD, DIM, PLUGIN, WARN, say, styled};
+use super::question::{Line, Screen};
+use super::render::{BOLD, DIM, PLUGIN, WARN};
+use crate::message::EffectClass;
 use crate::tool::approval::{Answer, Approver, Question};
 
 /// A question on its way to the terminal.
@@ -38,70 +40,82 @@ impl Approver for TerminalApprover {
     }
 }
 
-/// Shows a question and reads the answer. Anything but a clear yes is a no; the end of input is a no.
+/// Shows a question and reads the answer. What is no answer is asked again; the end of input is a no.
 pub(super) async fn ask(question: &Question) -> Answer {
-    let of = question
-        .plugin
-        .as_deref()
-        .map(|plugin| format!(" of plugin {}", styled(PLUGIN, plugin)))
-        .unwrap_or_default();
-    let tool = styled(BOLD, &question.tool);
-    let who = match &question.by {
-        None => format!("{tool}{of} wants"),
-        Some(by) => format!(
-            "plugin {} calls {tool}{of}, which wants",
-            styled(PLUGIN, by)
-        ),
+    let answer = screen(question).ask(|line| parse(line, question)).await;
+    answer.unwrap_or(Answer::No(String::new()))
+}
+
+fn screen(question: &Question) -> Screen {
+    let tool = |line: Line| {
+        let line = line.theirs(BOLD, &question.tool);
+        match &question.plugin {
+            None => line,
+            Some(plugin) => line.own(" of plugin ").theirs(PLUGIN, plugin),
+        }
     };
-    say(format_args!(
-        "{} {who} to {} {}",
-        styled(WARN.bold(), "?"),
-        effect(question),
-        styled(DIM, format_args!("({})", question.effect_class)),
-    ));
-    for line in question.arguments.lines() {
-        say(format_args!("  {line}"));
-    }
-    if !question.may.is_empty() {
-        say(format_args!("  may: {}", question.may.join("; ")));
-    }
-    for (plugin, why) in &question.reasons {
-        say(format_args!("  {} asks: {why}", styled(PLUGIN, plugin)));
-    }
-    render::put("  [y]es, [a]lways in this session, or [n]o and why: ");
-    let line = read_line().await.unwrap_or_default();
-    let line = line.trim();
-    match line.to_lowercase().as_str() {
-        "y" | "yes" => Answer::Yes,
-        "a" | "always" => Answer::Always,
-        "" | "n" | "no" => Answer::No(String::new()),
-        _ => Answer::No(
-            line.strip_prefix("no ")
-                .or(line.strip_prefix("n "))
-                .unwrap_or(line)
-                .trim()
-                .to_owned(),
-        ),
+    let head = Line::new("").styled(WARN.bold(), "? ");
+    let head = match &question.by {
+        None => tool(head).own(" wants to "),
+        Some(by) => {
+            let head = head.own("plugin ").theirs(PLUGIN, by).own(" calls ");
+            tool(head).own(", which wants to ")
+        }
+    };
+    let head = head
+        .own(effect(question.effect_class))
+        .styled(DIM, &format!(" ({})", question.effect_class));
+    let arguments = question
+        .arguments
+        .iter()
+        .map(|shown| Line::new(format!("  {}", shown.mark)).of_block(&shown.text));
+    let may = (!question.may.is_empty())
+        .then(|| Line::new("  may: ").theirs(DIM, &question.may.join("; ")));
+    let reasons = question.reasons.iter().map(|(plugin, why)| {
+        Line::new("  ")
+            .theirs(PLUGIN, plugin)
+            .own(" asks: ")
+            .theirs(DIM, why)
+    });
+    let covers = match &question.covers {
+        Ok(covers) => Line::new("  ").own("always covers ").theirs(BOLD, covers),
+        Err(why) => Line::new("  ").styled(DIM, why),
+    };
+    let keys = if question.covers.is_ok() {
+        "[y]es, [a]lways in this session, or [n]o and why"
+    } else {
+        "[y]es, or [n]o and why"
+    };
+    Screen {
+        parts: vec![
+            vec![head],
+            arguments.collect(),
+            may.into_iter().collect(),
+            reasons.collect(),
+        ],
+        covers: vec![covers],
+        keys: keys.to_owned(),
     }
 }
 
-fn effect(question: &Question) -> &'static str {
-    use crate::message::EffectClass;
-    match question.effect_class {
+/// The answer that a line is; `None` when it is none of those that there are.
+fn parse(line: &str, question: &Question) -> Option<Answer> {
+    let (word, rest) = line
+        .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
+        .unwrap_or((line, ""));
+    match (word.to_lowercase().as_str(), rest.trim()) {
+        ("y" | "yes", "") => Some(Answer::Yes),
+        ("a" | "always", "") => question.covers.is_ok().then_some(Answer::Always),
+        ("n" | "no", why) => Some(Answer::No(why.to_owned())),
+        _ => None,
+    }
+}
+
+fn effect(class: EffectClass) -> &'static str {
+    match class {
         EffectClass::Read => "read",
         EffectClass::Write => "change files",
         EffectClass::Execute => "run a program",
         EffectClass::External => "reach outside",
     }
-}
-
-/// Reads one line on a thread of its own: a read from a terminal cannot be called off, and must not hold up the exit.
-pub(super) async fn read_line() -> Option<String> {
-    let (done, line) = oneshot::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line);
-        let _ = done.send(read.ok().filter(|n| *n > 0).map(|_| line));
-    });
-    line.await.ok().flatten()
 }

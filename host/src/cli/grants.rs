@@ -8,7 +8,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use futures_util::future::BoxFuture;
 
-use super::approve::read_line;
 use super::args::{GrantsArgs, PluginArgs};
 use super::exit::{Exit, Usage};
 use super::render;
@@ -19,21 +18,12 @@ use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
 use crate::plugin::load::PluginSet;
 
-/// Asks at the terminal. Anything but a clear yes is a no.
+/// Asks at the terminal.
 struct TerminalAsk;
 
 impl Ask for TerminalAsk {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>> {
-        Box::pin(async move {
-            render::grants::question(question);
-            let line = read_line().await.unwrap_or_default();
-            match line.trim().to_lowercase().as_str() {
-                "o" | "once" => Some(Yes::Once),
-                "s" | "session" => Some(Yes::Session),
-                "a" | "always" => Some(Yes::Always),
-                _ => None,
-            }
-        })
+        Box::pin(async move { super::permission::ask_plugin(question).await })
     }
 }
 

@@ -11,8 +11,10 @@ mod doctor;
 mod exit;
 mod grants;
 mod input;
+mod permission;
 mod plugin;
 mod project;
+mod question;
 mod render;
 mod run;
 mod sandbox;
@@ -22,6 +24,7 @@ mod setup;
 mod stray;
 mod switch;
 mod telemetry;
+mod terminal;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -151,7 +154,7 @@ async fn dispatch(args: Args) -> anyhow::Result<Exit> {
 fn log_to_stderr(hears_plugins: bool) {
     let filter = EnvFilter::try_from_env("RIND_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let stderr = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| render::hold::LogWriter)
         .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .compact()

@@ -23,10 +23,10 @@ const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 pub(super) async fn options(args: &PluginArgs) -> anyhow::Result<(LoadOptions, Config)> {
     let paths = setup::paths(None)?;
     // Looking must not ask.
-    let is_trusted = super::project::is_trusted(&paths, args.trust_project, false).await?;
-    let config = setup::config(&paths, &ModelArgs::default(), is_trusted)?;
+    let project = super::project::trusted(&paths, args.trust_project, false).await?;
+    let config = setup::config(&paths, &ModelArgs::default(), project.as_deref())?;
     let grants = super::grants::options(&paths, args, None, false)?;
-    let options = setup::load_options(&paths, &config, args, is_trusted, grants)?;
+    let options = setup::load_options(&paths, &config, args, project, grants)?;
     Ok((options, config))
 }
 

@@ -1,44 +1,57 @@
 //! Whether what a project brings in `.rind` counts: its settings and its plugins.
+//!
+//! The folder is read once. The question shows what was read, its digest is kept, and settings and plugins are taken from it:
+//! a change while somebody thinks about the answer changes nothing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::approve::read_line;
 use super::exit::Usage;
+use super::permission::ask_project;
 use super::render;
 use crate::config::{Config, Layer, PluginsConfig};
-use crate::grant::project::{ProjectTrust, Projects, digest};
+use crate::grant::Trust;
+use crate::grant::held::HeldFolder;
+use crate::grant::project::{ProjectTrust, Projects};
 use crate::paths::Paths;
-use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::plugin::discover::{Source, discover};
+use crate::plugin::manifest::Manifest;
 
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
 const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Decides whether the project is trusted, as it is now. Asks where nothing is known and somebody can be asked; says what is
-/// left out and how to change that otherwise.
-pub(super) async fn is_trusted(
+/// What the project brings, as it is now, when it is trusted so. Asks where nothing is known and somebody can be asked; says
+/// what is left out and how to change that otherwise.
+pub(super) async fn trusted(
     paths: &Paths,
     by_flag: bool,
     has_terminal: bool,
-) -> anyhow::Result<bool> {
-    let folder = paths.project();
-    if by_flag || !brings_something(paths) {
-        return Ok(by_flag);
+) -> anyhow::Result<Option<Arc<HeldFolder>>> {
+    if !brings_something(paths) {
+        return Ok(None);
     }
-    let now = match digest(&folder) {
-        Ok(now) => now,
+    let held = match HeldFolder::read(&paths.project()) {
+        Ok(held) => Arc::new(held),
+        Err(error) if by_flag => {
+            return Err(anyhow::Error::new(error)
+                .context(Usage("--trust-project cannot be followed".to_owned())));
+        }
         Err(error) => {
             render::warn(&format!(
                 "what the project brings in .rind is left out: {error}"
             ));
-            return Ok(false);
+            return Ok(None);
         }
     };
+    if by_flag {
+        return Ok(Some(held));
+    }
     let mut projects = Projects::read(&paths.projects())?;
-    let trust = projects.of(&paths.workspace, &now);
+    let trust = projects.of(&paths.workspace, held.digest());
     if trust == ProjectTrust::Trusted {
-        return Ok(true);
+        return Ok(Some(held));
     }
     if !has_terminal {
         let why = match trust {
@@ -49,40 +62,44 @@ pub(super) async fn is_trusted(
             "what the project brings in .rind is left out: it {why}, and there is no terminal to ask at; look at it and use \
              --trust-project, or answer at a terminal"
         ));
-        return Ok(false);
+        return Ok(None);
     }
-    let plugins = plugins(paths);
-    let settings = settings(paths);
-    render::grants::project_question(&paths.workspace, &trust, &plugins, settings.as_deref());
-    let line = read_line().await.unwrap_or_default();
-    let is_always = match line.trim().to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => false,
-        "a" | "always" => true,
-        _ => return Ok(false),
+    let plugins = plugins(paths, &held);
+    let settings = settings(paths, &held);
+    let answer = ask_project(&paths.workspace, &trust, &plugins, &settings).await;
+    let Some(is_always) = answer else {
+        return Ok(None);
     };
-    // People take their time, and whoever may write the workspace has it meanwhile.
-    if !digest(&folder).is_ok_and(|then| then == now) {
-        render::warn(
-            "what the project brings in .rind is left out: it changed while you were asked",
-        );
-        return Ok(false);
-    }
     if is_always {
+        let digest = held.digest().to_owned();
         projects
-            .trust(&paths.workspace, now, super::grants::now())
+            .trust(&paths.workspace, digest, super::grants::now())
             .context("keep that the project is trusted")?;
     }
-    Ok(true)
+    Ok(Some(held))
+}
+
+/// Where a project's plugins are.
+pub(super) fn source(paths: &Paths) -> Source {
+    Source {
+        trust: Trust::Project,
+        path: paths.project().join("plugins"),
+    }
 }
 
 /// The settings of a trusted project.
-pub(super) fn layers(paths: &Paths) -> anyhow::Result<Vec<Layer>> {
-    let layers = Layer::files(&paths.project_config())?;
+pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
+    let mut layers = Vec::new();
+    for (path, bytes) in setting_files(paths, held) {
+        let text = String::from_utf8(bytes.to_vec())
+            .with_context(|| Usage(format!("read {}", path.display())))?;
+        layers.push(Layer::of_file(&path, text)?);
+    }
     let config = Config::new(layers.clone());
     config
         .check_known(SECTIONS)
         .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
-    let own = plugins(paths);
+    let own = plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
@@ -98,23 +115,21 @@ pub(super) fn layers(paths: &Paths) -> anyhow::Result<Vec<Layer>> {
 }
 
 fn brings_something(paths: &Paths) -> bool {
-    paths.project().join("plugins").exists() || files(paths).iter().any(|file| file.exists())
+    // A link counts as well: that it is left out is said.
+    let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+    is_there(paths.project().join("plugins")) || file_names(paths).into_iter().any(is_there)
 }
 
-/// Name and description of each plugin, in the project's own words.
-fn plugins(paths: &Paths) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(paths.project().join("plugins"));
-    let mut plugins: Vec<(String, String)> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|folder| folder.join(FILE_NAME).is_file())
-        .map(|folder| match Manifest::read(&folder) {
+/// Name and description of each plugin that would be loaded, in the project's own words.
+fn plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
+    let found = discover(&[source(paths)], Some(held)).into_iter();
+    let mut plugins: Vec<(String, String)> = found
+        .map(|found| match Manifest::read(&found.folder, Some(held)) {
             Ok(manifest) => (manifest.name, manifest.description),
             Err(_) => {
-                let name = folder.file_name().unwrap_or_default().to_string_lossy();
-                (name.into_owned(), "its manifest cannot be read".to_owned())
+                let name = found.folder.file_name().unwrap_or_default();
+                let name = name.to_string_lossy().into_owned();
+                (name, "its manifest cannot be read".to_owned())
             }
         })
         .collect();
@@ -122,15 +137,25 @@ fn plugins(paths: &Paths) -> Vec<(String, String)> {
     plugins
 }
 
-/// The files that [`Layer::files`] reads.
-fn files(paths: &Paths) -> [PathBuf; 2] {
+/// The files of settings, the weaker first, as [`Layer::files`] has them.
+fn file_names(paths: &Paths) -> [PathBuf; 2] {
     let file = paths.project_config();
     [file.with_extension("json"), file]
 }
 
+/// Those of them that were there, with what was in them.
+fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [u8])> {
+    let names = file_names(paths).into_iter();
+    names
+        .filter_map(|path| held.file(&path).map(|bytes| (path, bytes)))
+        .collect()
+}
+
 /// The settings in the project's own words.
-fn settings(paths: &Paths) -> Option<String> {
-    let texts = files(paths).map(|file| std::fs::read_to_string(file).ok());
-    let texts: Vec<String> = texts.into_iter().flatten().collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
+fn settings(paths: &Paths, held: &HeldFolder) -> String {
+    let texts = setting_files(paths, held).into_iter();
+    texts
+        .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -34,16 +34,15 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-");
-    let is_trusted =
-        super::project::is_trusted(&paths, args.plugins.trust_project, has_terminal).await?;
-    let config = setup::config(&paths, &args.model, is_trusted)?;
+    let project = super::project::trusted(&paths, args.plugins.trust_project, has_terminal).await?;
+    let config = setup::config(&paths, &args.model, project.as_deref())?;
     let resume = args.resume.as_deref();
     let resume = resume.map(|wanted| resolve(&paths, wanted)).transpose()?;
     let provider = setup::provider(&config, &args.model, resume.as_ref())?;
     let chosen = format!("model: {} ({})", model(&provider), provider.why);
     let resume = resume.map(|session| session.id);
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
-    let options = setup::load_options(&paths, &config, &args.plugins, is_trusted, grants)?;
+    let options = setup::load_options(&paths, &config, &args.plugins, project, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
     super::grants::check_flags(&args.plugins, &plugins)?;
@@ -74,7 +73,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     if !args.show.json {
         render::note(&chosen);
     }
-    turn(agent, events, questions, &prompt, args.show).await
+    let exit = turn(agent, events, questions, &prompt, args.show).await;
+    if has_terminal {
+        super::terminal::drop_typed();
+    }
+    exit
 }
 
 /// Provider and model, once where they are called the same.

@@ -22,6 +22,7 @@ use crate::egress::EgressOptions;
 use crate::event::{Events, Stamped};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
+use crate::grant::held::HeldFolder;
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
@@ -75,16 +76,16 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     Ok(Paths::new(&home, env, &workspace))
 }
 
-/// The settings: the user's file, then the project's when it is trusted, then the user's for this project, then what was
-/// typed.
+/// The settings: the user's file, then those of the `project` when it is trusted, then the user's for this project, then what
+/// was typed.
 pub(super) fn config(
     paths: &Paths,
     model: &ModelArgs,
-    is_project_trusted: bool,
+    project: Option<&HeldFolder>,
 ) -> anyhow::Result<Config> {
     let mut layers = Layer::files(&paths.user_config())?;
-    if is_project_trusted {
-        layers.extend(super::project::layers(paths)?);
+    if let Some(project) = project {
+        layers.extend(super::project::layers(paths, project)?);
     }
     layers.extend(Layer::file(&paths.workspace_config())?);
     for flag in &model.set {
@@ -168,7 +169,7 @@ pub(super) fn load_options(
     paths: &Paths,
     config: &Config,
     args: &PluginArgs,
-    is_project_trusted: bool,
+    project: Option<Arc<HeldFolder>>,
     grants: GrantOptions,
 ) -> anyhow::Result<LoadOptions> {
     let managed = managed_folders().into_iter().map(|path| Source {
@@ -183,11 +184,8 @@ pub(super) fn load_options(
             trust: Trust::User,
             path: paths.config.join("plugins"),
         });
-        if is_project_trusted {
-            sources.push(Source {
-                trust: Trust::Project,
-                path: paths.project().join("plugins"),
-            });
+        if project.is_some() {
+            sources.push(super::project::source(paths));
         }
     }
     // What is answered for a plugin holds for its place, wherever it is named from.
@@ -199,6 +197,7 @@ pub(super) fn load_options(
     let written = config.without(&paths.project_config());
     Ok(LoadOptions {
         sources,
+        held: project,
         cache: paths.cache.join("components"),
         compiler: Compiler {
             // Without its own program there would still be the thread.
@@ -303,6 +302,14 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
     }
     let mut policy: ToolPolicy = parts.config.section()?;
     policy.mode = parts.mode;
+    let known: Vec<(Option<&str>, &str)> = tools
+        .entries()
+        .into_iter()
+        .map(|entry| (entry.spec.plugin.as_deref(), entry.spec.name.as_str()))
+        .collect();
+    super::stray::of_rules(parts.config, &policy, &known)
+        .iter()
+        .for_each(|text| render::warn(text));
     let agent = Agent::new(AgentSpec {
         provider: parts.provider.provider,
         model: parts.provider.model,

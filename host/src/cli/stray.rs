@@ -2,12 +2,13 @@
 //! not get. A guard that was set
 //! to refuse under a misspelt name would not refuse, so it is said, with the line.
 
-use crate::config::{Config, PluginSettings, PluginsConfig};
+use crate::config::{Config, PluginSettings, PluginsConfig, Section};
 use crate::plugin::inspect::{HookReport, inspect};
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
+use crate::tool::policy::ToolPolicy;
 
 /// What to tell the operator, a line for each. `has_all` says whether everything that is installed was looked for.
 pub(super) fn complaints(
@@ -41,6 +42,24 @@ pub(super) fn complaints(
         }
     }
     Ok(found)
+}
+
+/// Rules about tools that there are not, with the line of each. `known` are the tools, each with its plugin.
+pub(super) fn of_rules(
+    config: &Config,
+    policy: &ToolPolicy,
+    known: &[(Option<&str>, &str)],
+) -> Vec<String> {
+    let places = config.element_places(&[ToolPolicy::NAME, "rules"]);
+    let faults = policy.faults(known).into_iter();
+    faults
+        .map(|(index, why)| {
+            let place = places
+                .get(index)
+                .map_or_else(String::new, |place| format!("{place}: "));
+            format!("{place}tool rule {}: {why}", index + 1)
+        })
+        .collect()
 }
 
 /// Deadlines that are longer than hooks may have.

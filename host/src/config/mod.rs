@@ -90,17 +90,23 @@ impl Layer {
 
     /// The settings in a file, JSON when its name ends so and else TOML; `None` when there is no such file.
     pub fn file(path: &Path) -> Result<Option<Self>, Error> {
-        let origin = Origin::File(path.to_owned());
         match std::fs::read_to_string(path) {
-            Ok(text) if path.extension().is_some_and(|is| is == JSON) => {
-                Self::json(origin, text).map(Some)
-            }
-            Ok(text) => Self::new(origin, text).map(Some),
+            Ok(text) => Self::of_file(path, text).map(Some),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::Read {
                 path: path.to_owned(),
                 source,
             }),
+        }
+    }
+
+    /// The settings in the text of a file that was read before, JSON when its name ends so and else TOML.
+    pub fn of_file(path: &Path, text: String) -> Result<Self, Error> {
+        let origin = Origin::File(path.to_owned());
+        if path.extension().is_some_and(|is| is == JSON) {
+            Self::json(origin, text)
+        } else {
+            Self::new(origin, text)
         }
     }
 
@@ -245,6 +251,53 @@ impl Layer {
     }
 }
 
+impl Layer {
+    /// The line of each element of the list under these keys; the line of the list where the elements' own are not known.
+    fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
+        let value = |table: &toml::Table| {
+            let (first, rest) = keys.split_first()?;
+            let found = table.get(*first)?;
+            rest.iter()
+                .try_fold(found, |value, key| value.get(*key))
+                .and_then(|value| value.as_array().map(Vec::len))
+        };
+        let n_elements = value(&self.table).unwrap_or_default();
+        let own = self.toml_element_lines(keys).unwrap_or_default();
+        if own.len() == n_elements {
+            return own;
+        }
+        vec![self.line(keys).unwrap_or(1); n_elements]
+    }
+
+    fn toml_element_lines(&self, keys: &[&str]) -> Option<Vec<usize>> {
+        if self.is_json {
+            return None;
+        }
+        let mut table = DeTable::parse(&self.text).ok()?.into_inner();
+        let (last, above) = keys.split_last()?;
+        for wanted in above {
+            let (_, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
+            let DeValue::Table(inner) = value.into_inner() else {
+                return None;
+            };
+            table = inner;
+        }
+        let (_, value) = table.into_iter().find(|(key, _)| key.get_ref() == last)?;
+        let DeValue::Array(elements) = value.into_inner() else {
+            return None;
+        };
+        let line = |element: &Spanned<DeValue<'_>>| {
+            let before = self.text.as_bytes().get(..element.span().start);
+            1 + before
+                .unwrap_or_default()
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
+        };
+        Some(elements.iter().map(line).collect())
+    }
+}
+
 fn invalid(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();
@@ -312,6 +365,24 @@ impl Config {
             flag @ Origin::Flag(_) => layer.has(keys).then(|| flag.to_string()),
         };
         self.layers.iter().filter_map(place).collect()
+    }
+
+    /// Where each element of the list under these keys is written, of the layer that decides it.
+    #[must_use]
+    pub fn element_places(&self, keys: &[&str]) -> Vec<String> {
+        let decides = self.layers.iter().rev().find(|layer| layer.has(keys));
+        let Some(layer) = decides else {
+            return Vec::new();
+        };
+        let of_element = |line| match &layer.origin {
+            Origin::File(path) => format!("{}:{line}", path.display()),
+            flag @ Origin::Flag(_) => flag.to_string(),
+        };
+        layer
+            .element_lines(keys)
+            .into_iter()
+            .map(of_element)
+            .collect()
     }
 
     /// Which layer decides a setting, as in `agent.max_steps`; `None` when it is the default.

@@ -11,6 +11,7 @@ pub mod ask;
 mod capability;
 pub mod decide;
 mod granted;
+pub mod held;
 mod host;
 pub mod pattern;
 pub mod policy;

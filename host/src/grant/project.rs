@@ -1,25 +1,17 @@
 //! Whether a project is trusted: what it brings in `.rind` counts only as it was when the operator said yes.
 //!
-//! The folder is in the workspace, where plugins and commands may write. Its digest is kept with the yes, in the user's own
-//! folder, so whoever changes it gains nothing until the operator agrees again.
+//! The folder is in the workspace, where plugins and commands may write. It is read once, see [`HeldFolder`], and its digest is
+//! kept with the yes, in the user's own folder: whoever changes it gains nothing until the operator agrees again.
+//!
+//! [`HeldFolder`]: super::held::HeldFolder
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{lock_beside, replace_private};
-
-/// Most files in a project's folder that are looked at.
-const MAX_FILES: usize = 10_000;
-
-/// Most bytes in a project's folder that are looked at. Ten Python components fit.
-const MAX_BYTES: u64 = 256 << 20;
-
-/// How deep folders are looked into.
-const MAX_DEPTH: usize = 16;
 
 /// Why a project cannot be trusted, or trust in it cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -31,91 +23,11 @@ pub struct ProjectError {
     pub message: String,
 }
 
-fn refuse(path: &Path, message: impl Into<String>) -> ProjectError {
+pub(super) fn refuse(path: &Path, message: impl Into<String>) -> ProjectError {
     ProjectError {
         path: path.to_owned(),
         message: message.into(),
     }
-}
-
-/// Digest of everything in a folder: names, and bytes of files. A link or anything else that is neither a file nor a folder
-/// is refused: what it leads to could change while the digest stays.
-///
-/// # Errors
-/// The folder cannot be read, holds a link, or holds too much.
-pub fn digest(folder: &Path) -> Result<String, ProjectError> {
-    let own =
-        fs::symlink_metadata(folder).map_err(|e| refuse(folder, format!("cannot be read: {e}")))?;
-    if !own.is_dir() {
-        return Err(refuse(
-            folder,
-            "is a link or no folder; a project whose .rind lies elsewhere cannot be trusted",
-        ));
-    }
-    let mut files = Vec::new();
-    collect(folder, &mut Vec::new(), &mut files)?;
-    files.sort();
-    let mut hasher = blake3::Hasher::new();
-    let mut bytes_left = MAX_BYTES;
-    for names in files {
-        let path: PathBuf = folder.join(names.iter().collect::<PathBuf>());
-        let read = |e: std::io::Error| refuse(&path, format!("cannot be read: {e}"));
-        let file = File::open(&path).map_err(read)?;
-        let mut content = Vec::new();
-        let n_read = file
-            .take(bytes_left + 1)
-            .read_to_end(&mut content)
-            .map_err(read)?;
-        bytes_left = bytes_left
-            .checked_sub(n_read as u64)
-            .ok_or_else(|| refuse(folder, format!("has more than {} MiB", MAX_BYTES >> 20)))?;
-        // Lengths go before texts, so that no two folders run together into the same bytes.
-        for part in names.iter().map(String::as_bytes).chain([&content[..]]) {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        hasher.update(&[0xff; 8]);
-    }
-    Ok(format!("blake3:{}", hasher.finalize().to_hex()))
-}
-
-fn collect(
-    folder: &Path,
-    above: &mut Vec<String>,
-    files: &mut Vec<Vec<String>>,
-) -> Result<(), ProjectError> {
-    if above.len() >= MAX_DEPTH {
-        return Err(refuse(
-            folder,
-            format!("is deeper than {MAX_DEPTH} folders"),
-        ));
-    }
-    let read = |e: std::io::Error| refuse(folder, format!("cannot be read: {e}"));
-    for entry in fs::read_dir(folder).map_err(read)? {
-        let entry = entry.map_err(read)?;
-        let path = entry.path();
-        let Ok(name) = entry.file_name().into_string() else {
-            return Err(refuse(&path, "has a name that is not UTF-8"));
-        };
-        // Of the entry itself: links are not followed.
-        let kind = entry.file_type().map_err(read)?;
-        above.push(name);
-        if kind.is_dir() {
-            collect(&path, above, files)?;
-        } else if kind.is_file() {
-            if files.len() >= MAX_FILES {
-                return Err(refuse(folder, format!("has more than {MAX_FILES} files")));
-            }
-            files.push(above.clone());
-        } else {
-            return Err(refuse(
-                &path,
-                "is neither a file nor a folder; a project that holds such things in .rind cannot be trusted",
-            ));
-        }
-        above.pop();
-    }
-    Ok(())
 }
 
 /// How a project stands.
@@ -233,46 +145,6 @@ impl Projects {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn write(root: &Path, name: &str, text: &str) {
-        let path = root.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    #[test]
-    fn any_change_in_the_folder_changes_its_digest() {
-        let root = tempfile::tempdir().unwrap();
-        write(root.path(), "plugins/a/plugin.toml", "name = \"a\"");
-        write(root.path(), "config.toml", "x");
-        let first = digest(root.path()).unwrap();
-        assert_eq!(digest(root.path()).unwrap(), first);
-        let changes: [&dyn Fn(); 4] = [
-            &|| write(root.path(), "config.toml", "y"),
-            &|| write(root.path(), "plugins/b", ""),
-            &|| fs::rename(root.path().join("plugins/b"), root.path().join("plugins/c")).unwrap(),
-            &|| write(root.path(), "plugins/a/plugin.toml", "name = \"b\""),
-        ];
-        let mut seen = vec![first];
-        for change in changes {
-            change();
-            let now = digest(root.path()).unwrap();
-            assert!(!seen.contains(&now));
-            seen.push(now);
-        }
-    }
-
-    #[test]
-    fn a_link_in_the_folder_is_refused() {
-        let root = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/etc", root.path().join("plugins")).unwrap();
-        let error = digest(root.path()).unwrap_err().to_string();
-        assert!(error.contains("neither a file nor a folder"), "{error}");
-        let error = digest(&root.path().join("plugins"))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("lies elsewhere"), "{error}");
-    }
 
     #[test]
     fn a_project_is_trusted_as_it_was() {

@@ -13,9 +13,10 @@ use std::time::{Duration, SystemTime};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::Error;
 use super::compile::{Compiler, FOLDER_PREFIX};
+use super::{Error, files};
 use crate::disk::{private_folder, replace_private};
+use crate::grant::held::HeldFolder;
 
 /// Largest component that is loaded. CPython with its library has about 20 MiB.
 pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
@@ -54,17 +55,17 @@ pub struct ComponentBytes {
 }
 
 impl ComponentBytes {
-    /// Reads a component, at most [`MAX_COMPONENT_BYTES`].
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let size = fs::metadata(path).map_err(Error::io("read", path))?.len();
-        if size > MAX_COMPONENT_BYTES {
+    /// Reads a component, at most [`MAX_COMPONENT_BYTES`], from what is held when that covers it. It is read this once: the
+    /// digest that is asked about and the code that runs are of these bytes.
+    pub fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
+        let bytes =
+            files::read(path, held, MAX_COMPONENT_BYTES).map_err(Error::io("read", path))?;
+        if bytes.len() as u64 > MAX_COMPONENT_BYTES {
             return Err(Error::TooLarge {
                 path: path.to_owned(),
-                bytes: size,
                 limit: MAX_COMPONENT_BYTES,
             });
         }
-        let bytes = fs::read(path).map_err(Error::io("read", path))?;
         let digest = format!(
             "sha256:{}",
             hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes))

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::files;
 use super::manifest::FILE_NAME;
 use crate::grant::Trust;
+use crate::grant::held::HeldFolder;
 
 /// A folder that is searched, or that is a plugin itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +27,16 @@ pub struct Found {
     pub folder: PathBuf,
 }
 
-/// The plugin folders in `sources`, most trusted first, then by name. A source may be a plugin itself or a folder of
-/// plugins; one that is not there has none, but a local one that holds none is reported as itself, so that the error
-/// about its missing manifest is seen.
+/// The plugin folders in `sources`, most trusted first, then by name. A source is a folder of plugins, and one that is not
+/// there has none. A local one may also be a plugin itself, and is reported as itself when it holds none, so that the error
+/// about its missing manifest is seen. What lies in a folder that is `held` is taken from there.
+///
+/// This is the only place that says which plugins there are: what a person is asked about is what it found.
 #[must_use]
-pub fn discover(sources: &[Source]) -> Vec<Found> {
+pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
     let mut found = Vec::new();
     for source in sources {
-        let folders = plugin_folders(&source.path);
+        let folders = plugin_folders(source, held);
         if folders.is_empty() && source.trust == Trust::Local {
             found.push(Found {
                 trust: source.trust,
@@ -49,13 +53,29 @@ pub fn discover(sources: &[Source]) -> Vec<Found> {
     found
 }
 
-fn plugin_folders(path: &Path) -> Vec<PathBuf> {
-    if path.join(FILE_NAME).is_file() {
-        return vec![path.to_owned()];
+fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {
+    let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
+    // Elsewhere a manifest beside the folders of plugins would hide all of them behind itself.
+    if source.trust == Trust::Local && has_manifest(&source.path) {
+        return vec![source.path.clone()];
     }
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.path())
-        .filter(|folder| folder.join(FILE_NAME).is_file())
+    let mut folders = files::folders_in(&source.path, held);
+    folders.retain(|folder| has_manifest(folder));
+    folders
+}
+
+/// What to tell the operator of manifests that lie in a folder of plugins instead of in a folder of their own: they count for
+/// nothing.
+pub(super) fn stray_manifests(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
+    let of_folders = sources.iter().filter(|source| source.trust != Trust::Local);
+    let paths = of_folders.map(|source| source.path.join(FILE_NAME));
+    paths
+        .filter(|path| files::is_there(path, held))
+        .map(|path| {
+            format!(
+                "{} has no effect: this is a folder of plugins; put the plugin into a folder of its own in it",
+                path.display()
+            )
+        })
         .collect()
 }

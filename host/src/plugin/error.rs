@@ -34,12 +34,10 @@ pub enum Error {
         folder: PathBuf,
     },
     /// The component is larger than may be loaded.
-    #[error("{} has {bytes} bytes, at most {limit} are loaded", path.display())]
+    #[error("{} has more than {limit} bytes, the most that are loaded", path.display())]
     TooLarge {
         /// The component.
         path: PathBuf,
-        /// Its size.
-        bytes: u64,
         /// The limit.
         limit: u64,
     },

@@ -25,6 +25,7 @@ use crate::egress::{EgressOptions, PluginEgress};
 use crate::folder::GrantedFolders;
 use crate::grant::ask::{Given, GrantOptions};
 use crate::grant::decide::Decision;
+use crate::grant::held::HeldFolder;
 use crate::grant::policy::Required;
 use crate::grant::{Granted, Request, Trust};
 use crate::message::ToolSpec;
@@ -34,6 +35,8 @@ use crate::message::ToolSpec;
 pub struct LoadOptions {
     /// Folders to search.
     pub sources: Vec<Source>,
+    /// A folder that was read before, when somebody was asked about it: what is in it is taken from here and not read again.
+    pub held: Option<Arc<HeldFolder>>,
     /// Folder of the compile cache.
     pub cache: PathBuf,
     /// File of the key that marks cache entries.
@@ -215,7 +218,8 @@ impl PluginSet {
             required: options.grants.policy.required(),
             ..Self::default()
         };
-        let found = discover(&options.sources);
+        set.refused = super::discover::stray_manifests(&options.sources, options.held.as_deref());
+        let found = discover(&options.sources, options.held.as_deref());
         if found.is_empty() {
             return Ok(set);
         }
@@ -249,7 +253,7 @@ impl PluginSet {
     }
 
     async fn take(&mut self, loader: &Loader<'_>, found: Found) {
-        let manifest = match Manifest::read(&found.folder) {
+        let manifest = match Manifest::read(&found.folder, loader.options.held.as_deref()) {
             Ok(manifest) => manifest,
             Err(error) => {
                 let name = found.folder.file_name().map_or_else(

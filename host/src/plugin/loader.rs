@@ -17,7 +17,7 @@ use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
 use super::manifest::Manifest;
 use super::store::{PluginStore, data_folder, own_folder};
-use super::{Error, imports, protected, tools};
+use super::{Error, files, imports, protected, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
@@ -107,13 +107,14 @@ impl Loader<'_> {
         };
         let mut component = None;
         if let Some(path) = plugin.manifest.component_path(&found.folder) {
-            if !path.is_file() {
+            let held = self.options.held.as_deref();
+            if !files::is_there(&path, held) {
                 return Err(Error::NotBuilt {
                     component: path,
                     folder: found.folder.clone(),
                 });
             }
-            let bytes = ComponentBytes::read(&path)?;
+            let bytes = ComponentBytes::read(&path, held)?;
             component = Some(self.compile(&mut plugin, &bytes).await?);
         }
         check_declared(&plugin)?;

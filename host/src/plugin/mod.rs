@@ -20,6 +20,7 @@ pub mod engine;
 pub mod error;
 mod exit;
 mod exports;
+mod files;
 mod hooks;
 mod host;
 mod imports;

@@ -25,8 +25,8 @@ pub fn is_protected(name: &str) -> bool {
 /// Those of the plugins in `sources` that are protected, each as a source of its own.
 #[must_use]
 pub fn sources(sources: &[Source]) -> Vec<Source> {
-    let found = discover(sources).into_iter().filter(|found| {
-        Manifest::read(&found.folder).is_ok_and(|manifest| is_protected(&manifest.name))
+    let found = discover(sources, None).into_iter().filter(|found| {
+        Manifest::read(&found.folder, None).is_ok_and(|manifest| is_protected(&manifest.name))
     });
     let source = |found: super::discover::Found| Source {
         trust: found.trust,

@@ -9,15 +9,17 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
-use super::preview::preview;
+use super::preview::{ShownLine, preview};
+use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::Said;
-use crate::text::printable;
+use crate::text::one_line;
 
 /// Longest reason of a hook that is shown.
 const REASON_CAP_BYTES: usize = 500;
 
-/// One tool call that somebody is to say yes or no to. Every text in it may be shown on a terminal as it is.
+/// One tool call that somebody is to say yes or no to. Names are one line each and may be shown as they are; `arguments` are as
+/// the call has them, and whoever shows them escapes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Name of the tool.
@@ -30,22 +32,33 @@ pub struct Question {
     pub by: Option<String>,
     /// What the plugin that the tool is from may do, in plain words.
     pub may: Vec<String>,
-    /// What the call would do, for people; cut when long.
-    pub arguments: String,
+    /// What the call would do, for people; all of it.
+    pub arguments: Vec<ShownLine>,
     /// Plugins whose hooks asked for approval, and why; empty when only the policy asks.
     pub reasons: Vec<(String, String)>,
+    /// What [`Answer::Always`] would cover, in words, or why there is no such answer.
+    pub covers: Result<String, String>,
     /// Identity of exactly this tool: its name, plugin, description and schema, and who calls it.
-    key: [u8; 32],
+    tool_key: [u8; 32],
+    /// The parts that `covers` speaks of.
+    parts: Vec<String>,
 }
 
 impl Question {
-    /// A question about a call with these final arguments. `reasons` is what the hooks that asked said.
+    /// A question about a call with these final arguments, which is about `subject`. `reasons` is what the hooks that asked said.
     #[must_use]
-    pub fn new(spec: &ToolSpec, arguments: &Value, reasons: &[Said]) -> Self {
+    pub fn new(spec: &ToolSpec, arguments: &Value, subject: &Subject, reasons: &[Said]) -> Self {
+        let tool = one_line(&spec.name);
+        let covers = subject.covers(&tool);
+        let parts = covers.clone().unwrap_or_default();
         Self {
-            tool: printable(&spec.name),
+            covers: covers
+                .map(|parts| parts.join("; "))
+                .map_err(|why| format!("asked about every time: {why}")),
+            parts,
+            tool,
             effect_class: spec.effect_class,
-            plugin: spec.plugin.as_deref().map(printable),
+            plugin: spec.plugin.as_deref().map(one_line),
             by: None,
             may: Vec::new(),
             arguments: preview(spec, arguments),
@@ -53,26 +66,33 @@ impl Question {
                 .iter()
                 .map(|Said { plugin, text }| {
                     let end = text.floor_char_boundary(REASON_CAP_BYTES.min(text.len()));
-                    (printable(plugin), printable(&text[..end]))
+                    (one_line(plugin), one_line(&text[..end]))
                 })
                 .collect(),
-            key: key_of(spec),
+            tool_key: key_of(spec),
         }
     }
 
     /// The same question with what the tool's plugin may do.
     #[must_use]
     pub fn may(mut self, may: &[String]) -> Self {
-        self.may = may.iter().map(|words| printable(words)).collect();
+        self.may = may.iter().map(|words| one_line(words)).collect();
         self
     }
 
     /// The same question about a call that a plugin makes. Whoever said always to the model did not say so to the plugin.
     #[must_use]
     pub fn made_by(mut self, plugin: &str) -> Self {
-        self.key = *blake3::keyed_hash(&self.key, plugin.as_bytes()).as_bytes();
-        self.by = Some(printable(plugin));
+        self.tool_key = *blake3::keyed_hash(&self.tool_key, plugin.as_bytes()).as_bytes();
+        self.by = Some(one_line(plugin));
         self
+    }
+
+    /// What must have been answered with always, all of it, so that the call need not be asked about; empty when nothing is
+    /// enough.
+    fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
+        let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();
+        self.parts.iter().map(key)
     }
 }
 
@@ -83,7 +103,7 @@ pub enum Answer {
     Yes,
     /// It may not; the text is told to the model.
     No(String),
-    /// It may, and so may later calls of exactly this tool in this session.
+    /// It may, and so may later calls of exactly this tool in this session that are [covered](Question::covers).
     Always,
 }
 
@@ -114,8 +134,8 @@ impl Approver for AllowAll {
     }
 }
 
-/// The tools that were answered with [`Answer::Always`] in this session. A tool whose description or schema changed is
-/// another tool.
+/// The parts of calls that were answered with [`Answer::Always`] in this session. A tool whose description or schema changed
+/// is another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
     always: Mutex<HashSet<[u8; 32]>>,
@@ -124,18 +144,23 @@ pub struct SessionApprovals {
 }
 
 impl SessionApprovals {
-    /// Asks unless the tool was answered with [`Answer::Always`] before. What a hook asks for is about this very call and is
-    /// always asked.
+    /// Asks unless every part of the call was answered with [`Answer::Always`] before. What a hook asks for is about this very
+    /// call and is always asked.
     pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> Answer {
         let _one_at_a_time = self.asking.lock().await;
-        if question.reasons.is_empty() && self.lock().contains(&question.key) {
+        if question.reasons.is_empty() && self.covers(question) {
             return Answer::Always;
         }
         let answer = approver.ask(question).await;
         if answer == Answer::Always {
-            self.lock().insert(question.key);
+            self.lock().extend(question.keys());
         }
         answer
+    }
+
+    fn covers(&self, question: &Question) -> bool {
+        let always = self.lock();
+        !question.parts.is_empty() && question.keys().all(|key| always.contains(&key))
     }
 
     /// Forgets all answers.
@@ -165,6 +190,8 @@ fn key_of(spec: &ToolSpec) -> [u8; 32] {
 mod tests {
     use serde_json::json;
 
+    use super::super::command::Command;
+    use super::super::subject::Place;
     use super::*;
 
     struct Once(Mutex<Vec<Answer>>);
@@ -191,7 +218,7 @@ mod tests {
         let approvals = SessionApprovals::default();
         let approver = Once(Mutex::new(vec![Answer::Always]));
         let ask = |spec: ToolSpec| {
-            let question = Question::new(&spec, &json!({}), &[]);
+            let question = Question::new(&spec, &json!({}), &Subject::Any, &[]);
             let (approvals, approver) = (&approvals, &approver);
             async move { approvals.ask(approver, &question).await }
         };
@@ -205,17 +232,67 @@ mod tests {
     async fn what_a_hook_asks_is_asked_even_after_always() {
         let approvals = SessionApprovals::default();
         let approver = Once(Mutex::new(vec![Answer::Always]));
-        let plain = Question::new(&spec("t", "d"), &json!({}), &[]);
+        let plain = Question::new(&spec("t", "d"), &json!({}), &Subject::Any, &[]);
         assert_eq!(approvals.ask(&approver, &plain).await, Answer::Always);
         let reasons = [Said {
             plugin: "guard".into(),
             text: "looks\u{1b} odd".to_owned(),
         }];
-        let asked = Question::new(&spec("t", "d"), &json!({}), &reasons);
+        let asked = Question::new(&spec("t", "d"), &json!({}), &Subject::Any, &reasons);
         assert_eq!(asked.reasons[0].1, "looks\\u{1b} odd");
         assert!(matches!(
             approvals.ask(&approver, &asked).await,
             Answer::No(_)
         ));
+    }
+
+    #[tokio::test]
+    async fn always_covers_the_parts_that_were_shown_and_no_others() {
+        let always = |n: usize| Once(Mutex::new(vec![Answer::Always; n]));
+        let question = |command: &str| {
+            let subject = Subject::Command(Command::read(command));
+            let arguments = json!({ "command": command });
+            Question::new(&spec("bash", "d"), &arguments, &subject, &[])
+        };
+        for (first, then, is_covered) in [
+            ("git status", "git status -s", true),
+            ("git status", "git push", false),
+            ("git status", "git status; rm x", false),
+            ("git status", "git status $(rm x)", false),
+            ("git status", "git status > x", false),
+            ("git status", "X=1 git status", false),
+            ("git status", "env X=1 git status", false),
+            ("git status", "git status | sh", false),
+            ("git status", "./git status", false),
+            ("git status; rm x", "rm x y", true),
+            ("rm -rf x", "rm -rf y", false),
+            ("for x in a; do b; done", "for x in a; do b; done", false),
+        ] {
+            let approvals = SessionApprovals::default();
+            let approver = always(1);
+            assert_eq!(
+                approvals.ask(&approver, &question(first)).await,
+                Answer::Always
+            );
+            let again = approvals.ask(&approver, &question(then)).await;
+            assert_eq!(again == Answer::Always, is_covered, "{first}; then {then}");
+        }
+        let file = |path: &str| {
+            let subject = Subject::File(Place::Known(path.to_owned()));
+            Question::new(&spec("write_file", "d"), &json!({}), &subject, &[])
+        };
+        for (first, then, is_covered) in [
+            ("docs/a", "docs/b", true),
+            ("docs/a", "docs/in/b", false),
+            ("docs/a", "b", false),
+            ("a", "b", true),
+            ("a", "docs/b", false),
+        ] {
+            let approvals = SessionApprovals::default();
+            let approver = always(1);
+            approvals.ask(&approver, &file(first)).await;
+            let again = approvals.ask(&approver, &file(then)).await;
+            assert_eq!(again == Answer::Always, is_covered, "{first}; then {then}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod approval;
 pub mod builtin;
+pub mod command;
 pub mod policy;
 pub mod preview;
 pub mod process;
@@ -12,6 +13,7 @@ pub mod registry;
 pub mod run;
 pub mod sandbox;
 pub mod schema;
+pub mod subject;
 mod walk;
 pub mod workspace;
 
@@ -20,6 +22,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use subject::Subject;
 
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
@@ -84,6 +88,11 @@ pub trait Tool: Send + Sync {
     /// What whoever runs its code may do besides answering, in plain words, for the question whether a call may run.
     fn may(&self) -> Arc<[String]> {
         Arc::default()
+    }
+
+    /// What a call with these arguments is about, for the operator's rules and for a yes that covers more than this call.
+    fn subject(&self, _: &Value) -> Subject {
+        Subject::Any
     }
 
     /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model

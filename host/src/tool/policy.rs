@@ -3,13 +3,23 @@
 //! Pure: it asks nobody and runs nothing. What hooks say comes before and cannot allow what is denied here. Start from
 //! [`ToolPolicy::decide`].
 
-use globset::{GlobBuilder, GlobMatcher};
+mod rule;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::preview::preview;
+pub use rule::PolicyRule;
+
+use super::command::{Command, Matched};
+use super::preview::told;
+use super::subject::{Place, Subject};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
+use crate::text::clean;
+use rule::Facet;
+
+/// Longest part of a command that is named in a reason.
+const MAX_PART_BYTES: usize = 120;
 
 /// What a rule or a default says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,128 +69,6 @@ impl ClassDefaults {
     }
 }
 
-/// One rule of the operator: which tools, and what is decided for them.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "RuleText", into = "RuleText")]
-pub struct PolicyRule {
-    tool: Option<ToolPattern>,
-    effect: Option<EffectClass>,
-    decision: Rule,
-}
-
-/// A rule as it is written in the configuration.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleText {
-    /// Name of a tool as the model sees it, or `plugin:tool`; both may be globs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool: Option<String>,
-    /// An effect class. With `tool`, both must match.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    effect: Option<EffectClass>,
-    decision: Rule,
-}
-
-impl TryFrom<RuleText> for PolicyRule {
-    type Error = String;
-
-    fn try_from(text: RuleText) -> Result<Self, String> {
-        if text.tool.is_none() && text.effect.is_none() {
-            return Err("a tool rule needs `tool` or `effect`".to_owned());
-        }
-        Ok(Self {
-            tool: text.tool.as_deref().map(ToolPattern::new).transpose()?,
-            effect: text.effect,
-            decision: text.decision,
-        })
-    }
-}
-
-impl From<PolicyRule> for RuleText {
-    fn from(rule: PolicyRule) -> Self {
-        Self {
-            tool: rule.tool.map(|pattern| pattern.text),
-            effect: rule.effect,
-            decision: rule.decision,
-        }
-    }
-}
-
-impl PolicyRule {
-    /// A rule for the tools that match `pattern`: a name or glob as the model sees it, or `plugin:tool`.
-    ///
-    /// # Errors
-    /// The pattern is not a glob.
-    pub fn for_tool(pattern: &str, decision: Rule) -> Result<Self, String> {
-        Ok(Self {
-            tool: Some(ToolPattern::new(pattern)?),
-            effect: None,
-            decision,
-        })
-    }
-
-    /// A rule for all tools of an effect class.
-    #[must_use]
-    pub fn for_effect(effect: EffectClass, decision: Rule) -> Self {
-        Self {
-            tool: None,
-            effect: Some(effect),
-            decision,
-        }
-    }
-
-    /// Whether the rule speaks of this tool.
-    #[must_use]
-    pub fn matches(&self, spec: &ToolSpec) -> bool {
-        self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
-            && self.effect.is_none_or(|effect| effect == spec.effect_class)
-    }
-
-    fn name(&self, index: usize) -> String {
-        let tool = self.tool.as_ref().map(|tool| format!("`{}`", tool.text));
-        let effect = self.effect.map(|effect| format!("effect {effect}"));
-        let what: Vec<String> = tool.into_iter().chain(effect).collect();
-        format!("tool rule {} ({})", index + 1, what.join(", "))
-    }
-}
-
-/// Which tools a rule speaks of.
-#[derive(Clone, Debug)]
-struct ToolPattern {
-    text: String,
-    plugin: Option<GlobMatcher>,
-    tool: GlobMatcher,
-}
-
-impl ToolPattern {
-    fn new(text: &str) -> Result<Self, String> {
-        let glob = |part: &str| {
-            GlobBuilder::new(part)
-                .build()
-                .map(|glob| glob.compile_matcher())
-                .map_err(|error| format!("`{text}` is not a tool pattern: {}", error.kind()))
-        };
-        let (plugin, tool) = match text.split_once(':') {
-            Some((plugin, tool)) => (Some(glob(plugin)?), glob(tool)?),
-            None => (None, glob(text)?),
-        };
-        Ok(Self {
-            text: text.to_owned(),
-            plugin,
-            tool,
-        })
-    }
-
-    fn matches(&self, spec: &ToolSpec) -> bool {
-        let is_plugin = match (&self.plugin, &spec.plugin) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(pattern), Some(plugin)) => pattern.is_match(plugin),
-        };
-        is_plugin && self.tool.is_match(&spec.name)
-    }
-}
-
 /// How this run treats what the rules decide. The default is the most careful: nobody said yes and nobody can be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyMode {
@@ -218,7 +106,8 @@ pub struct Decision {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPolicy {
-    /// Rules in order: the first that matches decides, but one that denies wins over all others wherever it stands.
+    /// The narrowest rule that matches decides, but one that denies wins over all others. A command is decided part by part,
+    /// and runs when every part may.
     #[serde(default)]
     pub rules: Vec<PolicyRule>,
     /// What holds where no rule matches.
@@ -233,27 +122,58 @@ impl Section for ToolPolicy {
     const NAME: &'static str = "tools";
 }
 
+/// What the rules and defaults say of a call or of a part of it, modes left aside. The strictest is the greatest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ruling {
+    strictness: Strictness,
+    /// The rule or default, for people.
+    by: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Strictness {
+    Allow,
+    Ask,
+    /// A rule that denies may speak of it, which cannot be told: a person may allow it, and nothing else.
+    AskPerson,
+    Deny,
+}
+
+impl From<Rule> for Strictness {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::Allow => Self::Allow,
+            Rule::Ask => Self::Ask,
+            Rule::Deny => Self::Deny,
+        }
+    }
+}
+
 impl ToolPolicy {
-    /// Decides on a call with its final arguments. `may` is what the tool's plugin may do, in plain words; `asked` says whether
-    /// a hook asked for approval, which turns allow into ask.
+    /// Decides on a call with its final arguments, which is about `subject`. `may` is what the tool's plugin may do, in plain
+    /// words; `asked` says whether a hook asked for approval, which turns allow into ask.
     #[must_use]
     pub fn decide(
         &self,
         spec: &ToolSpec,
+        subject: &Subject,
         may: &[String],
         arguments: &Value,
         asked: bool,
     ) -> Decision {
-        let (mut decided, mut rule) = self.rule_for(spec);
-        if decided == Rule::Deny {
+        let Ruling {
+            mut strictness,
+            by: mut rule,
+        } = self.ruling(spec, subject);
+        if strictness == Strictness::Deny {
             let reason = format!("`{}` is denied by {rule}", spec.name);
             return Decision {
                 verdict: Verdict::Deny(reason),
                 rule,
             };
         }
-        if asked && decided == Rule::Allow {
-            decided = Rule::Ask;
+        if asked && strictness == Strictness::Allow {
+            strictness = Strictness::Ask;
             rule = "a hook that asks for approval".to_owned();
         }
         if self.mode.dry_run && spec.effect_class != EffectClass::Read {
@@ -262,49 +182,125 @@ impl ToolPolicy {
                     "dry run, nothing was done. `{}` ({}) would have been called with:\n{}{}",
                     spec.name,
                     spec.effect_class,
-                    preview(spec, arguments),
+                    told(spec, arguments),
                     reach(spec, may)
                 )),
                 rule: "--dry-run".to_owned(),
             };
         }
-        let verdict = match decided {
-            Rule::Ask if self.mode.yes => {
+        let verdict = match strictness {
+            Strictness::Ask if self.mode.yes => {
                 rule = "--yes".to_owned();
                 Verdict::Allow
             }
-            Rule::Ask if !self.mode.has_terminal => Verdict::Deny(format!(
+            Strictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
+                Verdict::Deny(format!(
+                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; say it more \
+                     plainly, in separate calls",
+                    spec.name
+                ))
+            }
+            Strictness::Ask if !self.mode.has_terminal => Verdict::Deny(format!(
                 "`{}` needs approval by {rule}, and there is no terminal to ask at. The operator can allow it with --yes, or \
                  in the configuration with `{}`",
                 spec.name,
-                allow_line(spec)
+                allow_line(spec, subject)
             )),
-            Rule::Ask => Verdict::Ask,
-            Rule::Allow | Rule::Deny => Verdict::Allow,
+            Strictness::Ask | Strictness::AskPerson => Verdict::Ask,
+            Strictness::Allow | Strictness::Deny => Verdict::Allow,
         };
         Decision { verdict, rule }
     }
 
-    /// What the rules and defaults say, modes left aside, and which of them says it.
-    fn rule_for(&self, spec: &ToolSpec) -> (Rule, String) {
-        let mut matching = self
-            .rules
+    /// Why rules cannot speak of any tool that there is, each with its number from 0. `known` are the tools, each with its
+    /// plugin.
+    #[must_use]
+    pub fn faults(&self, known: &[(Option<&str>, &str)]) -> Vec<(usize, String)> {
+        let rules = self.rules.iter().enumerate();
+        rules
+            .filter_map(|(index, rule)| Some((index, rule.fault(known)?)))
+            .collect()
+    }
+
+    /// What the rules and defaults say of a whole call: the strictest of what they say of its parts.
+    fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> Ruling {
+        match subject {
+            Subject::Any => self.ruling_of(spec, Facet::Whole),
+            Subject::File(place) => self.ruling_of(spec, Facet::File(place)),
+            Subject::Tree(place) => self.ruling_of(spec, Facet::Tree(place)),
+            Subject::Command(command) => self.ruling_of_command(spec, command),
+        }
+    }
+
+    fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> Ruling {
+        let is_chain = command.parts.len() > 1;
+        let of_parts = command.parts.iter().map(|part| {
+            let mut ruling = self.ruling_of(spec, Facet::Part(part));
+            // Which of them it was: the others may well be allowed.
+            if is_chain && ruling.strictness != Strictness::Allow {
+                let part = clean(&part.text(), MAX_PART_BYTES);
+                ruling.by = format!("{} for `{part}`", ruling.by);
+            }
+            ruling
+        });
+        let of_doubt = command.doubt.iter().map(|why| {
+            let mut ruling = self.ruling_of(spec, Facet::Doubt);
+            if ruling.strictness != Strictness::Allow {
+                ruling.by = format!(
+                    "{}, and it cannot be read with certainty ({})",
+                    ruling.by,
+                    clean(why, MAX_PART_BYTES)
+                );
+            }
+            ruling
+        });
+        let strictest = of_parts.chain(of_doubt).reduce(|strictest, next| {
+            if next.strictness > strictest.strictness {
+                next
+            } else {
+                strictest
+            }
+        });
+        strictest.unwrap_or_else(|| self.ruling_of(spec, Facet::Doubt))
+    }
+
+    fn ruling_of(&self, spec: &ToolSpec, facet: Facet<'_>) -> Ruling {
+        let rules = self.rules.iter().enumerate();
+        let mut matching: Vec<(usize, &PolicyRule, Matched)> = rules
+            .map(|(index, rule)| (index, rule, rule.matched(spec, facet)))
+            .filter(|(_, _, matched)| *matched != Matched::No)
+            .collect();
+        matching.sort_by_key(|(index, rule, _)| rule.order(*index));
+        let ruling = |strictness, index: usize, rule: &PolicyRule| Ruling {
+            strictness,
+            by: rule.name(index),
+        };
+        let denies = |sure| {
+            let is_it = move |(_, rule, matched): &&(usize, &PolicyRule, Matched)| {
+                rule.decision == Rule::Deny && *matched == sure
+            };
+            matching.iter().find(is_it)
+        };
+        if let Some((index, rule, _)) = denies(Matched::Yes) {
+            return ruling(Strictness::Deny, *index, rule);
+        }
+        if let Some((index, rule, _)) = denies(Matched::Maybe) {
+            return ruling(Strictness::AskPerson, *index, rule);
+        }
+        // One that allows and only may match allows nothing; one that asks and only may match asks.
+        let decides = matching
             .iter()
-            .enumerate()
-            .filter(|(_, rule)| rule.matches(spec))
-            .peekable();
-        let first = matching.peek().copied();
-        matching
-            .find(|(_, rule)| rule.decision == Rule::Deny)
-            .or(first)
-            .map_or_else(
-                || {
-                    let class = spec.effect_class;
-                    let rule = format!("the default for effect {class}");
-                    (self.defaults.of(class), rule)
-                },
-                |(index, rule)| (rule.decision, rule.name(index)),
-            )
+            .find(|(_, rule, matched)| *matched == Matched::Yes || rule.decision == Rule::Ask);
+        match decides {
+            Some((index, rule, _)) => ruling(rule.decision.into(), *index, rule),
+            None => {
+                let class = spec.effect_class;
+                Ruling {
+                    strictness: self.defaults.of(class).into(),
+                    by: format!("the default for effect {class}"),
+                }
+            }
+        }
     }
 }
 
@@ -319,14 +315,44 @@ fn reach(spec: &ToolSpec, may: &[String]) -> String {
     }
 }
 
-/// The line of configuration that allows exactly this tool.
+/// The line of configuration that allows this call, and as little else as a rule can say.
 #[must_use]
-pub fn allow_line(spec: &ToolSpec) -> String {
+pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
     let tool = match &spec.plugin {
         Some(plugin) => format!("{plugin}:{}", spec.name),
         None => spec.name.clone(),
     };
-    format!("tools.rules = [{{ tool = \"{tool}\", decision = \"allow\" }}]")
+    let narrower = match subject {
+        // A star in what is covered would be any text in a rule.
+        Subject::Command(command) => command.covers().ok().filter(|covers| {
+            covers
+                .iter()
+                .all(|cover| !cover.contains(['*', '$', '`', '|', ';', '&', '\n']))
+        }),
+        Subject::File(Place::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
+            Some(vec![path.clone()])
+        }
+        _ => None,
+    };
+    let key = if matches!(subject, Subject::Command(_)) {
+        "command"
+    } else {
+        "path"
+    };
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let tool = quoted(&tool);
+    let rules: Vec<String> = match narrower {
+        None => vec![format!("{{ tool = {tool}, decision = \"allow\" }}")],
+        Some(texts) => texts
+            .iter()
+            .map(|text| {
+                let pattern = text.replace('…', "*");
+                let pattern = quoted(&pattern);
+                format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
+            })
+            .collect(),
+    };
+    format!("tools.rules = [{}]", rules.join(", "))
 }
 
 #[cfg(test)]

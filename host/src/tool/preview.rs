@@ -1,75 +1,112 @@
-//! A tool call as a person is shown it: what would happen, in few lines, with nothing in it that a terminal would obey.
+//! A tool call as a person is shown it: all that would happen, with nothing in it that a terminal would obey.
 //!
-//! Arguments are written by the model and may be meant to deceive whoever approves them. Start from [`preview`].
-
-use std::fmt::Write;
+//! Arguments are written by the model and may be meant to deceive whoever approves them. Nothing is left out here: whoever
+//! shows it has a screen of some size, and the rest behind it. Start from [`preview`].
 
 use serde_json::Value;
 
 use crate::message::ToolSpec;
-pub use crate::text::printable;
+use crate::text::one_line;
 
-/// Most lines of one text of a call.
-const CAP_LINES: usize = 30;
+/// Most lines of a call that are described to a model.
+const MAX_TOLD_LINES: usize = 60;
 
-/// Most bytes of one text of a call.
-const CAP_BYTES: usize = 4_000;
+/// One line of a call, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownLine {
+    /// What stands before it and says what it is: `$ `, `+ `, `- `. Never blank, so that no text looks like a line without it.
+    pub mark: &'static str,
+    /// The line as it was written.
+    pub text: String,
+}
 
 /// The call's arguments for people: the command of `bash`, the lines that `write_file` and `edit_file` would write, JSON for
-/// the rest. Cut when long; the last line then says how much is missing. Control and invisible characters are escaped.
+/// the rest. Everything that the call says is there, as it was written: whoever shows it escapes it.
 #[must_use]
-pub fn preview(spec: &ToolSpec, arguments: &Value) -> String {
+pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let built_in = if spec.plugin.is_none() {
         spec.name.as_str()
     } else {
         ""
     };
-    match built_in {
-        "bash" => text("command").map(|command| marked("$ ", "  ", command)),
+    let mut shown = Vec::new();
+    let is_shown = match built_in {
+        "bash" => text("command").map(|command| block(&mut shown, "$ ", "> ", command)),
         "write_file" => text("path").zip(text("content")).map(|(path, content)| {
-            let bytes = content.len();
-            format!(
-                "{} ({bytes} bytes)\n{}",
-                printable(path),
-                marked("+", "+", content)
-            )
+            let lines = match n_lines(content) {
+                1 => "1 line".to_owned(),
+                n => format!("{n} lines"),
+            };
+            line(&mut shown, "file: ", path);
+            line(
+                &mut shown,
+                "size: ",
+                &format!("{} bytes, {lines}", content.len()),
+            );
+            if !content.is_empty() {
+                block(&mut shown, "+ ", "+ ", content);
+            }
         }),
         "edit_file" => text("path")
             .zip(text("old_text").zip(text("new_text")))
             .map(|(path, (old, new))| {
                 let is_all = arguments.get("replace_all") == Some(&Value::Bool(true));
-                let places = if is_all { " (every place)" } else { "" };
-                format!(
-                    "{}{places}\n{}{}",
-                    printable(path),
-                    marked("-", "-", old),
-                    marked("+", "+", new)
-                )
+                line(&mut shown, "file: ", path);
+                if is_all {
+                    line(&mut shown, "in: ", "every place");
+                }
+                block(&mut shown, "- ", "- ", old);
+                block(&mut shown, "+ ", "+ ", new);
             }),
         _ => None,
-    }
-    .unwrap_or_else(|| {
+    };
+    if is_shown.is_none() {
         let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        marked("", "", &json)
-    })
-}
-
-/// The lines with a mark before each, `first` before the first one; cut when there are too many or they are too long.
-fn marked(first: &str, other: &str, text: &str) -> String {
-    let end = text.floor_char_boundary(CAP_BYTES.min(text.len()));
-    let mut shown = String::new();
-    let mut n_shown = 0;
-    for (number, line) in text[..end].lines().take(CAP_LINES).enumerate() {
-        let mark = if number == 0 { first } else { other };
-        n_shown += line.len() + 1;
-        let _ = writeln!(shown, "{mark}{}", printable(line));
-    }
-    let n_missing = text.len().saturating_sub(n_shown);
-    if n_missing > 0 {
-        let _ = writeln!(shown, "[… {n_missing} bytes more]");
+        block(&mut shown, "| ", "| ", &json);
+    } else if let Some(timeout) = arguments.get("timeout_seconds") {
+        line(&mut shown, "at most: ", &format!("{timeout} s"));
     }
     shown
+}
+
+/// The same for a model that is told what would have been done: escaped, and cut when it is long.
+#[must_use]
+pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
+    let shown = preview(spec, arguments);
+    let lines = shown.iter().take(MAX_TOLD_LINES);
+    let mut told: String = lines
+        .map(|line| format!("{}{}\n", line.mark, one_line(&line.text)))
+        .collect();
+    let n_missing = shown.len().saturating_sub(MAX_TOLD_LINES);
+    if n_missing > 0 {
+        told.push_str(&format!("[… {n_missing} lines more]\n"));
+    }
+    told
+}
+
+fn line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
+    shown.push(ShownLine {
+        mark,
+        text: text.to_owned(),
+    });
+}
+
+/// The lines of a text, `first` before the first one. A carriage return stays: it is not a part of the line's end.
+fn block(shown: &mut Vec<ShownLine>, first: &'static str, other: &'static str, text: &str) {
+    let whole = text.strip_suffix('\n').unwrap_or(text);
+    for (number, part) in whole.split('\n').enumerate() {
+        line(shown, if number == 0 { first } else { other }, part);
+    }
+}
+
+fn n_lines(text: &str) -> usize {
+    let whole = text.strip_suffix('\n').unwrap_or(text);
+    if text.is_empty() {
+        0
+    } else {
+        whole.split('\n').count()
+    }
 }
 
 #[cfg(test)]
@@ -79,21 +116,24 @@ mod tests {
     use super::*;
     use crate::message::EffectClass;
 
-    fn shown(plugin: Option<&str>, name: &str, arguments: Value) -> String {
-        let spec = ToolSpec {
+    fn spec(plugin: Option<&str>, name: &str) -> ToolSpec {
+        ToolSpec {
             name: name.to_owned(),
             description: String::new(),
             parameters: Value::Null,
             effect_class: EffectClass::Execute,
             plugin: plugin.map(str::to_owned),
-        };
-        preview(&spec, &arguments)
+        }
+    }
+
+    fn shown(plugin: Option<&str>, name: &str, arguments: Value) -> String {
+        told(&spec(plugin, name), &arguments)
     }
 
     #[test]
     fn a_command_is_shown_as_it_would_be_typed() {
         let call = json!({"command": "make\nmake test"});
-        assert_eq!(shown(None, "bash", call.clone()), "$ make\n  make test\n");
+        assert_eq!(shown(None, "bash", call.clone()), "$ make\n> make test\n");
         assert!(shown(Some("p"), "bash", call).contains("\"command\""));
     }
 
@@ -103,34 +143,65 @@ mod tests {
             json!({"path": "a.txt", "old_text": "x\ny", "new_text": "z", "replace_all": true});
         assert_eq!(
             shown(None, "edit_file", call),
-            "a.txt (every place)\n-x\n-y\n+z\n"
+            "file: a.txt\nin: every place\n- x\n- y\n+ z\n"
         );
     }
 
     #[test]
     fn nothing_that_a_terminal_would_obey_is_left() {
-        let call = json!({"command": "ls\u{1b}[2K\rrm -rf \u{202e}x\u{200b}\u{7}"});
+        let call = json!({"command": "ls\u{1b}[2K\rrm -rf \u{202e}x\u{200b}\u{7}\u{3164}"});
         assert_eq!(
             shown(None, "bash", call),
-            "$ ls\\u{1b}[2K\\u{d}rm -rf \\u{202e}x\\u{200b}\\u{7}\n"
+            "$ ls\\u{1b}[2K\\u{d}rm -rf \\u{202e}x\\u{200b}\\u{7}\\u{3164}\n"
         );
-        let path = json!({"path": "a\u{1b}[A", "content": ""});
-        assert!(!shown(None, "write_file", path).contains('\u{1b}'));
+        let path = json!({"path": "a\u{1b}[A\n? b", "content": ""});
+        assert_eq!(
+            shown(None, "write_file", path),
+            "file: a\\u{1b}[A\\u{a}? b\nsize: 0 bytes, 0 lines\n"
+        );
     }
 
     #[test]
-    fn long_texts_are_cut_and_the_rest_is_counted() {
+    fn every_byte_of_a_call_is_in_its_preview() {
+        for content in [
+            "x".repeat(4_001),
+            "line\n".repeat(1_000) + "last",
+            "a\r\n\r\n\nb\n".into(),
+        ] {
+            let lines = preview(
+                &spec(None, "write_file"),
+                &json!({"path": "a", "content": content}),
+            );
+            let texts: Vec<&str> = lines
+                .iter()
+                .skip(2)
+                .map(|line| line.text.as_str())
+                .collect();
+            let whole = texts.join("\n");
+            assert_eq!(whole, content.strip_suffix('\n').unwrap_or(&content));
+            assert_eq!(
+                lines[1].text,
+                match texts.len() {
+                    1 => format!("{} bytes, 1 line", content.len()),
+                    n => format!("{} bytes, {n} lines", content.len()),
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn a_model_is_told_of_long_texts_how_much_is_missing() {
         let many = "line\n".repeat(1_000);
-        let shown = shown(None, "write_file", json!({"path": "a", "content": many}));
-        assert_eq!(shown.lines().count(), CAP_LINES + 2);
-        assert!(shown.ends_with("[… 4850 bytes more]\n"), "{shown}");
+        let told = shown(None, "write_file", json!({"path": "a", "content": many}));
+        assert_eq!(told.lines().count(), MAX_TOLD_LINES + 1);
+        assert!(told.ends_with("[… 942 lines more]\n"), "{told}");
     }
 
     #[test]
     fn arguments_that_do_not_fit_are_shown_as_json() {
         assert_eq!(
             shown(None, "bash", json!({"command": 1})),
-            "{\n  \"command\": 1\n}\n"
+            "| {\n|   \"command\": 1\n| }\n"
         );
     }
 }

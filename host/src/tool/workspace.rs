@@ -13,6 +13,8 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 use tokio_util::sync::CancellationToken;
 
+use super::subject::Place;
+
 /// Why a file of the workspace could not be used. The texts are for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -161,6 +163,41 @@ impl Workspace {
             asked
         };
         Ok(plain(relative))
+    }
+
+    /// Where a path leads: links and `..` are followed as far as there is something, the rest must be plain names.
+    #[must_use]
+    pub fn place(&self, path: &str) -> Place {
+        let Ok(relative) = self.relative(path) else {
+            return Place::Unknown;
+        };
+        let mut known = PathBuf::new();
+        let mut names = relative.components();
+        while let Some(name) = names.next() {
+            let next = known.join(name);
+            match self.dir.canonicalize(&next) {
+                Ok(found) => known = plain(&found),
+                // A link that leads nowhere yet may lead anywhere later.
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && self.dir.symlink_metadata(&next).is_err() =>
+                {
+                    let rest: Vec<Component<'_>> = std::iter::once(name).chain(names).collect();
+                    if rest
+                        .iter()
+                        .any(|name| !matches!(name, Component::Normal(_)))
+                    {
+                        return Place::Unknown;
+                    }
+                    known.extend(rest);
+                    break;
+                }
+                Err(_) => return Place::Unknown,
+            }
+        }
+        known
+            .to_str()
+            .map_or(Place::Unknown, |known| Place::Known(known.to_owned()))
     }
 
     /// Opens a regular file for reading and tells its size in bytes.

@@ -20,7 +20,7 @@ fn without_a_terminal_a_write_is_refused_with_the_flag_that_would_allow_it() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
-    ✗ write_file refused by policy: `write_file` needs approval by the default for effect write, and there is no terminal to ask at. The operator can allow it with --yes, or in the configuration with `tools.rules = [{ tool = "write_file", decision = "allow" }]`
+    ✗ write_file refused by policy: `write_file` needs approval by the default for effect write, and there is no terminal to ask at. The operator can allow it with --yes, or in the configuration with `tools.rules = [{ tool = "write_file", path = "new.txt", decision = "allow" }]`
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]
     "#);
     assert!(!rind.workspace().join("new.txt").exists());
@@ -71,7 +71,7 @@ fn a_dry_run_says_what_would_be_done() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
-    ○ write_file dry run, nothing was done. `write_file` (write) would have been called with: new.txt (6 bytes) +words
+    ○ write_file dry run, nothing was done. `write_file` (write) would have been called with: file: new.txt size: 6 bytes, 1 line + words
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]
     ");
     assert!(!rind.workspace().join("new.txt").exists());
@@ -82,14 +82,24 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
     for (typed, is_written, said) in [
         ("y\n", true, "└"),
         ("n\n", false, "refused by user"),
-        ("not in this folder\n", false, "not in this folder"),
+        (
+            "no, not in this folder\n",
+            false,
+            "refused by user: not in this folder",
+        ),
+        // What is no answer is asked again.
+        (
+            "not in this folder\n\nyes\n",
+            true,
+            "answer with one of the letters",
+        ),
     ] {
         let rind = Rind::with_script(WRITE);
         let Some(screen) = rind.at_terminal(&["run", "write"], typed) else {
             return;
         };
         assert!(screen.contains("wants to change files"), "{screen}");
-        assert!(screen.contains("+words"), "{screen}");
+        assert!(screen.contains("+ words"), "{screen}");
         assert!(screen.contains(said), "{screen}");
         assert_eq!(screen.matches("So it is.").count(), 1, "{screen}");
         assert_eq!(

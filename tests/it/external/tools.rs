@@ -218,7 +218,7 @@ async fn the_question_names_the_plugin_and_always_for_the_model_is_not_for_the_p
             ("write_file", Some("external"))
         ]
     );
-    assert!(asked[2].arguments.starts_with("c.txt"));
+    assert!(asked[2].arguments[0].text == "c.txt");
     assert!(asked[0].may.is_empty());
     let may = asked[1].may.join("; ");
     assert!(

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};
 use rind::tool::policy::{ClassDefaults, PolicyMode, PolicyRule, Rule, ToolPolicy, Verdict};
+use rind::tool::subject::Subject;
 use serde_json::{Value, json};
 
 fn class() -> impl Strategy<Value = EffectClass> {
@@ -65,7 +66,9 @@ fn decides(policy: &ToolPolicy, mode: PolicyMode, spec: &ToolSpec, asked: bool) 
         mode,
         ..policy.clone()
     };
-    policy.decide(spec, &[], &Value::Null, asked).verdict
+    policy
+        .decide(spec, &Subject::Any, &[], &Value::Null, asked)
+        .verdict
 }
 
 proptest! {

@@ -178,11 +178,7 @@ async fn approval_is_asked_for_the_final_arguments() {
         });
     let expected = with_calls(&["tool-start", "tool-end", "message-end"]);
     let (running, _) = check_turn(setup, "go on with the work", &expected).await;
-    assert!(
-        running.approver.asked.lock().unwrap()[0]
-            .arguments
-            .starts_with("d.txt")
-    );
+    assert!(running.approver.asked.lock().unwrap()[0].arguments[0].text == "d.txt");
     assert!(running.folder.path().join("w/d.txt").exists());
     assert!(!running.folder.path().join("w/c.txt").exists());
 }

@@ -65,12 +65,12 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         set: story.settings.iter().map(ToString::to_string).collect(),
         ..ModelArgs::default()
     };
-    let config = setup::config(&here, &set, false)?;
+    let config = setup::config(&here, &set, None)?;
     let mut options = setup::load_options(
         &here,
         &config,
         &PluginArgs::default(),
-        false,
+        None,
         GrantOptions::default(),
     )?;
     options.sources = sources;

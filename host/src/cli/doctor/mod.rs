@@ -82,7 +82,7 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
     let paths = setup::paths(None)?;
     let mut checks = Vec::new();
     // Those of the user: a project's decide nothing that is looked at here. A settings file that is wrong is a finding; the rest is looked at without it.
-    let config = setup::config(&paths, &ModelArgs::default(), false).unwrap_or_else(|error| {
+    let config = setup::config(&paths, &ModelArgs::default(), None).unwrap_or_else(|error| {
         checks.push(wrong_settings(&error));
         Config::default()
     });

@@ -22,7 +22,7 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
         no_plugins: true,
         ..PluginArgs::default()
     };
-    let options = match setup::load_options(paths, config, &args, false, GrantOptions::default()) {
+    let options = match setup::load_options(paths, config, &args, None, GrantOptions::default()) {
         Ok(options) => options,
         Err(error) => return vec![super::wrong_settings(&error)],
     };

@@ -1,33 +1,20 @@
-//! What plugins ask for, as questions, tables and lists.
+//! What plugins ask for and were granted, as tables and lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, indented, one_line, printable, put, say,
-    styled,
-};
+use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, indented, one_line, printable, styled};
 use crate::grant::answers::{Answer, Lasting};
-use crate::grant::ask::Question;
 use crate::grant::decide::{Decision, Standing};
-use crate::grant::project::{ProjectTrust, TrustedProject};
-use crate::grant::{Request, Trust};
-use crate::grant::{combined, in_words};
+use crate::grant::project::TrustedProject;
+use crate::grant::{Request, Trust, in_words};
 use crate::plugin::inspect::Report;
-
-/// Longest text of a plugin's own that is shown in a question.
-const OWN_WORDS: usize = 120;
 
 /// Longest path that is shown.
 const PATH: usize = 4096;
 
-/// Most tools that are shown in a question.
-const MAX_TOOLS: usize = 12;
-
-/// Most lines of a project's settings that are shown in a question.
-const MAX_SETTINGS: usize = 40;
-
-fn from_where(trust: Trust) -> &'static str {
+/// Where a plugin is from, in words.
+pub(in super::super) fn from_where(trust: Trust) -> &'static str {
     match trust {
         Trust::Managed => "came with Rind",
         Trust::Package => "was installed",
@@ -38,155 +25,8 @@ fn from_where(trust: Trust) -> &'static str {
 }
 
 /// The first digits of a digest: enough to compare by eye.
-fn short(digest: &str) -> &str {
+pub(in super::super) fn short(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
-}
-
-/// A question about a plugin, up to where the answer is typed.
-pub(in super::super) fn question(question: &Question) {
-    let Question {
-        request,
-        decision,
-        earlier,
-    } = question;
-    say(format_args!(
-        "{} {} {} asks for more than it gets by itself",
-        styled(WARN.bold(), "?"),
-        styled(PLUGIN, printable(&request.plugin)),
-        printable(&request.version),
-    ));
-    say(styled(
-        DIM,
-        format_args!(
-            "  it {} ({}), digest {}",
-            from_where(request.trust),
-            request.trust,
-            short(&request.content())
-        ),
-    ));
-    if !request.source.is_empty() {
-        say(styled(
-            DIM,
-            format_args!("  {}", one_line(&request.source, PATH)),
-        ));
-    }
-    say(format_args!(
-        "  in its own words: {}",
-        one_line(&request.description, OWN_WORDS)
-    ));
-    for tool in request.tools.iter().take(MAX_TOOLS) {
-        let description = one_line(&tool.description, OWN_WORDS);
-        say(format_args!(
-            "  tool {}: {description}",
-            printable(&tool.name)
-        ));
-    }
-    if request.tools.len() > MAX_TOOLS {
-        say(format_args!(
-            "  and {} more tools",
-            request.tools.len() - MAX_TOOLS
-        ));
-    }
-    if let Some(earlier) = earlier {
-        say(format_args!(
-            "  {} you said yes to version {} on {}; {}",
-            styled(WARN, "changed:"),
-            printable(&earlier.version),
-            earlier.given.split('T').next().unwrap_or_default(),
-            what_changed(earlier, question)
-        ));
-    }
-    say("  it may then:");
-    for row in decision
-        .rows
-        .iter()
-        .filter(|row| row.standing == Standing::Waiting)
-    {
-        say(format_args!(
-            "    {} {} {}",
-            styled(WARN, "•"),
-            in_words(&row.capability),
-            styled(DIM, format_args!("({}; {})", row.capability, row.why)),
-        ));
-    }
-    for row in decision
-        .rows
-        .iter()
-        .filter(|row| row.standing == Standing::Granted)
-    {
-        let words = in_words(&row.capability);
-        say(styled(
-            DIM,
-            format_args!("    • {words} (already: {})", row.why),
-        ));
-    }
-    if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
-        let text = format!("together that means: it {combined}");
-        say(format_args!("  {}", styled(WARN, text)));
-    }
-    put("  [o]nce, for this [s]ession, [a]lways, or [n]o: ");
-}
-
-fn what_changed(earlier: &Answer, question: &Question) -> String {
-    let is_new = |text: &String| !earlier.capabilities.contains(text);
-    let waiting = question.decision.of(Standing::Waiting);
-    let new: Vec<String> = waiting.map(ToString::to_string).filter(is_new).collect();
-    if !new.is_empty() {
-        format!("new: {}", new.join(", "))
-    } else if earlier.digest == question.request.digest {
-        "its tools or what it declares are different now".to_owned()
-    } else {
-        "its bytes are different now".to_owned()
-    }
-}
-
-/// A question about a project, up to where the answer is typed.
-pub(in super::super) fn project_question(
-    workspace: &Path,
-    trust: &ProjectTrust,
-    plugins: &[(String, String)],
-    settings: Option<&str>,
-) {
-    say(format_args!(
-        "{} the project {} brings things of its own in .rind",
-        styled(WARN.bold(), "?"),
-        styled(BOLD, one_line(&workspace.display().to_string(), PATH)),
-    ));
-    if let ProjectTrust::Changed { since } = trust {
-        say(format_args!(
-            "  {} you trusted it on {}, and it is different now",
-            styled(WARN, "changed:"),
-            since.split('T').next().unwrap_or_default()
-        ));
-    }
-    for (name, description) in plugins {
-        say(format_args!(
-            "  plugin {}: {}",
-            styled(PLUGIN, one_line(name, OWN_WORDS)),
-            one_line(description, OWN_WORDS)
-        ));
-    }
-    if let Some(settings) = settings {
-        say("  settings:");
-        let lines: Vec<&str> = settings
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        for line in lines.iter().take(MAX_SETTINGS) {
-            say(format_args!("    {}", one_line(line, OWN_WORDS)));
-        }
-        if lines.len() > MAX_SETTINGS {
-            say(format_args!(
-                "    and {} more lines",
-                lines.len() - MAX_SETTINGS
-            ));
-        }
-    }
-    say(styled(
-        DIM,
-        "  what its plugins may touch is asked about one by one",
-    ));
-    put("  trust it for this run [y]es, [a]lways until it changes, or [n]o: ");
 }
 
 /// Why a plugin is held, and every way to say yes.

@@ -44,6 +44,11 @@ pub(super) fn assessed(event: &Event) -> Option<String> {
     ))
 }
 
+/// A text whose lines after the first begin with a mark: none of them can look like a line of the program.
+fn quoted_lines(text: &str) -> String {
+    printable(text).trim_end().replace('\n', "\n  │ ")
+}
+
 /// The line for an event, if it has one.
 pub(super) fn line(event: &Event) -> Option<String> {
     match event {
@@ -121,13 +126,13 @@ pub(super) fn line(event: &Event) -> Option<String> {
             Some(format!(
                 "{} {who}{}",
                 styled(style, "▲"),
-                styled(style, printable(text))
+                styled(style, quoted_lines(text))
             ))
         }
         Event::Error { place, message } => Some(format!(
             "{} {}",
             styled(BAD, format_args!("{place}:")),
-            printable(message)
+            quoted_lines(message)
         )),
         _ => None,
     }

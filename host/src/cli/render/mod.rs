@@ -7,6 +7,7 @@
 pub(super) mod acted;
 pub(super) mod doctor;
 pub(super) mod grants;
+pub(super) mod hold;
 mod line;
 mod output;
 mod plain;
@@ -22,9 +23,8 @@ use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
 
+pub(super) use crate::text::{printable, prose};
 pub(super) use output::{answer, answer_line, failure, put, say};
-
-pub(super) use crate::tool::preview::printable;
 
 /// Dim: what is said beside the point.
 pub(super) const DIM: Style = Style::new().dimmed();

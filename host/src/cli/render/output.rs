@@ -7,6 +7,8 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
+use super::hold;
+
 /// The first write that failed, in words.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
@@ -15,8 +17,13 @@ pub(in super::super) fn say(line: impl Display) {
     put(format_args!("{line}\n"));
 }
 
-/// Writes to standard error with no newline behind it.
+/// Writes to standard error with no newline behind it, after the question that is open, if one is.
 pub(in super::super) fn put(text: impl Display) {
+    hold::write(text);
+}
+
+/// The same, whatever is open.
+pub(super) fn put_at_once(text: impl Display) {
     write(anstream::stderr(), "standard error", text);
 }
 

@@ -1,5 +1,6 @@
 //! A turn in lines for people who did not ask for a trace: tool calls, and what went wrong.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::{DIM, line, steps, styled};
@@ -9,11 +10,16 @@ use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome};
 /// Refusals of one plugin that are shown to those who did not ask for a trace.
 const MAX_REFUSALS: u32 = 5;
 
+/// Notices of one plugin that are shown to those who did not ask for a trace.
+const MAX_NOTICES: u32 = 8;
+
 /// What is shown of a turn.
 #[derive(Default)]
 pub(super) struct Plain {
     /// How often each plugin was refused something.
     refusals: BTreeMap<String, u32>,
+    /// How many notices each plugin has given.
+    notices: BTreeMap<String, u32>,
 }
 
 impl Plain {
@@ -26,6 +32,10 @@ impl Plain {
                 (record.outcome == TraceOutcome::Failed).then(|| steps::hook(record))
             }
             Event::Access { record } => self.access(record),
+            Event::Notice {
+                plugin: Some(plugin),
+                ..
+            } => self.notice(plugin, &stamped.event),
             Event::Assessed { .. } if !stamped.is_main() => None,
             event => line::line(event),
         };
@@ -34,6 +44,18 @@ impl Plain {
             return line;
         }
         line.map(|line| format!("  {} {line}", styled(DIM, &stamped.agent)))
+    }
+
+    /// A plugin that says much must not scroll away what led to a question.
+    fn notice(&mut self, plugin: &str, event: &Event) -> Option<String> {
+        let n_shown = self.notices.entry(plugin.to_owned()).or_default();
+        *n_shown = n_shown.saturating_add(1);
+        let more = match (*n_shown).cmp(&MAX_NOTICES) {
+            Ordering::Less => "",
+            Ordering::Equal => " (further ones with --trace)",
+            Ordering::Greater => return None,
+        };
+        line::line(event).map(|line| format!("{line}{}", styled(DIM, more)))
     }
 
     /// What was refused or masked is news; after some of it for one plugin, only for those who look for it.

@@ -6,8 +6,7 @@ use super::plain::Plain;
 use super::trace::{Detail, Totals, Trace};
 use super::waiting::Waiting;
 use super::{
-    BAD, DIM, WARN, answer, answer_line, count, has_terminal, millis, printable, say, styled,
-    warning,
+    BAD, DIM, WARN, answer, answer_line, count, has_terminal, millis, prose, say, styled, warning,
 };
 use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
@@ -163,7 +162,7 @@ impl TurnRenderer {
     fn text(&mut self, text: &str) {
         if self.view.live {
             self.waiting.stop();
-            answer(printable(text));
+            answer(prose(text));
             self.streamed.push_str(text);
             self.is_line_open = !self.streamed.ends_with('\n');
         } else {
@@ -184,7 +183,7 @@ impl TurnRenderer {
             && !text.trim().is_empty()
             && message.tool_calls().next().is_some()
         {
-            self.line(styled(DIM, printable(text.trim())));
+            self.line(styled(DIM, prose(text.trim())));
         }
     }
 
@@ -221,10 +220,10 @@ impl TurnRenderer {
         match summary.stop {
             StopReason::Done => {
                 if self.streamed.trim() != output.trim() && !output.trim().is_empty() {
-                    answer_line(printable(output));
+                    answer_line(prose(output));
                 }
             }
-            StopReason::Blocked | StopReason::MaxSteps => say(printable(output)),
+            StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),
             // The one was said by the user, the other by the error.
             StopReason::Cancelled | StopReason::Failed => {}
         }

@@ -14,10 +14,52 @@ use crate::tool::registry::is_tool_name;
 /// Most capabilities of one plugin. A question about them fits on a screen.
 const MAX_REQUESTED: usize = 32;
 
+/// Words under which the program itself, the model or a person speaks wherever a name stands before a text: as who refused a
+/// call, as the author of a note, as an agent, as a section of settings. A plugin of such a name would speak in their place.
+const RESERVED_NAMES: &[&str] = &[
+    "admin",
+    "administrator",
+    "agent",
+    "archive",
+    "assistant",
+    "developer",
+    "error",
+    "hook",
+    "host",
+    "human",
+    "main",
+    "model",
+    "note",
+    "operator",
+    "plugin",
+    "plugins",
+    "policy",
+    "project",
+    "provider",
+    "reflection",
+    "rind",
+    "root",
+    "sandbox",
+    "session",
+    "steering",
+    "subagent",
+    "system",
+    "terminal",
+    "tool",
+    "tools",
+    "user",
+    "warning",
+    "you",
+];
+
+/// How the ids of subagents begin, which stand before what subagents do.
+const AGENT_ID_PREFIX: &str = "sub-";
+
 impl Manifest {
     /// Checks the whole manifest; `text` is what it was read from, for lines in messages.
     pub(super) fn check(&mut self, text: &str) -> Result<(), String> {
         check_name(&self.name)?;
+        check_not_reserved(&self.name)?;
         if let Some(component) = &self.component
             && (component.is_empty()
                 || component.contains(['/', '\\'])
@@ -140,6 +182,23 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err(format!(
             "the name `{}` is not made of 1 to 64 of a-z, 0-9 and `-`",
             name.escape_debug()
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses names under which the program itself speaks. Dashes around one change nothing for a reader, and what begins with
+/// `rind-` reads like a part of the program.
+fn check_not_reserved(name: &str) -> Result<(), String> {
+    let is_agent_id = name
+        .strip_prefix(AGENT_ID_PREFIX)
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let bare = name.trim_matches('-');
+    let is_word = bare.is_empty() || RESERVED_NAMES.contains(&bare) || bare.starts_with("rind-");
+    if is_agent_id || is_word {
+        return Err(format!(
+            "the name `{name}` is reserved: what a plugin of this name says would read as if the program itself, the model or \
+             you had said it; choose a name that says what the plugin does"
         ));
     }
     Ok(())

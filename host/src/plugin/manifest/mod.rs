@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toml::Spanned;
 
-use super::Error;
+use super::{Error, files};
+use crate::grant::held::HeldFolder;
 use crate::grant::{Access, Capability, SideEffect, Trust};
 
 pub use sections::{
@@ -83,19 +84,18 @@ const MAX_BYTES: u64 = 1 << 20;
 pub const FILE_NAME: &str = "plugin.toml";
 
 impl Manifest {
-    /// Reads and checks `folder/plugin.toml`.
-    pub fn read(folder: &Path) -> Result<Self, Error> {
+    /// Reads and checks `folder/plugin.toml`, from what is held when that covers the folder.
+    pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
-        let size = std::fs::metadata(&path)
-            .map_err(Error::io("read", &path))?
-            .len();
-        if size > MAX_BYTES {
-            return Err(Error::Manifest {
-                path,
-                message: format!("it has {size} bytes, at most {MAX_BYTES} are read"),
-            });
+        let bytes = files::read(&path, held, MAX_BYTES).map_err(Error::io("read", &path))?;
+        let refuse = |message: String| Error::Manifest {
+            path: path.clone(),
+            message,
+        };
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(refuse(format!("it has more than {MAX_BYTES} bytes")));
         }
-        let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let text = String::from_utf8(bytes).map_err(|e| refuse(e.to_string()))?;
         Self::parse(&text, &path)
     }
 

@@ -157,6 +157,41 @@ fn names_hold_nothing_that_a_path_or_a_terminal_would_take_up() {
 }
 
 #[test]
+fn no_plugin_speaks_under_a_name_of_the_program_the_model_or_a_person() {
+    let parse = |name: &str| {
+        let text = format!("name = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"d\"\n");
+        Manifest::parse(&text, Path::new("plugin.toml"))
+    };
+    for name in [
+        "host",
+        "policy",
+        "user",
+        "rind",
+        "model",
+        "assistant",
+        "system",
+        "main",
+        "reflection",
+        "-host-",
+        "--",
+        "rind-core",
+        "sub-fb6b6704",
+    ] {
+        let refusal = parse(name).unwrap_err().to_string();
+        assert!(refusal.contains("is reserved"), "{name}: {refusal}");
+    }
+    for name in [
+        "host-guard",
+        "policy-log",
+        "model-quartermaster",
+        "sub-tasks",
+        "grind",
+    ] {
+        parse(name).unwrap();
+    }
+}
+
+#[test]
 fn nobody_is_asked_about_more_than_they_would_read() {
     let asking = |n: u32| {
         let tools: Vec<String> = (0..n).map(|n| format!("t{n}")).collect();

@@ -9,8 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::command::Command;
 use super::super::process::confine::Confinement;
 use super::super::process::{Ending, Finished, Process, Streams, base_environment};
+use super::super::subject::Subject;
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::{arguments, spec_of};
@@ -136,6 +138,11 @@ impl Tool for Bash {
 
     fn may(&self) -> Arc<[String]> {
         self.may.clone()
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        let command = arguments.get("command").and_then(Value::as_str);
+        Subject::Command(Command::read(command.unwrap_or_default()))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::subject::Subject;
 use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{in_workspace, spec_of};
+use super::{in_workspace, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most entries of one answer.
@@ -59,6 +60,10 @@ impl ListFiles {
 impl Tool for ListFiles {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        Subject::Tree(place(&self.workspace, arguments))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::subject::Place;
 use super::workspace::{Workspace, WorkspaceError};
 use super::{SharedTool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
@@ -119,6 +120,15 @@ fn in_workspace<'a, A: DeserializeOwned + Send + 'static>(
             .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
     }
     .boxed()
+}
+
+/// Where the `path` of a call is; the workspace itself without one.
+fn place(workspace: &Workspace, arguments: &Value) -> Place {
+    match arguments.get("path") {
+        None | Some(Value::Null) => Place::Known(String::new()),
+        Some(Value::String(path)) => workspace.place(path),
+        Some(_) => Place::Unknown,
+    }
 }
 
 /// `word` or its plural, with the number before it.

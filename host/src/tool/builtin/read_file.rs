@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{in_workspace, spec_of};
+use super::{in_workspace, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most bytes of one answer: what a model can still use well.
@@ -63,6 +64,10 @@ impl ReadFile {
 impl Tool for ReadFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        Subject::File(place(&self.workspace, arguments))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

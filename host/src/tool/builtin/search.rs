@@ -15,10 +15,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::subject::Subject;
 use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{count, in_workspace, spec_of};
+use super::{count, in_workspace, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most bytes of one answer. Large on purpose: how much of it a model is shown is for hooks and the agent to say.
@@ -82,6 +83,10 @@ impl Search {
 impl Tool for Search {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        Subject::Tree(place(&self.workspace, arguments))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

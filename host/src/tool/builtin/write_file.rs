@@ -8,9 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{in_workspace, spec_of};
+use super::{in_workspace, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,6 +48,10 @@ impl WriteFile {
 impl Tool for WriteFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        Subject::File(place(&self.workspace, arguments))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

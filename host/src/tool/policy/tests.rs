@@ -78,7 +78,7 @@ fn rules_and_defaults_decide_as_the_table_says() {
         ("secret_set", Write, "ask", "the default for effect write"),
         ("read_file", Read, "allow", "the default for effect read"),
     ] {
-        let decision = policy.decide(&spec(tool, class), &[], &json!({}), false);
+        let decision = policy.decide(&spec(tool, class), &Subject::Any, &[], &json!({}), false);
         assert_eq!(
             (word(&decision.verdict), decision.rule.as_str()),
             (verdict, rule),
@@ -111,7 +111,8 @@ fn modes_change_the_verdict_as_the_table_says() {
         (dry, "read_file", Read, false, "allow"),
         (dry, "git_push", Write, false, "deny"),
     ] {
-        let decision = policy(RULES, mode).decide(&spec(tool, class), &[], &json!({}), asked);
+        let decision =
+            policy(RULES, mode).decide(&spec(tool, class), &Subject::Any, &[], &json!({}), asked);
         assert_eq!(word(&decision.verdict), verdict, "{mode:?} {tool}");
     }
 }
@@ -119,7 +120,13 @@ fn modes_change_the_verdict_as_the_table_says() {
 #[test]
 fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
     let policy = ToolPolicy::default();
-    let decision = policy.decide(&spec("web:fetch", External), &[], &json!({}), false);
+    let decision = policy.decide(
+        &spec("web:fetch", External),
+        &Subject::Any,
+        &[],
+        &json!({}),
+        false,
+    );
     let Verdict::Deny(reason) = decision.verdict else {
         panic!("not denied");
     };
@@ -131,7 +138,13 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
         .clone()
         .try_into()
         .expect("the line is a policy");
-    let decision = allowed.decide(&spec("web:fetch", External), &[], &json!({}), false);
+    let decision = allowed.decide(
+        &spec("web:fetch", External),
+        &Subject::Any,
+        &[],
+        &json!({}),
+        false,
+    );
     assert_eq!(decision.verdict, Verdict::Allow);
 }
 
@@ -147,6 +160,7 @@ fn a_dry_run_says_what_would_have_been_done() {
     };
     let decision = policy.decide(
         &spec("bash", Execute),
+        &Subject::Any,
         &[],
         &json!({"command": "make clean"}),
         false,
@@ -161,6 +175,15 @@ fn rules_that_say_nothing_or_are_misspelled_are_refused() {
         r#"rules = [{ tool = "bash", decision = "maybe" }]"#,
         r#"rules = [{ tool = "[", decision = "deny" }]"#,
         r#"rules = [{ tols = "bash", decision = "deny" }]"#,
+        r#"rules = [{ tool = "read_file", command = "git *", decision = "deny" }]"#,
+        r#"rules = [{ tool = "p:*", path = "docs/**", decision = "deny" }]"#,
+        r#"rules = [{ tool = "bash", path = "docs/**", decision = "deny" }]"#,
+        r#"rules = [{ command = "git *", path = "docs/**", decision = "deny" }]"#,
+        r#"rules = [{ command = "git add . && git push", decision = "deny" }]"#,
+        r#"rules = [{ command = "", decision = "deny" }]"#,
+        r#"rules = [{ path = "../x", decision = "deny" }]"#,
+        r#"rules = [{ path = "/etc/**", decision = "deny" }]"#,
+        r#"rules = [{ path = "a[", decision = "deny" }]"#,
         r#"defaults = { reed = "deny" }"#,
         r#"mode = { yes = true }"#,
     ] {
@@ -175,4 +198,182 @@ fn rules_that_say_nothing_or_are_misspelled_are_refused() {
             .len(),
         6
     );
+}
+
+fn command(text: &str) -> Subject {
+    Subject::Command(Command::read(text))
+}
+
+const COMMANDS: &str = r#"
+rules = [
+    { command = "git *", decision = "ask" },
+    { command = "git status *", decision = "allow" },
+    { command = "git log *", decision = "allow" },
+    { command = "cargo *", decision = "allow" },
+    { tool = "bash", command = "git push *", decision = "deny" },
+    { command = "> out/*", decision = "allow" },
+]
+"#;
+
+#[test]
+fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
+    for (text, at_terminal, with_yes) in [
+        ("git status", "allow", "allow"),
+        ("git status -s | cargo test", "allow", "allow"),
+        ("git commit", "ask", "allow"),
+        ("git status; rm x", "ask", "allow"),
+        ("git status > x", "ask", "allow"),
+        ("git status > out/x", "allow", "allow"),
+        ("git log $(cargo x)", "allow", "allow"),
+        ("git log $(rm x)", "ask", "allow"),
+        ("X=1 cargo test", "ask", "allow"),
+        ("./cargo test", "ask", "allow"),
+        ("timeout 5 cargo test", "ask", "allow"),
+        ("git push", "deny", "deny"),
+        ("cargo test && git push", "deny", "deny"),
+        ("cargo test $(git push)", "deny", "deny"),
+        ("X=1 git push", "deny", "deny"),
+        ("env git push", "deny", "deny"),
+        ("sh -c 'git push'", "deny", "deny"),
+        ("ls | xargs git push", "deny", "deny"),
+        ("/usr/bin/git push", "deny", "deny"),
+        ("g\\it pu''sh", "deny", "deny"),
+        ("find . -exec git push ';'", "deny", "deny"),
+        // What cannot be told from what is denied is a person's to allow.
+        ("git $X", "ask", "deny"),
+        ("$X push", "ask", "deny"),
+        ("for x in a; do git status; done", "ask", "deny"),
+        ("bash script.sh | sh", "ask", "deny"),
+        ("sudo git push", "ask", "deny"),
+        ("cat <<E\ngit push\nE", "ask", "deny"),
+    ] {
+        let yes = PolicyMode {
+            yes: true,
+            ..TERMINAL
+        };
+        for (mode, expected) in [(TERMINAL, at_terminal), (yes, with_yes)] {
+            let bash = spec("bash", Execute);
+            let decision =
+                policy(COMMANDS, mode).decide(&bash, &command(text), &[], &json!({}), false);
+            assert_eq!(
+                word(&decision.verdict),
+                expected,
+                "{text}: {}",
+                decision.rule
+            );
+        }
+    }
+    // Another tool of that effect has no command, and a rule about commands says nothing of it.
+    let other = policy(COMMANDS, TERMINAL).decide(
+        &spec("p:run", Execute),
+        &Subject::Any,
+        &[],
+        &json!({}),
+        false,
+    );
+    assert_eq!(other.rule, "the default for effect execute");
+}
+
+#[test]
+fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_denied() {
+    let text = r#"rules = [{ tool = "bash", decision = "allow" }]"#;
+    let bash = spec("bash", Execute);
+    let loops = command("for x in a; do b; done");
+    let decision = policy(text, TERMINAL).decide(&bash, &loops, &[], &json!({}), false);
+    assert_eq!(decision.verdict, Verdict::Allow);
+    let text = r#"rules = [{ tool = "bash", decision = "allow" }, { command = "rm *", decision = "deny" }]"#;
+    let decision = policy(text, TERMINAL).decide(&bash, &loops, &[], &json!({}), false);
+    assert_eq!(decision.verdict, Verdict::Ask);
+}
+
+#[test]
+fn paths_are_decided_by_the_narrowest_glob() {
+    let text = r#"
+rules = [
+    { path = "docs/**", decision = "allow" },
+    { tool = "edit_file", path = "docs/private/*", decision = "ask" },
+    { path = "secrets/", decision = "deny" },
+    { tool = "read_file", path = "**/*.key", decision = "deny" },
+]
+"#;
+    let file = |path: &str| Subject::File(Place::Known(path.to_owned()));
+    let tree = |path: &str| Subject::Tree(Place::Known(path.to_owned()));
+    for (tool, class, subject, expected) in [
+        ("write_file", Write, file("docs/a.md"), "allow"),
+        ("write_file", Write, file("docs/in/a.md"), "allow"),
+        ("write_file", Write, file("docs"), "ask"),
+        ("write_file", Write, file("src/a.rs"), "ask"),
+        ("edit_file", Write, file("docs/private/a"), "ask"),
+        ("write_file", Write, file("docs/private/a"), "allow"),
+        ("write_file", Write, file("secrets/a"), "deny"),
+        ("read_file", Read, file("secrets/in/a"), "deny"),
+        ("read_file", Read, file("a/b/x.key"), "deny"),
+        ("read_file", Read, file("README.md"), "allow"),
+        ("read_file", Read, Subject::File(Place::Unknown), "ask"),
+        ("search", Read, tree("src"), "allow"),
+        ("search", Read, tree("secrets/in"), "deny"),
+        ("search", Read, tree(""), "ask"),
+        ("list_files", Read, tree("docs"), "allow"),
+    ] {
+        let decision =
+            policy(text, TERMINAL).decide(&spec(tool, class), &subject, &[], &json!({}), false);
+        assert_eq!(
+            word(&decision.verdict),
+            expected,
+            "{tool} {subject:?}: {}",
+            decision.rule
+        );
+    }
+}
+
+#[test]
+fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
+    let bash = spec("bash", Execute);
+    let write = spec("write_file", Write);
+    let file = |path: &str| Subject::File(Place::Known(path.to_owned()));
+    for (spec, subject, neighbor) in [
+        (&bash, command("git status -s"), command("git push")),
+        (
+            &bash,
+            command("git status | head"),
+            command("git status | sh"),
+        ),
+        (&bash, command("rm -rf 'a b'"), command("rm -rf b")),
+        (&write, file("docs/a \"b\".md"), file("docs/b.md")),
+    ] {
+        let line = allow_line(spec, &subject);
+        let config: toml::Table = toml::from_str(&line).expect(&line);
+        let allowed: ToolPolicy = config["tools"].clone().try_into().expect(&line);
+        let decide = |subject| {
+            allowed
+                .decide(spec, subject, &[], &json!({}), false)
+                .verdict
+        };
+        assert_eq!(decide(&subject), Verdict::Allow, "{line}");
+        assert_ne!(decide(&neighbor), Verdict::Allow, "{line}");
+    }
+}
+
+#[test]
+fn rules_for_tools_that_there_are_not_are_named() {
+    let text = r#"
+rules = [
+    { tool = "bahs", decision = "deny" },
+    { tool = "web:*", decision = "deny" },
+    { tool = "fetch:get", decision = "deny" },
+    { tool = "fetch:put", decision = "deny" },
+    { tool = "read_*", decision = "deny" },
+    { effect = "execute", decision = "deny" },
+]
+"#;
+    let known = [(None, "bash"), (None, "read_file"), (Some("fetch"), "get")];
+    let faults = policy(text, TERMINAL).faults(&known);
+    let numbers: Vec<usize> = faults.iter().map(|(index, _)| *index).collect();
+    assert_eq!(numbers, [0, 1, 3]);
+    assert!(
+        faults[0].1.contains("there is no tool `bahs`"),
+        "{faults:?}"
+    );
+    assert!(faults[1].1.contains("no plugin `web`"), "{faults:?}");
+    assert!(faults[2].1.contains("has no tool `put`"), "{faults:?}");
 }

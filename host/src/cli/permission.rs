@@ -1,0 +1,197 @@
+//! The questions about plugins and projects: what they ask for, in whose words, and what changed since the last answer.
+
+use std::path::Path;
+
+use super::question::{Line, Screen};
+use super::render::grants::{from_where, short};
+use super::render::{BOLD, DIM, PLUGIN, WARN};
+use crate::grant::answers::Answer;
+use crate::grant::ask::{Question, Yes};
+use crate::grant::decide::Standing;
+use crate::grant::project::ProjectTrust;
+use crate::grant::{combined, in_words};
+
+/// Asks what a plugin may do. The end of input is a no.
+pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
+    let parse = |line: &str| match line.to_lowercase().as_str() {
+        "o" | "once" => Some(Some(Yes::Once)),
+        "s" | "session" => Some(Some(Yes::Session)),
+        "a" | "always" => Some(Some(Yes::Always)),
+        "n" | "no" => Some(None),
+        _ => None,
+    };
+    plugin_screen(question).ask(parse).await.flatten()
+}
+
+fn plugin_screen(question: &Question) -> Screen {
+    let Question {
+        request,
+        decision,
+        earlier,
+    } = question;
+    let mut about = vec![Line::new("  ").styled(
+        DIM,
+        &format!(
+            "it {} ({}), component {}",
+            from_where(request.trust),
+            request.trust,
+            short(&request.content())
+        ),
+    )];
+    if !request.source.is_empty() {
+        about.push(Line::new("  from ").theirs(DIM, &request.source));
+    }
+    if let Some(earlier) = earlier {
+        about.push(
+            Line::new("  ")
+                .styled(WARN, "changed:")
+                .own(" you said yes to version ")
+                .theirs(BOLD, &earlier.version)
+                .own(" on ")
+                .theirs(DIM, earlier.given.split('T').next().unwrap_or_default())
+                .own("; ")
+                .theirs(DIM, &what_changed(earlier, question)),
+        );
+    }
+    let rows = |standing| {
+        decision
+            .rows
+            .iter()
+            .filter(move |row| row.standing == standing)
+    };
+    let waiting = rows(Standing::Waiting).map(|row| {
+        Line::new("    • ")
+            .own(&in_words(&row.capability))
+            .theirs(DIM, &format!(" ({}; {})", row.capability, row.why))
+    });
+    let granted = rows(Standing::Granted).map(|row| {
+        let words = format!("{} (already: {})", in_words(&row.capability), row.why);
+        Line::new("    • ").theirs(DIM, &words)
+    });
+    let mut wants = vec![Line::new("  it may then:")];
+    wants.extend(waiting.chain(granted));
+    if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
+        let text = format!("together that means: it {combined}");
+        wants.push(Line::new("  ").styled(WARN, &text));
+    }
+    let mut own = vec![Line::new("  in its own words: ").theirs(DIM, &request.description)];
+    own.extend(request.tools.iter().map(|tool| {
+        Line::new("  tool ")
+            .theirs(BOLD, &tool.name)
+            .own(": ")
+            .theirs(DIM, &tool.description)
+    }));
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .theirs(PLUGIN, &request.plugin)
+        .own(" ")
+        .theirs(BOLD, &request.version)
+        .own(" asks for more than it gets by itself");
+    Screen {
+        parts: vec![vec![head], about, wants, own],
+        covers: Vec::new(),
+        keys: "[o]nce, for this [s]ession, [a]lways, or [n]o".to_owned(),
+    }
+}
+
+fn what_changed(earlier: &Answer, question: &Question) -> String {
+    let is_new = |text: &String| !earlier.capabilities.contains(text);
+    let waiting = question.decision.of(Standing::Waiting);
+    let new: Vec<String> = waiting.map(ToString::to_string).filter(is_new).collect();
+    if !new.is_empty() {
+        format!("new: {}", new.join(", "))
+    } else if earlier.digest == question.request.digest {
+        "its tools or what it declares are different now".to_owned()
+    } else {
+        "its bytes are different now".to_owned()
+    }
+}
+
+/// Asks whether a project is trusted, as it is now. `Some` is whether that holds until it changes.
+pub(super) async fn ask_project(
+    workspace: &Path,
+    trust: &ProjectTrust,
+    plugins: &[(String, String)],
+    settings: &str,
+) -> Option<bool> {
+    let parse = |line: &str| match line.to_lowercase().as_str() {
+        "y" | "yes" | "o" | "once" => Some(Some(false)),
+        "a" | "always" => Some(Some(true)),
+        "n" | "no" => Some(None),
+        _ => None,
+    };
+    let screen = project_screen(workspace, trust, plugins, settings);
+    screen.ask(parse).await.flatten()
+}
+
+fn project_screen(
+    workspace: &Path,
+    trust: &ProjectTrust,
+    plugins: &[(String, String)],
+    settings: &str,
+) -> Screen {
+    let mut head = vec![
+        Line::new("")
+            .styled(WARN.bold(), "? ")
+            .own("the project ")
+            .theirs(BOLD, &workspace.display().to_string())
+            .own(" brings things of its own in .rind"),
+    ];
+    if let ProjectTrust::Changed { since } = trust {
+        head.push(
+            Line::new("  ")
+                .styled(WARN, "changed:")
+                .own(" you trusted it on ")
+                .theirs(DIM, since.split('T').next().unwrap_or_default())
+                .own(", and it is different now"),
+        );
+    }
+    let of_plugins = plugins.iter().map(|(name, description)| {
+        Line::new("  plugin ")
+            .theirs(PLUGIN, name)
+            .own(": ")
+            .theirs(DIM, description)
+    });
+    let lines = settings
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| Line::new("    | ").of_block(line));
+    let of_settings: Vec<Line> = lines.collect();
+    let title = (!of_settings.is_empty()).then(|| Line::new("  settings:"));
+    Screen {
+        parts: vec![
+            head,
+            of_plugins.collect(),
+            title.into_iter().chain(of_settings).collect(),
+        ],
+        covers: vec![
+            Line::new("  ").styled(DIM, "what its plugins may touch is asked about one by one"),
+        ],
+        keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_a_project_brings_is_in_the_question() {
+        let settings: String = (0..500).map(|n| format!("line{n} = {n}\n")).collect();
+        let plugins = [("a\n? forged".to_owned(), "d".repeat(5_000))];
+        let screen = project_screen(
+            Path::new("/w\n? x"),
+            &ProjectTrust::New,
+            &plugins,
+            &settings,
+        );
+        let n_settings = screen.parts.last().map_or(0, Vec::len);
+        assert_eq!(n_settings, 501);
+        let all = format!("{:?}", screen.parts);
+        assert!(all.contains("line499 = 499") && all.contains(&"d".repeat(5_000)));
+        assert!(
+            all.contains("a\\\\u{a}? forged") && all.contains("/w\\\\u{a}? x"),
+            "{all}"
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! A question at the terminal: one bounded screen, whose last line is what can be answered.
+//!
+//! Every text of others in it is one escaped line, or a block whose every row begins with a mark: nothing can look like a part
+//! of the question that it is not. What does not fit is paged through with `v`. Start from [`Screen`].
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthChar;
+
+use super::render::hold::{at_once, hold};
+use super::render::{DIM, WARN, styled};
+use super::terminal::{self, Size};
+use crate::text;
+
+/// Columns that a tab takes in a block.
+const TAB: &str = "    ";
+
+/// Stands before the rest of a line that is wider than the screen.
+const CONTINUED: &str = "↪ ";
+
+/// Rows besides those of a page: the one that says how to go on, and one of the page before.
+const ROWS_OF_PAGER: usize = 2;
+
+/// A line of a question, however many rows it takes.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// What the program puts before it.
+    mark: String,
+    pieces: Vec<(Style, String)>,
+}
+
+impl Line {
+    /// A line that begins with `mark`.
+    pub(super) fn new(mark: impl Into<String>) -> Self {
+        Self {
+            mark: mark.into(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Words of the program.
+    pub(super) fn own(self, words: &str) -> Self {
+        self.piece(Style::new(), words)
+    }
+
+    /// Words of the program, in a style.
+    pub(super) fn styled(self, style: Style, words: &str) -> Self {
+        self.piece(style, words)
+    }
+
+    /// A text of somebody else's: on this line whatever is in it.
+    pub(super) fn theirs(self, style: Style, text: &str) -> Self {
+        let escaped = text::one_line(text);
+        self.piece(style, &escaped)
+    }
+
+    /// One line of a block of somebody else's, in which tabs are usual.
+    pub(super) fn of_block(self, line: &str) -> Self {
+        let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
+        self.piece(Style::new(), &parts.join(TAB))
+    }
+
+    fn piece(mut self, style: Style, text: &str) -> Self {
+        self.pieces.push((style, text.to_owned()));
+        self
+    }
+
+    /// The rows that it takes on a screen of this width. Broken anywhere: what was added or left out at the end of a row could
+    /// not be told from what was written.
+    fn rows(&self, columns: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        let mut row = self.mark.clone();
+        let mut width: usize = self.mark.chars().filter_map(UnicodeWidthChar::width).sum();
+        let indent = " ".repeat(width.min(columns / 2));
+        for (style, text) in &self.pieces {
+            let mut part = String::new();
+            for character in text.chars() {
+                let wide = character.width().unwrap_or(0);
+                if width + wide > columns {
+                    row.push_str(&styled(*style, std::mem::take(&mut part)));
+                    rows.push(std::mem::take(&mut row));
+                    row = format!("{indent}{}", styled(DIM, CONTINUED));
+                    width = indent.len() + CONTINUED.chars().count();
+                }
+                part.push(character);
+                width += wide;
+            }
+            if !part.is_empty() {
+                row.push_str(&styled(*style, part));
+            }
+        }
+        rows.push(row);
+        rows
+    }
+}
+
+/// One question.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Screen {
+    /// What is asked, and then the parts of what it is about. Where not everything fits, each part has its share.
+    pub(super) parts: Vec<Vec<Line>>,
+    /// Shown right above the answers, never cut: what an answer covers.
+    pub(super) covers: Vec<Line>,
+    /// The answers that there are, as in `[y]es or [n]o`.
+    pub(super) keys: String,
+}
+
+impl Screen {
+    /// Asks until there is an answer that `parse` knows, or no more input: then `None`.
+    ///
+    /// What was typed before the question stood there does not count, and nothing else is written to the terminal meanwhile.
+    pub(super) async fn ask<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let _open = hold();
+        let mut hint = None;
+        loop {
+            let size = terminal::size();
+            let (rows, is_cut) = self.rows(size);
+            for row in hint.take().into_iter().chain(rows) {
+                at_once(format_args!("{row}\n"));
+            }
+            terminal::drop_typed();
+            at_once(self.prompt(is_cut));
+            let line = terminal::read_line().await?;
+            let line = line.trim();
+            if matches!(line.to_lowercase().as_str(), "v" | "view") {
+                self.page_through(size).await?;
+            } else if let Some(answer) = parse(line) {
+                return Some(answer);
+            } else {
+                let known = format!("answer with one of the letters: {}", self.keys);
+                hint = Some(styled(WARN, known));
+            }
+        }
+    }
+
+    fn prompt(&self, is_cut: bool) -> String {
+        let view = if is_cut { "[v]iew all, " } else { "" };
+        format!("  {view}{}: ", self.keys)
+    }
+
+    /// The rows above the answers, and whether some are left out.
+    fn rows(&self, size: Size) -> (Vec<String>, bool) {
+        let of = |lines: &[Line]| -> Vec<String> {
+            let rows = lines.iter().flat_map(|line| line.rows(size.columns));
+            rows.collect()
+        };
+        let parts: Vec<Vec<String>> = self.parts.iter().map(|part| of(part)).collect();
+        let covers = of(&self.covers);
+        let n_prompt = self.prompt(true).chars().count() / size.columns + 1;
+        // One row more for the answer when it is too long for what is left of the last one.
+        let n_free = size.rows.saturating_sub(covers.len() + n_prompt + 1);
+        let (mut rows, is_cut) = fit(parts, n_free);
+        rows.extend(covers);
+        (rows, is_cut)
+    }
+
+    /// Shows everything, a screen at a time.
+    async fn page_through(&self, size: Size) -> Option<()> {
+        let all = self.parts.iter().flatten().chain(&self.covers);
+        let rows: Vec<String> = all.flat_map(|line| line.rows(size.columns)).collect();
+        let mut rest = rows.as_slice();
+        let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
+        while !rest.is_empty() {
+            let (page, more) = rest.split_at(n_page.min(rest.len()));
+            page.iter().for_each(|row| at_once(format_args!("{row}\n")));
+            terminal::drop_typed();
+            if more.is_empty() {
+                at_once("  that was all; Enter goes back to the question: ");
+            } else {
+                let n = more.len();
+                at_once(format_args!(
+                    "  {n} more rows; Enter shows the next, q goes back to the question: "
+                ));
+            }
+            let line = terminal::read_line().await?;
+            if line.trim().eq_ignore_ascii_case("q") {
+                break;
+            }
+            rest = more;
+        }
+        Some(())
+    }
+}
+
+/// As many rows of each part as fit into `n_free`, the shares as equal as can be; a part that is cut ends with how much is
+/// missing.
+fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
+    let n_all: usize = parts.iter().map(Vec::len).sum();
+    if n_all <= n_free {
+        return (parts.concat(), false);
+    }
+    let mut shares = vec![0; parts.len()];
+    let mut n_left = n_free;
+    while n_left > 0 {
+        let mut is_given = false;
+        for (share, part) in shares.iter_mut().zip(&parts) {
+            if *share < part.len() && n_left > 0 {
+                (*share, n_left, is_given) = (*share + 1, n_left - 1, true);
+            }
+        }
+        if !is_given {
+            break;
+        }
+    }
+    let mut rows = Vec::with_capacity(n_free);
+    for (part, share) in parts.iter().zip(shares) {
+        let n_missing = part.len() - share;
+        if n_missing == 0 {
+            rows.extend_from_slice(part);
+        } else if let Some(n_shown) = share.checked_sub(1) {
+            rows.extend(part.iter().take(n_shown).cloned());
+            rows.push(styled(
+                WARN,
+                format_args!("  … {} more rows: v shows all", n_missing + 1),
+            ));
+        }
+    }
+    (rows, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size {
+        columns: 30,
+        rows: 12,
+    };
+
+    fn plain(row: &str) -> String {
+        anstream::adapter::strip_str(row).to_string()
+    }
+
+    fn screen(n_lines: usize) -> Screen {
+        let block = (0..n_lines).map(|n| Line::new("+ ").of_block(&format!("line {n}")));
+        Screen {
+            parts: vec![
+                vec![Line::new("? ").own("bash wants to run a program")],
+                block.collect(),
+                vec![Line::new("  ").theirs(DIM, "guard asks: why")],
+            ],
+            covers: vec![Line::new("  ").own("always covers: make test")],
+            keys: "[y]es or [n]o".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_question_is_never_higher_than_the_screen_and_every_part_is_on_it() {
+        for n_lines in [0, 1, 3, 4, 5, 100, 100_000] {
+            let (rows, is_cut) = screen(n_lines).rows(SIZE);
+            assert!(rows.len() + 2 <= SIZE.rows, "{n_lines}: {}", rows.len());
+            assert_eq!(is_cut, n_lines > 5, "{n_lines}");
+            let text = plain(&rows.join("\n"));
+            assert!(text.starts_with("? bash wants"), "{text}");
+            assert!(text.ends_with("always covers: make test"), "{text}");
+            assert!(text.contains("guard asks"), "{text}");
+            assert_eq!(text.contains("more rows: v shows all"), is_cut, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_goes_on_in_marked_rows_and_loses_nothing() {
+        let text = "日本語のとても長い一行 and more of it, up to here.";
+        let rows = Line::new("$ ").of_block(text).rows(20);
+        assert!(rows.len() > 2);
+        let mut joined = String::new();
+        for (n, row) in rows.iter().enumerate() {
+            let row = plain(row);
+            let width: usize = row.chars().filter_map(UnicodeWidthChar::width).sum();
+            assert!(width <= 20, "{row}");
+            let mark = if n == 0 { "$ " } else { "  ↪ " };
+            joined.push_str(row.strip_prefix(mark).unwrap());
+        }
+        assert_eq!(joined, text);
+    }
+
+    #[test]
+    fn nothing_of_others_begins_a_row() {
+        let line = Line::new("  path ").theirs(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
+        let rows = line.rows(200);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(
+            plain(&rows[0]),
+            "  path a\\u{a}? bash wants\\u{d}\\u{1b}[2K\\u{2028}x"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! What is written to standard error, held back while a question is open.
+//!
+//! A question must stay on the screen as it is until it is answered, whoever else has something to say: notices, logs,
+//! warnings. Start from [`hold`].
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::output::put_at_once;
+
+/// Most bytes that are held. More of them would scroll away what led to the next question.
+const MAX_HELD_BYTES: usize = 16 << 10;
+
+/// What waits, and for how many questions.
+struct Held {
+    n_questions: usize,
+    text: String,
+    n_left_out: usize,
+}
+
+static HELD: Mutex<Held> = Mutex::new(Held {
+    n_questions: 0,
+    text: String::new(),
+    n_left_out: 0,
+});
+
+fn held() -> MutexGuard<'static, Held> {
+    // Text and counts are whole after every statement.
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An open question; what was held back is written when it is dropped.
+pub(in super::super) struct Open(());
+
+/// Holds back everything but the question itself.
+pub(in super::super) fn hold() -> Open {
+    held().n_questions += 1;
+    Open(())
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut held = held();
+        held.n_questions -= 1;
+        if held.n_questions > 0 {
+            return;
+        }
+        let text = std::mem::take(&mut held.text);
+        let n_left_out = std::mem::take(&mut held.n_left_out);
+        drop(held);
+        at_once(text);
+        if n_left_out > 0 {
+            at_once(format_args!(
+                "▲ {n_left_out} more lines were written while you were asked; RIND_LOG and --trace show them\n"
+            ));
+        }
+    }
+}
+
+/// Writes to standard error, or keeps the text until no question is open.
+pub(super) fn write(text: impl Display) {
+    let mut held = held();
+    if held.n_questions == 0 {
+        drop(held);
+        return at_once(text);
+    }
+    let text = text.to_string();
+    if held.text.len() + text.len() > MAX_HELD_BYTES {
+        held.n_left_out += text.lines().count();
+    } else {
+        held.text.push_str(&text);
+    }
+}
+
+/// Writes to standard error whatever is open: for questions themselves.
+pub(in super::super) fn at_once(text: impl Display) {
+    put_at_once(text);
+}
+
+/// Standard error for logs.
+pub(in super::super) struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        write(String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_while_a_question_is_open_waits_and_is_bounded() {
+        let open = hold();
+        for n in 0..10_000 {
+            write(format_args!("line {n}\n"));
+        }
+        {
+            let mut held = held();
+            assert!(held.text.starts_with("line 0\n") && held.text.len() <= MAX_HELD_BYTES);
+            assert_eq!(held.text.lines().count() + held.n_left_out, 10_000);
+            // Not onto the screen of whoever runs the tests.
+            held.text.clear();
+            held.n_left_out = 0;
+        }
+        drop(open);
+        assert_eq!(held().n_questions, 0);
+    }
+}

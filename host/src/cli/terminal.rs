@@ -1,0 +1,90 @@
+//! The terminal that a person types at: its size, one line of input at a time, and what was typed before it was asked for.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
+use tokio::sync::oneshot;
+
+/// Size that is assumed where a terminal does not tell its own.
+const USUAL: Size = Size {
+    columns: 80,
+    rows: 24,
+};
+
+/// Smallest size that a question is laid out for. On a smaller screen it scrolls.
+const SMALLEST: Size = Size {
+    columns: 24,
+    rows: 8,
+};
+
+/// How often a reader looks whether its answer is still wanted.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Longest line that is read. Terminals end theirs at 4096 bytes.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// Columns and rows of a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// The size of the terminal that questions are shown on.
+pub(super) fn size() -> Size {
+    let told = tcgetwinsize(std::io::stderr()).ok();
+    let or_usual = |told: Option<u16>, usual| match told {
+        None | Some(0) => usual,
+        Some(n) => usize::from(n),
+    };
+    Size {
+        columns: or_usual(told.map(|size| size.ws_col), USUAL.columns).max(SMALLEST.columns),
+        rows: or_usual(told.map(|size| size.ws_row), USUAL.rows).max(SMALLEST.rows),
+    }
+}
+
+/// Throws away what was typed and not read yet, also the beginning of a line: it was meant for something else, and must neither
+/// answer a question nor reach the shell.
+pub(super) fn drop_typed() {
+    let stdin = std::io::stdin();
+    // In the background this would stop the process.
+    let is_ours = tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
+    if is_ours {
+        let _ = tcflush(&stdin, QueueSelector::IFlush);
+    }
+}
+
+/// Reads one line; `None` at the end of input. When the future is dropped nothing more is read, so that a line that comes later
+/// is there for whoever asks next.
+pub(super) async fn read_line() -> Option<String> {
+    let (done, line) = oneshot::channel();
+    // A thread of its own: a read from a terminal cannot be called off, and must not hold up the exit.
+    std::thread::spawn(move || {
+        if let Some(line) = wait_for_line(|| done.is_closed()) {
+            let _ = done.send(line);
+        }
+    });
+    line.await.ok()
+}
+
+fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {
+    let stdin = std::io::stdin();
+    let patience = Timespec::try_from(PATIENCE).ok()?;
+    loop {
+        if is_over() {
+            return None;
+        }
+        let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut wanted, Some(&patience)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break,
+            Err(_) => return None,
+        }
+    }
+    // Not through the buffer of `std`: what it read ahead could not be thrown away.
+    let mut bytes = [0; MAX_LINE_BYTES];
+    let n_read = rustix::io::read(&stdin, &mut bytes).ok()?;
+    let text = String::from_utf8_lossy(bytes.get(..n_read)?);
+    (n_read > 0).then(|| text.lines().next().unwrap_or_default().to_owned())
+}

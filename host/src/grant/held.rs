@@ -1,0 +1,310 @@
+//! A folder that was read once: what it held is shown, digested and loaded from memory, and never read again by path.
+//!
+//! Whoever may write the folder may swap what is in it at any moment, also between a question and its answer. Start from
+//! [`HeldFolder::read`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::project::{ProjectError, refuse};
+
+/// Most files in a folder that is held.
+const MAX_FILES: usize = 10_000;
+
+/// Most bytes in a folder that is held. Ten Python components fit.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// How deep folders are looked into.
+const MAX_DEPTH: usize = 16;
+
+/// Everything that was in a folder when it was read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeldFolder {
+    root: PathBuf,
+    /// Content by the names that lead to it.
+    files: BTreeMap<Vec<String>, Vec<u8>>,
+    digest: String,
+}
+
+impl fmt::Debug for HeldFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldFolder")
+            .field("root", &self.root)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HeldFolder {
+    /// Reads everything in a folder. A link or anything else that is neither a file nor a folder is refused, and so is one that
+    /// takes the place of a file while it is read.
+    ///
+    /// # Errors
+    /// The folder cannot be read, holds a link, or holds too much.
+    pub fn read(root: &Path) -> Result<Self, ProjectError> {
+        let own = rustix::fs::open(
+            root,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        let own = own.map_err(|errno| match errno {
+            // Linux says the one of a link, others the other.
+            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse(
+                root,
+                "is a link or no folder; a project whose .rind lies elsewhere cannot be trusted",
+            ),
+            other => unreadable(root, other),
+        })?;
+        let mut walk = Walk {
+            root,
+            files: BTreeMap::new(),
+            bytes_left: MAX_BYTES,
+        };
+        walk.folder(own.as_fd(), &mut Vec::new())?;
+        Ok(Self {
+            root: root.to_owned(),
+            digest: digest(&walk.files),
+            files: walk.files,
+        })
+    }
+
+    /// Digest of all names and bytes.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Whether a path leads into the folder, so that only what is held counts.
+    #[must_use]
+    pub fn covers(&self, path: &Path) -> bool {
+        path.starts_with(&self.root)
+    }
+
+    /// Content of a file by its whole path; `None` when there was no such file.
+    #[must_use]
+    pub fn file(&self, path: &Path) -> Option<&[u8]> {
+        self.files.get(&self.names(path)?).map(Vec::as_slice)
+    }
+
+    /// The folders that are directly in this one.
+    #[must_use]
+    pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
+        let Some(above) = self.names(path) else {
+            return Vec::new();
+        };
+        let inner = self.files.keys().filter_map(|names| {
+            let rest = names.strip_prefix(above.as_slice())?;
+            (rest.len() > 1).then(|| rest.first()).flatten()
+        });
+        let names: BTreeSet<&String> = inner.collect();
+        names.into_iter().map(|name| path.join(name)).collect()
+    }
+
+    fn names(&self, path: &Path) -> Option<Vec<String>> {
+        let rest = path.strip_prefix(&self.root).ok()?;
+        rest.iter()
+            .map(|name| name.to_str().map(str::to_owned))
+            .collect()
+    }
+}
+
+/// Lengths go before texts, so that no two folders run together into the same bytes.
+fn digest(files: &BTreeMap<Vec<String>, Vec<u8>>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (names, content) in files {
+        for part in names.iter().map(String::as_bytes).chain([&content[..]]) {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        hasher.update(&[0xff; 8]);
+    }
+    format!("blake3:{}", hasher.finalize().to_hex())
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    files: BTreeMap<Vec<String>, Vec<u8>>,
+    bytes_left: u64,
+}
+
+impl Walk<'_> {
+    /// Reads what is in an open folder. Everything is opened from it by name and without following links.
+    fn folder(&mut self, own: BorrowedFd<'_>, above: &mut Vec<String>) -> Result<(), ProjectError> {
+        let place = self.place(above);
+        if above.len() >= MAX_DEPTH {
+            let why = format!("is deeper than {MAX_DEPTH} folders");
+            return Err(refuse(&place, why));
+        }
+        for entry in Dir::read_from(own).map_err(|e| unreadable(&place, e))? {
+            let entry = entry.map_err(|e| unreadable(&place, e))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Ok(text) = name.to_str() else {
+                let path = place.join(name.to_string_lossy().as_ref());
+                return Err(refuse(&path, "has a name that is not UTF-8"));
+            };
+            above.push(text.to_owned());
+            self.entry(own, name, above)?;
+            above.pop();
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        name: &std::ffi::CStr,
+        names: &mut Vec<String>,
+    ) -> Result<(), ProjectError> {
+        let path = self.place(names);
+        let failed = |errno| match errno {
+            Errno::LOOP | Errno::MLINK => other_kind(&path),
+            errno => unreadable(&path, errno),
+        };
+        // Of the entry itself, and before it is opened: opening a device or a pipe may do something.
+        let is_plain = |mode| {
+            matches!(
+                FileType::from_raw_mode(mode),
+                FileType::Directory | FileType::RegularFile
+            )
+        };
+        let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if !is_plain(found.st_mode) {
+            return Err(other_kind(&path));
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(failed)?;
+        // Of what was opened: something else may have taken its place.
+        let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
+        match FileType::from_raw_mode(mode) {
+            FileType::Directory => self.folder(opened.as_fd(), names),
+            FileType::RegularFile => self.file(opened, &path, names),
+            _ => Err(other_kind(&path)),
+        }
+    }
+
+    fn file(&mut self, opened: OwnedFd, path: &Path, names: &[String]) -> Result<(), ProjectError> {
+        if self.files.len() >= MAX_FILES {
+            let why = format!("has more than {MAX_FILES} files");
+            return Err(refuse(self.root, why));
+        }
+        let mut content = Vec::new();
+        let n_read = File::from(opened)
+            .take(self.bytes_left + 1)
+            .read_to_end(&mut content)
+            .map_err(|e| refuse(path, format!("cannot be read: {e}")))?;
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(n_read as u64)
+            .ok_or_else(|| refuse(self.root, format!("has more than {} MiB", MAX_BYTES >> 20)))?;
+        self.files.insert(names.to_vec(), content);
+        Ok(())
+    }
+
+    fn place(&self, names: &[String]) -> PathBuf {
+        self.root.join(names.iter().collect::<PathBuf>())
+    }
+}
+
+fn unreadable(path: &Path, errno: Errno) -> ProjectError {
+    refuse(path, format!("cannot be read: {errno}"))
+}
+
+fn other_kind(path: &Path) -> ProjectError {
+    refuse(
+        path,
+        "is neither a file nor a folder; a project that holds such things in .rind cannot be trusted",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn write(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn digest(root: &Path) -> String {
+        HeldFolder::read(root).unwrap().digest().to_owned()
+    }
+
+    #[test]
+    fn any_change_in_the_folder_changes_its_digest() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "plugins/a/plugin.toml", "name = \"a\"");
+        write(root.path(), "config.toml", "x");
+        let first = digest(root.path());
+        assert_eq!(digest(root.path()), first);
+        let changes: [&dyn Fn(); 4] = [
+            &|| write(root.path(), "config.toml", "y"),
+            &|| write(root.path(), "plugins/b", ""),
+            &|| fs::rename(root.path().join("plugins/b"), root.path().join("plugins/c")).unwrap(),
+            &|| write(root.path(), "plugins/a/plugin.toml", "name = \"b\""),
+        ];
+        let mut seen = vec![first];
+        for change in changes {
+            change();
+            let now = digest(root.path());
+            assert!(!seen.contains(&now));
+            seen.push(now);
+        }
+    }
+
+    #[test]
+    fn what_is_held_stays_whatever_becomes_of_the_folder() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "plugins/a/plugin.toml", "one");
+        let held = HeldFolder::read(root.path()).unwrap();
+        write(root.path(), "plugins/a/plugin.toml", "two");
+        write(root.path(), "plugins/b/plugin.toml", "two");
+        let plugins = root.path().join("plugins");
+        let manifest = plugins.join("a/plugin.toml");
+        assert_eq!(held.file(&manifest), Some(&b"one"[..]));
+        assert_eq!(held.folders_in(&plugins), [plugins.join("a")]);
+        assert_eq!(held.file(&plugins.join("b/plugin.toml")), None);
+        assert!(held.covers(&manifest));
+        assert_eq!(held.file(&root.path().join("../x")), None);
+    }
+
+    #[test]
+    fn links_pipes_and_sockets_are_refused_and_not_opened() {
+        let root = tempfile::tempdir().unwrap();
+        let refusal = || HeldFolder::read(root.path()).unwrap_err().to_string();
+        std::os::unix::fs::symlink("/etc", root.path().join("plugins")).unwrap();
+        assert!(refusal().contains("neither a file nor a folder"));
+        let error = HeldFolder::read(&root.path().join("plugins"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("lies elsewhere"), "{error}");
+        fs::remove_file(root.path().join("plugins")).unwrap();
+
+        let socket = std::os::unix::net::UnixListener::bind(root.path().join("s")).unwrap();
+        assert!(refusal().contains("neither a file nor a folder"));
+        drop(socket);
+        fs::remove_file(root.path().join("s")).unwrap();
+
+        let pipe = root.path().join("p");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(refusal().contains("neither a file nor a folder"));
+    }
+}

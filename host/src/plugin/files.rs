@@ -1,0 +1,49 @@
+//! The files of plugins: from memory where their folder is held, from the disk elsewhere.
+//!
+//! Discovery, questions and loading all read through here, so that what one of them saw is what the others get. Start from
+//! [`read`].
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::grant::held::HeldFolder;
+
+/// Whether there is a regular file.
+pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
+    match covering(path, held) {
+        Some(held) => held.file(path).is_some(),
+        None => path.is_file(),
+    }
+}
+
+/// At most `limit` bytes of a file and one more, which says that it is larger. The size is not asked for first: a file may grow
+/// between the question and the reading.
+pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match covering(path, held) {
+        Some(held) => held
+            .file(path)
+            .ok_or(io::ErrorKind::NotFound)?
+            .take(limit + 1)
+            .read_to_end(&mut bytes)?,
+        None => std::fs::File::open(path)?
+            .take(limit + 1)
+            .read_to_end(&mut bytes)?,
+    };
+    Ok(bytes)
+}
+
+/// The folders that are directly in one.
+pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf> {
+    match covering(path, held) {
+        Some(held) => held.folders_in(path),
+        None => {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect()
+        }
+    }
+}
+
+fn covering<'a>(path: &Path, held: Option<&'a HeldFolder>) -> Option<&'a HeldFolder> {
+    held.filter(|held| held.covers(path))
+}

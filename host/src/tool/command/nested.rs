@@ -1,0 +1,269 @@
+//! Programs that start other programs: what they start counts as well.
+
+use super::{Command, Part, Word, read};
+
+/// How deep commands in commands are read.
+pub(super) const MAX_DEPTH: usize = 12;
+
+/// Shells: `-c` is a command, a name is a script, and nothing at all is whatever comes in.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
+
+/// Programs whose way to start others is not read.
+const UNREAD: &[&str] = &[
+    "at",
+    "batch",
+    "bwrap",
+    "busybox",
+    "chroot",
+    "crontab",
+    "csh",
+    "doas",
+    "elvish",
+    "entr",
+    "expect",
+    "firejail",
+    "fish",
+    "flock",
+    "gdb",
+    "ltrace",
+    "nsenter",
+    "nu",
+    "parallel",
+    "pkexec",
+    "proot",
+    "pwsh",
+    "rlwrap",
+    "runuser",
+    "screen",
+    "script",
+    "ssh",
+    "start-stop-daemon",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "tcsh",
+    "tmux",
+    "toybox",
+    "unshare",
+    "valgrind",
+    "watch",
+    "watchexec",
+    "xterm",
+];
+
+/// A program that runs the words after its own.
+struct Wrapper {
+    name: &'static str,
+    /// Options that stand alone.
+    flags: &'static [&'static str],
+    /// Options whose value is the next word, or the rest of the same.
+    valued: &'static [&'static str],
+    /// Words of its own before the other program.
+    n_own: usize,
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper("builtin", &[], &[], 0),
+    wrapper("command", &["-p"], &[], 0),
+    wrapper("env", &["-i", "-", "-0"], &["-u"], 0),
+    wrapper("exec", &["-c", "-l"], &["-a"], 0),
+    wrapper("ionice", &["-t"], &["-c", "-n"], 0),
+    wrapper("nice", &[], &["-n"], 0),
+    wrapper("nohup", &[], &[], 0),
+    wrapper("setsid", &["-c", "-f", "-w"], &[], 0),
+    wrapper("stdbuf", &[], &["-e", "-i", "-o"], 0),
+    wrapper(
+        "timeout",
+        &["-v", "--foreground", "--preserve-status"],
+        &["-k", "-s"],
+        1,
+    ),
+    wrapper(
+        "xargs",
+        &["-0", "-r", "-t", "-x", "--null", "--no-run-if-empty"],
+        &["-I", "-L", "-P", "-a", "-d", "-n", "-s"],
+        0,
+    ),
+];
+
+const fn wrapper(
+    name: &'static str,
+    flags: &'static [&'static str],
+    valued: &'static [&'static str],
+    n_own: usize,
+) -> Wrapper {
+    Wrapper {
+        name,
+        flags,
+        valued,
+        n_own,
+    }
+}
+
+/// The name of a program without the folder that it is in.
+pub(super) fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether the first argument of a program says little about what it does.
+pub(super) fn starts_others(program: &str) -> bool {
+    let name = base_name(program);
+    SHELLS.contains(&name)
+        || UNREAD.contains(&name)
+        || WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+        || matches!(name, "eval" | "find")
+}
+
+/// Reads what a part starts besides itself into `command`.
+pub(super) fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
+    let Some((Word::Literal(program), arguments)) = words.split_first() else {
+        return;
+    };
+    let name = base_name(program);
+    if SHELLS.contains(&name) {
+        shell(name, arguments, depth, command);
+    } else if UNREAD.contains(&name) {
+        command.doubt(format!("`{name}` starts other programs"));
+    } else if name == "eval" {
+        eval(arguments, depth, command);
+    } else if name == "find" {
+        find(arguments, depth, command);
+    } else if name == "printf" && literal(arguments.first()).is_some_and(|a| a.starts_with("-v")) {
+        command.doubt("`printf -v` may change what follows");
+    } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
+        wrapped(wrapper, arguments, is_altered, depth, command);
+    }
+}
+
+fn literal(word: Option<&Word>) -> Option<&str> {
+    match word {
+        Some(Word::Literal(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
+    let mut rest = arguments.iter();
+    loop {
+        match literal(rest.next()) {
+            None => {
+                return command.doubt(format!(
+                    "`{name}` runs what comes in or what is not known here"
+                ));
+            }
+            Some(option) if option.starts_with('-') => {
+                let letters = option.strip_prefix('-').unwrap_or_default();
+                if letters.is_empty() || !letters.chars().all(|c| "celux".contains(c)) {
+                    return command.doubt(format!("`{name} {option}`"));
+                }
+                if letters.contains('c') {
+                    return match literal(rest.next()) {
+                        Some(text) if !text.starts_with('-') => {
+                            read::read(text, depth + 1, command)
+                        }
+                        _ => command.doubt(format!("`{name} -c` with what is not known here")),
+                    };
+                }
+            }
+            // A script is a program like others; its name is in the part.
+            Some(_) => return,
+        }
+    }
+}
+
+fn eval(arguments: &[Word], depth: usize, command: &mut Command) {
+    let texts: Option<Vec<&str>> = arguments.iter().map(|word| literal(Some(word))).collect();
+    match texts {
+        Some(texts) => read::read(&texts.join(" "), depth + 1, command),
+        None => command.doubt("`eval` of what is not known here"),
+    }
+}
+
+/// `-exec` and its brothers of `find`.
+fn find(arguments: &[Word], depth: usize, command: &mut Command) {
+    let mut rest = arguments;
+    while let Some((word, after)) = rest.split_first() {
+        rest = after;
+        let starts = literal(Some(word))
+            .is_some_and(|text| matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir"));
+        if !starts {
+            if *word == Word::Any {
+                command.doubt("`find` with what is not known here");
+            }
+            continue;
+        }
+        let is_end = |word: &Word| matches!(literal(Some(word)), Some(";" | "+"));
+        let n_inner = rest.iter().position(is_end).unwrap_or(rest.len());
+        let (inner, after) = rest.split_at(n_inner);
+        start(inner.to_vec(), false, depth, command);
+        rest = after;
+    }
+}
+
+fn wrapped(
+    wrapper: &Wrapper,
+    arguments: &[Word],
+    is_altered: bool,
+    depth: usize,
+    command: &mut Command,
+) {
+    let name = wrapper.name;
+    let mut is_altered = is_altered;
+    let mut n_own = wrapper.n_own;
+    let mut rest = arguments;
+    while let Some((word, after)) = rest.split_first() {
+        let Some(text) = literal(Some(word)) else {
+            return command.doubt(format!("`{name}` starts what is not known here"));
+        };
+        if text == "--" {
+            rest = after;
+            break;
+        } else if wrapper.valued.contains(&text) {
+            rest = after.get(1..).unwrap_or_default();
+        } else if wrapper.flags.contains(&text)
+            || (!text.starts_with("--") && wrapper.valued.iter().any(|o| text.starts_with(o)))
+        {
+            rest = after;
+        } else if text.starts_with('-') {
+            return command.doubt(format!("`{name} {text}`"));
+        } else if name == "env" && text.contains('=') {
+            is_altered = true;
+            rest = after;
+        } else if n_own > 0 {
+            n_own -= 1;
+            rest = after;
+        } else {
+            break;
+        }
+    }
+    // `exec > file` and `env` alone start nothing.
+    if rest.is_empty() {
+        return;
+    }
+    let mut inner = rest.to_vec();
+    if name == "xargs" {
+        inner.push(Word::Any);
+    }
+    start(inner, is_altered, depth, command);
+}
+
+/// A part that another one starts.
+fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
+    if depth >= MAX_DEPTH {
+        return command.doubt("commands in commands in commands");
+    }
+    match words.first() {
+        None => return,
+        Some(Word::Any) => {
+            command.doubt("the name of a program in it is not known before it runs");
+        }
+        Some(Word::Literal(_)) => {}
+    }
+    read(&words, is_altered, depth + 1, command);
+    command.parts.push(Part {
+        words,
+        is_altered,
+        is_redirection: false,
+    });
+}

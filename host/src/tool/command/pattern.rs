@@ -1,0 +1,197 @@
+//! `command = "cargo *"`: which parts of commands a rule speaks of.
+
+use super::{Part, Word, nested, quoted};
+
+/// How a pattern and a part go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Matched {
+    /// They do not.
+    No,
+    /// They may, depending on what only the shell knows.
+    Maybe,
+    /// They do, whatever that is.
+    Yes,
+}
+
+/// A command in which `*` stands for any text. One that ends with ` *` also speaks of the program without arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandPattern {
+    text: String,
+}
+
+/// A piece of a text: one character, or anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    One(char),
+    Any,
+}
+
+impl CommandPattern {
+    /// A pattern as it is written in the settings.
+    ///
+    /// # Errors
+    /// It names no program, or is not one command.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("a rule's `command` is empty".to_owned());
+        }
+        if text.contains(['\n', '|', ';', '&', '`', '$']) {
+            return Err(format!(
+                "`command = {text:?}` is more than one command: every part of a chain is looked up by itself, so write a rule for \
+                 each"
+            ));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+        })
+    }
+
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How much of a command it fixes: of two that match, the one that fixes more decides.
+    #[must_use]
+    pub fn n_fixed(&self) -> usize {
+        self.text.chars().filter(|c| *c != '*').count()
+    }
+
+    /// How it goes with a part.
+    #[must_use]
+    pub fn matched(&self, part: &Part) -> Matched {
+        self.against(part, None)
+    }
+
+    /// The same with the program's name alone, whatever folder it is in: for rules that deny.
+    #[must_use]
+    pub fn matched_by_name(&self, part: &Part) -> Matched {
+        let Some(Word::Literal(program)) = part.words.first() else {
+            return self.matched(part);
+        };
+        let name = nested::base_name(program);
+        self.matched(part).max(self.against(part, Some(name)))
+    }
+
+    /// `name` stands for the program.
+    fn against(&self, part: &Part, name: Option<&str>) -> Matched {
+        let readings = readings(part, name);
+        let widest = pieces(part, name, |_| Reading::Either);
+        let patterns = [Some(self.text.as_str()), self.text.strip_suffix(" *")];
+        let patterns = patterns.into_iter().flatten().map(|text| {
+            let pattern: Vec<Piece> = text
+                .chars()
+                .map(|c| if c == '*' { Piece::Any } else { Piece::One(c) })
+                .collect();
+            pattern
+        });
+        let patterns: Vec<Vec<Piece>> = patterns.collect();
+        let is_covered =
+            |reading: &Vec<Piece>| patterns.iter().any(|pattern| covers(pattern, reading));
+        if !readings.is_empty() && readings.iter().all(is_covered) {
+            Matched::Yes
+        } else if patterns.iter().any(|pattern| meets(pattern, &widest)) {
+            Matched::Maybe
+        } else {
+            Matched::No
+        }
+    }
+}
+
+/// What an unknown word is taken for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// No word.
+    Nothing,
+    /// One word or more.
+    Words,
+    /// Any of that.
+    Either,
+}
+
+/// Most unknown words of which every reading is tried.
+const MAX_UNKNOWN: usize = 6;
+
+/// The text of a part in every reading of its unknown words; none when there are too many.
+fn readings(part: &Part, name: Option<&str>) -> Vec<Vec<Piece>> {
+    let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
+    if n_unknown > MAX_UNKNOWN {
+        return Vec::new();
+    }
+    let all = 0..1_usize << n_unknown;
+    all.map(|bits| {
+        pieces(part, name, |n| {
+            if bits >> n & 1 == 0 {
+                Reading::Nothing
+            } else {
+                Reading::Words
+            }
+        })
+    })
+    .collect()
+}
+
+/// The text of a part, with `name` in place of its program; `reading` says what each unknown word is taken for.
+fn pieces(part: &Part, name: Option<&str>, reading: impl Fn(usize) -> Reading) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    if part.is_redirection {
+        pieces.extend("> ".chars().map(Piece::One));
+    }
+    let mut n_unknown = 0;
+    for (at, word) in part.words.iter().enumerate() {
+        let space = (at > 0).then_some(Piece::One(' '));
+        match word {
+            Word::Literal(text) => {
+                pieces.extend(space);
+                let text = name.filter(|_| at == 0).unwrap_or(text);
+                pieces.extend(quoted(text).chars().map(Piece::One));
+            }
+            Word::Any => {
+                match reading(n_unknown) {
+                    Reading::Nothing => {}
+                    Reading::Words => pieces.extend(space.into_iter().chain([Piece::Any])),
+                    Reading::Either => pieces.push(Piece::Any),
+                }
+                n_unknown += 1;
+            }
+        }
+    }
+    pieces
+}
+
+/// Whether the pattern matches whatever the unknown pieces are: only a `*` of its own takes one of them.
+fn covers(pattern: &[Piece], text: &[Piece]) -> bool {
+    table(pattern, text, false)
+}
+
+/// Whether some text that the unknown pieces may be is matched.
+fn meets(pattern: &[Piece], text: &[Piece]) -> bool {
+    table(pattern, text, true)
+}
+
+/// Which beginning of the pattern matches which beginning of the text, row by row. `is_open` says whether an unknown piece may
+/// be taken for whatever the pattern wants.
+fn table(pattern: &[Piece], text: &[Piece], is_open: bool) -> bool {
+    let is_unknown = |piece: Piece| is_open && piece == Piece::Any;
+    let mut row = vec![true];
+    for piece in text {
+        row.push(row.last() == Some(&true) && is_unknown(*piece));
+    }
+    for wanted in pattern {
+        let mut next = vec![*wanted == Piece::Any && row.first() == Some(&true)];
+        for (at, piece) in text.iter().enumerate() {
+            let without_wanted = row.get(at + 1) == Some(&true);
+            let without_piece = next.last() == Some(&true);
+            let without_both = row.get(at) == Some(&true);
+            next.push(if *wanted == Piece::Any || is_unknown(*piece) {
+                without_wanted || without_piece
+            } else {
+                without_both && wanted == piece
+            });
+        }
+        row = next;
+    }
+    row.last() == Some(&true)
+}

@@ -1,0 +1,373 @@
+//! One rule of the operator: which calls it speaks of, and what is decided for them.
+
+use std::cmp::Reverse;
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+
+use super::super::command::{CommandPattern, Matched, Part};
+use super::super::subject::Place;
+use super::Rule;
+use crate::message::{EffectClass, ToolSpec};
+
+/// The tool that runs commands.
+const BASH: &str = "bash";
+
+/// The tools that know the place of what they touch.
+const OF_FILES: &[&str] = &[
+    "edit_file",
+    "list_files",
+    "read_file",
+    "search",
+    "write_file",
+];
+
+/// One rule of the operator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "RuleText", into = "RuleText")]
+pub struct PolicyRule {
+    tool: Option<ToolPattern>,
+    effect: Option<EffectClass>,
+    command: Option<CommandPattern>,
+    path: Option<PathPattern>,
+    pub(super) decision: Rule,
+}
+
+/// A rule as it is written in the configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleText {
+    /// Name of a tool as the model sees it, or `plugin:tool`; both may be globs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// An effect class. With `tool`, both must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effect: Option<EffectClass>,
+    /// A command of `bash`, in which `*` is any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// A glob of files of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    decision: Rule,
+}
+
+impl TryFrom<RuleText> for PolicyRule {
+    type Error = String;
+
+    fn try_from(text: RuleText) -> Result<Self, String> {
+        let RuleText {
+            tool,
+            effect,
+            command,
+            path,
+            decision,
+        } = text;
+        if tool.is_none() && effect.is_none() && command.is_none() && path.is_none() {
+            return Err("a tool rule needs `tool`, `effect`, `command` or `path`".to_owned());
+        }
+        if command.is_some() && path.is_some() {
+            return Err("a tool rule has `command` or `path`, not both".to_owned());
+        }
+        let rule = Self {
+            tool: tool.as_deref().map(ToolPattern::new).transpose()?,
+            effect,
+            command: command.as_deref().map(CommandPattern::new).transpose()?,
+            path: path.as_deref().map(PathPattern::new).transpose()?,
+            decision,
+        };
+        let can_be = |names: &[&str]| {
+            let matches = |tool: &ToolPattern| names.iter().any(|name| tool.is_built_in(name));
+            rule.tool.as_ref().is_none_or(matches)
+        };
+        if rule.command.is_some() && !can_be(&[BASH]) {
+            return Err(format!("only the tool `{BASH}` has a `command`"));
+        }
+        if rule.path.is_some() && !can_be(OF_FILES) {
+            return Err(format!(
+                "only these tools have a `path` that rules know: {}",
+                OF_FILES.join(", ")
+            ));
+        }
+        Ok(rule)
+    }
+}
+
+impl From<PolicyRule> for RuleText {
+    fn from(rule: PolicyRule) -> Self {
+        Self {
+            tool: rule.tool.map(|pattern| pattern.text),
+            effect: rule.effect,
+            command: rule.command.map(|pattern| pattern.text().to_owned()),
+            path: rule.path.map(|pattern| pattern.text),
+            decision: rule.decision,
+        }
+    }
+}
+
+/// One thing that a call does, which a rule may speak of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Facet<'a> {
+    /// The call as a whole, of which no more is known.
+    Whole,
+    /// One part of a command.
+    Part(&'a Part),
+    /// What a command may do besides its parts.
+    Doubt,
+    /// A file.
+    File(&'a Place),
+    /// A folder with everything below it.
+    Tree(&'a Place),
+}
+
+impl PolicyRule {
+    /// A rule for the tools that match `pattern`: a name or glob as the model sees it, or `plugin:tool`.
+    ///
+    /// # Errors
+    /// The pattern is not a glob.
+    pub fn for_tool(pattern: &str, decision: Rule) -> Result<Self, String> {
+        Ok(Self {
+            tool: Some(ToolPattern::new(pattern)?),
+            effect: None,
+            command: None,
+            path: None,
+            decision,
+        })
+    }
+
+    /// A rule for all tools of an effect class.
+    #[must_use]
+    pub fn for_effect(effect: EffectClass, decision: Rule) -> Self {
+        Self {
+            tool: None,
+            effect: Some(effect),
+            command: None,
+            path: None,
+            decision,
+        }
+    }
+
+    /// Whether the rule speaks of this.
+    pub(super) fn matched(&self, spec: &ToolSpec, facet: Facet<'_>) -> Matched {
+        let is_tool = self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
+            && self.effect.is_none_or(|effect| effect == spec.effect_class);
+        if !is_tool {
+            return Matched::No;
+        }
+        if let Some(command) = &self.command {
+            return match facet {
+                Facet::Part(part) => self.of_part(command, part),
+                Facet::Doubt => Matched::Maybe,
+                Facet::Whole | Facet::File(_) | Facet::Tree(_) => Matched::No,
+            };
+        }
+        let Some(path) = &self.path else {
+            return Matched::Yes;
+        };
+        match facet {
+            Facet::File(Place::Known(file)) if path.glob.is_match(file) => Matched::Yes,
+            Facet::Tree(Place::Known(folder)) => path.of_tree(folder, self.decision),
+            Facet::File(Place::Unknown) | Facet::Tree(Place::Unknown) => Matched::Maybe,
+            Facet::File(_) | Facet::Whole | Facet::Part(_) | Facet::Doubt => Matched::No,
+        }
+    }
+
+    /// A rule that allows speaks of exactly the program that it names, as it is; the others of every way to start it.
+    fn of_part(&self, command: &CommandPattern, part: &Part) -> Matched {
+        if self.decision != Rule::Allow {
+            return command.matched_by_name(part);
+        }
+        let matched = command.matched(part);
+        if part.is_altered() {
+            matched.min(Matched::Maybe)
+        } else {
+            matched
+        }
+    }
+
+    /// How narrow the rule is: of two that match, the narrower decides.
+    pub(super) fn narrowness(&self) -> (usize, usize, bool) {
+        let command = self.command.as_ref().map(CommandPattern::n_fixed);
+        let path = self.path.as_ref().map(|path| n_fixed(&path.text));
+        let tool = self.tool.as_ref().map(|tool| n_fixed(&tool.text));
+        (
+            // One that names a command or a path at all is narrower than one that names none.
+            command.or(path).map_or(0, |n| n + 1),
+            tool.map_or(0, |n| n + 1),
+            self.effect.is_some(),
+        )
+    }
+
+    /// The same, the narrowest first, and of those that are equally narrow the one that stands first.
+    pub(super) fn order(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
+        (Reverse(self.narrowness()), index)
+    }
+
+    pub(super) fn name(&self, index: usize) -> String {
+        let tool = self.tool.as_ref().map(|tool| format!("`{}`", tool.text));
+        let effect = self.effect.map(|effect| format!("effect {effect}"));
+        let command = self
+            .command
+            .as_ref()
+            .map(|command| format!("command `{}`", command.text()));
+        let path = self
+            .path
+            .as_ref()
+            .map(|path| format!("path `{}`", path.text));
+        let what: Vec<String> = [tool, effect, command, path]
+            .into_iter()
+            .flatten()
+            .collect();
+        format!("tool rule {} ({})", index + 1, what.join(", "))
+    }
+
+    /// Why the rule cannot speak of any of the tools that there are, each its plugin and its name; `None` when it can.
+    pub(super) fn fault(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
+        let tool = self.tool.as_ref()?;
+        if known.iter().any(|(plugin, name)| tool.is(*plugin, name)) {
+            return None;
+        }
+        let Some((plugin, _)) = tool.text.split_once(':') else {
+            let mut names: Vec<&str> = known.iter().map(|(_, name)| *name).collect();
+            names.sort_unstable();
+            return Some(format!(
+                "there is no tool `{}`, so this rule has no effect; the tools are: {}",
+                tool.text,
+                names.join(", ")
+            ));
+        };
+        let matches = |known: &&str| tool.plugin.as_ref().is_some_and(|own| own.is_match(*known));
+        let plugins = known.iter().filter_map(|(plugin, _)| *plugin);
+        let is_there = plugins.collect::<Vec<_>>().iter().any(matches);
+        Some(if is_there {
+            format!(
+                "plugin `{plugin}` has no tool `{}`, so this rule has no effect; see `rind plugin list`",
+                tool.text.split_once(':').map_or("", |(_, name)| name)
+            )
+        } else {
+            format!(
+                "no plugin `{plugin}` with tools is loaded, so this rule has no effect; see `rind plugin list`"
+            )
+        })
+    }
+}
+
+/// How many characters of a glob stand for themselves.
+fn n_fixed(text: &str) -> usize {
+    text.chars()
+        .filter(|c| !matches!(c, '*' | '?' | '[' | ']' | '{' | '}'))
+        .count()
+}
+
+/// Which tools a rule speaks of.
+#[derive(Clone, Debug)]
+struct ToolPattern {
+    text: String,
+    plugin: Option<GlobMatcher>,
+    tool: GlobMatcher,
+}
+
+impl ToolPattern {
+    fn new(text: &str) -> Result<Self, String> {
+        let glob = |part: &str| {
+            GlobBuilder::new(part)
+                .build()
+                .map(|glob| glob.compile_matcher())
+                .map_err(|error| format!("`{text}` is not a tool pattern: {}", error.kind()))
+        };
+        let (plugin, tool) = match text.split_once(':') {
+            Some((plugin, tool)) => (Some(glob(plugin)?), glob(tool)?),
+            None => (None, glob(text)?),
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            plugin,
+            tool,
+        })
+    }
+
+    fn matches(&self, spec: &ToolSpec) -> bool {
+        self.is(spec.plugin.as_deref(), &spec.name)
+    }
+
+    fn is(&self, plugin: Option<&str>, name: &str) -> bool {
+        let is_plugin = match (&self.plugin, plugin) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(pattern), Some(plugin)) => pattern.is_match(plugin),
+        };
+        is_plugin && self.tool.is_match(name)
+    }
+
+    fn is_built_in(&self, name: &str) -> bool {
+        self.is(None, name)
+    }
+}
+
+/// Which files a rule speaks of: a glob of paths from the workspace, in which `*` stays within a folder.
+#[derive(Clone, Debug)]
+struct PathPattern {
+    text: String,
+    glob: GlobMatcher,
+    /// The folder that everything which it matches is in.
+    base: String,
+}
+
+impl PathPattern {
+    fn new(text: &str) -> Result<Self, String> {
+        let bare = text.strip_prefix("./").unwrap_or(text);
+        let is_within = !bare.starts_with('/')
+            && !bare.starts_with('~')
+            && bare.split('/').all(|name| name != ".." && name != ".");
+        if bare.is_empty() || !is_within {
+            return Err(format!(
+                "`path = {text:?}` is not a path from the workspace, as in \"docs/**\""
+            ));
+        }
+        // A folder is meant with what is in it.
+        let whole = if bare.ends_with('/') {
+            format!("{bare}**")
+        } else {
+            bare.to_owned()
+        };
+        let glob = GlobBuilder::new(&whole)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| format!("`path = {text:?}` is not a pattern: {}", error.kind()))?
+            .compile_matcher();
+        let fixed = whole.split(['*', '?', '[', '{', '\\']).next().unwrap_or("");
+        let base = match fixed.rsplit_once('/') {
+            _ if fixed == whole => fixed,
+            Some((base, _)) => base,
+            None => "",
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            base: base.to_owned(),
+            glob,
+        })
+    }
+
+    /// A rule that allows must speak of everything below the folder; for the others anything below it is enough to be a maybe.
+    fn of_tree(&self, folder: &str, decision: Rule) -> Matched {
+        // Names that no pattern spells.
+        let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {
+            let separator = if folder.is_empty() { "" } else { "/" };
+            self.glob.is_match(format!("{folder}{separator}{name}"))
+        });
+        if below == [true, true] || (decision != Rule::Allow && self.glob.is_match(folder)) {
+            return Matched::Yes;
+        }
+        let is_in = |inner: &str, outer: &str| {
+            outer.is_empty()
+                || inner
+                    .strip_prefix(outer)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if decision != Rule::Allow && (is_in(&self.base, folder) || is_in(folder, &self.base)) {
+            Matched::Maybe
+        } else {
+            Matched::No
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a call is about, as the operator's rules and a yes for the session speak of it: a command, or a file.
+//!
+//! A tool says it of its own calls. It must not know what is decided. Start from [`Subject`].
+
+use super::command::Command;
+
+/// What a call is about, besides its tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// Nothing that rules have words for.
+    #[default]
+    Any,
+    /// A command for a shell.
+    Command(Command),
+    /// A file of the workspace.
+    File(Place),
+    /// A folder of the workspace with everything below it.
+    Tree(Place),
+}
+
+/// Where something is in the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The path from the workspace, without links and `..`; empty for the workspace itself.
+    Known(String),
+    /// It cannot be told, or it is outside.
+    Unknown,
+}
+
+impl Subject {
+    /// What a yes for the session covers, a text for each part. `tool` is its name.
+    ///
+    /// # Errors
+    /// Why there is no such yes.
+    pub fn covers(&self, tool: &str) -> Result<Vec<String>, String> {
+        match self {
+            Self::Any => Ok(vec![format!("every call of {tool}")]),
+            Self::Command(command) => command.covers(),
+            Self::File(Place::Known(path)) => {
+                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                Ok(vec![format!(
+                    "{tool} in {}, not in folders below it",
+                    folder_name(folder)
+                )])
+            }
+            Self::Tree(Place::Known(folder)) => Ok(vec![format!(
+                "{tool} in {} and below it",
+                folder_name(folder)
+            )]),
+            Self::File(Place::Unknown) | Self::Tree(Place::Unknown) => {
+                Err("where this path leads cannot be told".to_owned())
+            }
+        }
+    }
+}
+
+fn folder_name(folder: &str) -> String {
+    if folder.is_empty() {
+        "the workspace's own folder".to_owned()
+    } else {
+        format!("{folder}/")
+    }
+}

@@ -1,0 +1,133 @@
+//! Rules about commands and paths, as the program applies them.
+
+use super::{with_commands, with_writes};
+
+#[test]
+fn every_part_of_a_command_must_be_allowed() {
+    let commands = [
+        "touch one",
+        "touch two; mkdir out",
+        "touch three $(mkdir out)",
+        "touch four | xargs mkdir out",
+        "sh -c 'mkdir out'",
+        "env A=1 touch five",
+        "touch six > seven",
+    ];
+    let rind = with_commands(&commands);
+    rind.config("[[tools.rules]]\ncommand = \"touch *\"\ndecision = \"allow\"\n");
+    let ran = rind.run(&["run", "x"]).exits(0);
+    for (file, is_there) in [
+        ("one", true),
+        ("two", false),
+        ("three", false),
+        ("four", false),
+        ("out", false),
+        ("five", false),
+        ("seven", false),
+    ] {
+        assert_eq!(
+            rind.workspace().join(file).exists(),
+            is_there,
+            "{file}: {}",
+            ran.stderr
+        );
+    }
+    assert!(
+        ran.stderr
+            .contains("the default for effect execute for `mkdir out`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn what_is_denied_stays_denied_however_it_is_written_and_with_yes() {
+    let commands = [
+        "touch x",
+        "t\\ouch x",
+        "'touch' x",
+        "/usr/bin/touch x",
+        "A=1 touch x",
+        "env touch x",
+        "true; touch x",
+        "true && touch x",
+        "true $(touch x)",
+        "true \"`touch x`\"",
+        "cat <(touch x)",
+        "sh -c 'touch x'",
+        "eval 'touch x'",
+        "echo x | xargs touch",
+        "nice timeout 5 touch x",
+        "find . -maxdepth 0 -exec touch x ';'",
+        "T=touch; $T x",
+        "for i in 1; do touch x; done",
+        "(touch x)",
+        "sh <<E\ntouch x\nE",
+        "echo 'touch x' | sh",
+        "to${Z}uch x",
+        "{touch,x}",
+    ];
+    let rind = with_commands(&commands);
+    rind.config(
+        "[tools]\nrules = [{ command = \"touch *\", decision = \"deny\" }, { tool = \"bash\", decision = \"allow\" }]\n",
+    );
+    let ran = rind.run(&["run", "x", "--yes"]).exits(0);
+    assert!(!rind.workspace().join("x").exists(), "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr.matches("refused by policy").count() + ran.stderr.matches("denied by").count(),
+        2 * commands.len(),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_path_rule_holds_for_where_a_path_leads() {
+    let rind = with_writes(&[
+        ("docs/a.md", "x"),
+        ("docs/../b.md", "x"),
+        ("link/c.md", "x"),
+        ("docs/out/d.md", "x"),
+    ]);
+    rind.file("docs/old.md", "").file("src/old.rs", "");
+    std::os::unix::fs::symlink("docs", rind.workspace().join("link")).unwrap();
+    std::os::unix::fs::symlink("../src", rind.workspace().join("docs/out")).unwrap();
+    rind.config("[[tools.rules]]\npath = \"docs/**\"\ndecision = \"allow\"\n");
+    let ran = rind.run(&["run", "x"]).exits(0);
+    for (file, is_there) in [
+        ("docs/a.md", true),
+        ("b.md", false),
+        ("docs/c.md", true),
+        ("src/d.md", false),
+    ] {
+        assert_eq!(
+            rind.workspace().join(file).exists(),
+            is_there,
+            "{file}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn rules_for_tools_and_plugins_that_there_are_not_are_named_with_their_line() {
+    let rind = with_commands(&[]);
+    rind.config(
+        "[tools]\nrules = [\n  { tool = \"bash\", decision = \"ask\" },\n  { tool = \"bahs\", decision = \"deny\" },\n  { tool = \"web:fetch\", decision = \"deny\" },\n]\n",
+    );
+    let ran = rind.run(&["run", "x"]).exits(0);
+    for said in [
+        "config.toml:4: tool rule 2: there is no tool `bahs`, so this rule has no effect",
+        "config.toml:5: tool rule 3: no plugin `web` with tools is loaded, so this rule has no effect",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
+    }
+    rind.config("[[tools.rules]]\ntool = \"bash\"\ndecision = \"ask\"\n\n[[tools.rules]]\neffect = \"read\"\ncommand = \"a && b\"\ndecision = \"deny\"\n");
+    let ran = rind.run(&["run", "x"]).exits(2);
+    assert!(
+        ran.stderr.contains("is more than one command"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("config.toml:5"), "{}", ran.stderr);
+}

@@ -1,0 +1,140 @@
+//! A question is one bounded screen that says everything.
+
+use rind_tests::cli::{Rind, Step};
+
+use super::{plain, with_commands, with_writes};
+
+const ASKED: &str = "[n]o and why: ";
+
+fn typed<'a>(once: &'a str, typed: &'a str) -> Step<'a> {
+    Step {
+        once,
+        meanwhile: Box::new(|| {}),
+        typed,
+    }
+}
+
+/// What stands on a screen of so many rows when the last of them asks.
+fn last_screen(shown: &str, rows: usize) -> Vec<String> {
+    let shown = plain(shown);
+    let until = shown.rfind(ASKED).expect("a question");
+    let lines: Vec<String> = shown[..until].lines().map(str::to_owned).collect();
+    lines[lines.len().saturating_sub(rows)..].to_vec()
+}
+
+#[test]
+fn a_question_fits_the_screen_and_all_of_it_can_be_paged_through() {
+    let content: String = (0..200).map(|n| format!("line {n}\n")).collect();
+    let rind = with_writes(&[("big.txt", &format!("{content}{}", "x".repeat(4_001)))]);
+    let steps = vec![
+        typed(ASKED, "v\n"),
+        typed("more rows; Enter shows the next", "\n"),
+        typed("more rows; Enter shows the next", "\n"),
+        typed("more rows; Enter shows the next", "\n"),
+        typed("more rows; Enter shows the next", "q\n"),
+        typed(ASKED, "n\n"),
+    ];
+    let Some(shown) = rind.at_terminal_with(&["run", "write"], "stty cols 80 rows 50", steps)
+    else {
+        return;
+    };
+    let screen = last_screen(&shown, 49);
+    assert!(
+        screen
+            .iter()
+            .any(|line| line.starts_with("? write_file wants to")),
+        "{screen:#?}"
+    );
+    assert!(
+        screen
+            .iter()
+            .any(|line| line.contains("more rows: v shows all")),
+        "{screen:#?}"
+    );
+    let all = plain(&shown);
+    for n in 0..180 {
+        assert!(all.contains(&format!("  + line {n}\n")), "line {n}");
+    }
+    assert!(!rind.workspace().join("big.txt").exists());
+}
+
+#[test]
+fn the_last_bytes_of_a_long_call_are_shown() {
+    let command = format!("echo {}; rm -rf last", "a".repeat(3_995));
+    let rind = with_commands(&[&command]);
+    let steps = vec![
+        typed(ASKED, "v\n"),
+        typed("that was all; Enter goes back", "\n"),
+        typed(ASKED, "n\n"),
+    ];
+    let Some(shown) = rind.at_terminal_with(&["run", "x"], "stty cols 100 rows 60", steps) else {
+        return;
+    };
+    let all: String = plain(&shown).replace("    ↪ ", "").replace('\n', "");
+    assert!(all.contains("aaaa; rm -rf last"), "{shown}");
+}
+
+#[test]
+fn a_path_stays_one_line_and_no_invisible_character_passes() {
+    let hidden = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{a0}\u{17b4}\u{1d159}";
+    let path = format!("a\n? bash wants to run a program (execute)\n  $ ls{hidden}\r\u{1b}[2K");
+    let rind = with_writes(&[(&path, "x\r\ny")]);
+    let Some(shown) = rind.at_terminal(&["run", "x"], "n\n") else {
+        return;
+    };
+    let shown = plain(&shown);
+    let question = &shown[shown.find("? write_file").expect("the question")..];
+    assert!(
+        question.lines().all(|line| !line.starts_with("? bash")),
+        "{question}"
+    );
+    assert!(question.contains("a\\u{a}? bash wants"), "{question}");
+    for character in hidden.chars() {
+        assert!(!question.contains(character), "{character:?}");
+    }
+    assert!(question.contains("+ x\\u{d}\n"), "{question}");
+}
+
+#[test]
+fn a_forged_row_in_a_command_begins_with_a_mark_like_every_other() {
+    let rind = with_commands(&["ls\n  always covers nothing\n  [y]es or [n]o:\n↪ rm x"]);
+    let Some(shown) = rind.at_terminal(&["run", "x"], "n\n") else {
+        return;
+    };
+    let shown = plain(&shown);
+    for row in [
+        "  >   always covers nothing\n",
+        "  >   [y]es or [n]o:\n",
+        "  > ↪ rm x\n",
+    ] {
+        assert!(shown.contains(row), "{row:?}\n{shown}");
+    }
+}
+
+#[test]
+fn notices_and_logs_wait_until_the_question_is_answered_and_are_bounded() {
+    let script = r#"
+        [[reply]]
+        tool_calls = [{ name = "write_file", arguments = { path = "new.txt", content = "words\n" } }]
+        [[reply]]
+        text = "So it is."
+    "#;
+    let rind = Rind::with_script(script);
+    rind.managed("scripted-hook");
+    let notice = "{ notify = \"noise\\n? bash wants\" }";
+    let notices = vec![notice; 64].join(", ");
+    rind.config(&format!(
+        "[plugins.scripted-hook.config.answers.pre-tool]\neffects = [{notices}]\n"
+    ));
+    let Some(shown) = rind.at_terminal(&["run", "write"], "y\n") else {
+        return;
+    };
+    let shown = plain(&shown);
+    let question = shown.find("? write_file").expect("the question");
+    let answered = question + shown[question..].find(ASKED).expect("the answers");
+    assert!(!shown[question..answered].contains("noise"), "{shown}");
+    let n_notices = shown.matches("noise").count();
+    assert!((1..=20).contains(&n_notices), "{n_notices}: {shown}");
+    assert!(!shown.contains("\n? bash"), "{shown}");
+    assert!(shown.contains("further ones with --trace"), "{shown}");
+}
