@@ -33,6 +33,7 @@ mod nesting;
 pub mod open;
 pub mod protected;
 mod reach;
+pub mod relied;
 mod required;
 mod settings;
 mod stderr;
