@@ -115,6 +115,8 @@ impl Default for Host {
             cache_key: cache().with_extension("key"),
             compiler: Compiler::default(),
             data: folder.path().join("data"),
+            without: Vec::new(),
+            expects_installed: false,
             settings: BTreeMap::new(),
             project_settings: BTreeMap::new(),
             written: Config::default(),

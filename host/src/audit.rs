@@ -59,8 +59,18 @@ pub struct Checked {
     pub lines: Vec<Line>,
     /// Where the chain is broken first, as `FILE:LINE: why`; `None` when it is whole.
     pub broken: Option<String>,
+    /// What the log has no line of, as the host wrote it down in the session.
+    pub gaps: Vec<String>,
     /// What is worth knowing and breaks nothing.
     pub notes: Vec<String>,
+}
+
+impl Checked {
+    /// Whether nothing was touched and nothing is missing.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.broken.is_none() && self.gaps.is_empty()
+    }
 }
 
 /// Reads and checks the log of a session. `files` are its files in order, each with its name and bytes; `head` is what the

@@ -41,6 +41,20 @@ pub enum Event {
         /// Name of the model.
         model: String,
     },
+    /// A plugin was found and does not run in this session.
+    PluginLeftOut {
+        /// Its name, or that of its folder when its manifest cannot be read.
+        plugin: String,
+        /// Where it came from: `managed`, `package`, `user`, `project` or `local`.
+        trust: String,
+        /// Its folder.
+        folder: String,
+        /// What kind of cause: `failed`, `held` (it asks for what nobody granted), `shadowed` (another has its name) or
+        /// `switched-off`.
+        cause: String,
+        /// Why it does not run, in words.
+        reason: String,
+    },
     /// A turn starts.
     TurnStart {
         /// Its number, from 1.
@@ -293,6 +307,7 @@ impl Event {
     pub fn name(&self) -> &'static str {
         match self {
             Self::SessionOpened { .. } => "session-opened",
+            Self::PluginLeftOut { .. } => "plugin-left-out",
             Self::TurnStart { .. } => "turn-start",
             Self::Assessed { .. } => "assessed",
             Self::StepStart { .. } => "step-start",

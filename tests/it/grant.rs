@@ -86,6 +86,7 @@ fn answers(of: &[&Request]) -> Answers {
         trust: request.trust,
         source: request.source.clone(),
         digest: request.digest.clone(),
+        content: request.content(),
         pin: request.pin().as_str().to_owned(),
         capabilities: request
             .capabilities

@@ -34,6 +34,7 @@ fn why(plugins: &PluginSet, name: &str) -> String {
         ),
         Why::Disallowed { place } => format!("disallowed {place}"),
         Why::Disabled { .. } => "disabled".to_owned(),
+        Why::Without => "without".to_owned(),
         Why::Held(plugin) => format!(
             "held: {:?}",
             plugin

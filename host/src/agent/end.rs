@@ -24,6 +24,7 @@ const ABANDONED: &str = "[abandoned: the turn ended before this call had a resul
 impl Turn<'_> {
     /// Puts the session in order and tells everybody, however the turn ended.
     pub(super) async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
+        self.is_ending = true;
         let (stop, last_words, fault) = match ended {
             Ok(()) => (StopReason::Done, None, None),
             Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
@@ -51,7 +52,7 @@ impl Turn<'_> {
         }
         let closed = self.close_open(stop).await;
         self.end_agents().await;
-        let outcome = TurnOutcome {
+        let mut outcome = TurnOutcome {
             turn: self.number,
             output: self.outputs.join("\n\n"),
             summary: self.summary(stop),
@@ -63,6 +64,7 @@ impl Turn<'_> {
             output: outcome.output.clone(),
         });
         self.dispatch::<at::TurnEnd>(outcome.summary.clone()).await;
+        self.take_halt(&mut outcome);
         let synced = session.sync();
         self.emit(Event::TurnEnd {
             turn: outcome.turn,
@@ -78,9 +80,27 @@ impl Turn<'_> {
             _ => {
                 written?;
                 synced?;
-                self.archive(stop).await;
+                self.archive(outcome.summary.stop).await;
                 Ok(outcome)
             }
+        }
+    }
+
+    /// What failed while the turn ended, where the turn could not be refused any more, is how it ended.
+    fn take_halt(&self, outcome: &mut TurnOutcome) {
+        if !self.agent.is_main() {
+            return;
+        }
+        let was_blocked = outcome.summary.stop == StopReason::Blocked;
+        if let Some(why) = self.scope.family.halt.take()
+            && !was_blocked
+        {
+            outcome.summary.stop = StopReason::Blocked;
+            let words = format!("[stopped: {why}]");
+            let parts = [outcome.output.as_str(), &words];
+            let parts = parts.into_iter().filter(|part| !part.is_empty());
+            outcome.output = parts.collect::<Vec<_>>().join("\n\n");
+            outcome.summary.output.clone_from(&outcome.output);
         }
     }
 

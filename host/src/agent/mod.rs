@@ -17,6 +17,7 @@ mod calls;
 mod compact;
 mod config;
 mod end;
+mod halt;
 mod handle;
 mod input;
 mod power;
@@ -73,6 +74,9 @@ pub enum Error {
     /// The session cannot be written or read.
     #[error("the session failed")]
     Session(#[from] session::Error),
+    /// A hook that blocks when it fails has failed where nothing was left to refuse.
+    #[error("{0}")]
+    Guard(String),
 }
 
 /// Everything an agent is made of.
@@ -142,6 +146,8 @@ pub struct Agent {
     /// The last entry of the prompt ledger.
     ledger: Option<Body>,
     is_announced: bool,
+    /// What those who watch are told once the session is open.
+    opening: Vec<Event>,
     is_started: bool,
 }
 
@@ -152,6 +158,8 @@ impl Agent {
         let family = Family {
             session: spec.session.id().clone(),
             reach: Reach::default(),
+            halt: Arc::default(),
+            root: spec.session.clone(),
             parent: None,
         };
         archive::add_tools(&mut spec, &family.reach);
@@ -160,11 +168,13 @@ impl Agent {
 
     /// An agent that shares with others what its family says.
     fn of_family(spec: AgentSpec, family: Family) -> Self {
-        let sink = Arc::new(AgentSink::new(Outlet {
+        let outlet = Outlet {
             session: spec.session.clone(),
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
-        }));
+        };
+        let sink = AgentSink::new(outlet, spec.name.clone(), &family);
+        let sink = Arc::new(sink);
         Self {
             dispatcher: Arc::new(match &family.parent {
                 None => Dispatcher::new(spec.hooks.clone(), sink.clone()),
@@ -179,6 +189,7 @@ impl Agent {
             frozen: None,
             ledger: None,
             is_announced: false,
+            opening: Vec::new(),
             is_started: false,
             spec: Arc::new(spec),
         }
@@ -211,6 +222,11 @@ impl Agent {
     #[must_use]
     pub fn dispatcher(&self) -> Arc<Dispatcher> {
         self.dispatcher.clone()
+    }
+
+    /// Tells those who watch of this as soon as they know that the session is open.
+    pub fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.opening.extend(events);
     }
 
     /// Runs one turn: from `input` to the final output.
@@ -258,7 +274,7 @@ impl Agent {
     /// Ends the session: `session-end` fires, background hooks end, everything is on the disk.
     ///
     /// # Errors
-    /// The session cannot be written.
+    /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
     pub async fn close(self) -> Result<(), Error> {
         if self.is_started {
             let info = self.session_info();
@@ -269,7 +285,11 @@ impl Agent {
         // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
         self.report_failures().await;
         self.dispatcher.settle(SETTLE).await;
-        Ok(self.spec.session.sync()?)
+        self.spec.session.sync()?;
+        match self.family.halt.take() {
+            Some(why) if self.is_main() => Err(Error::Guard(why)),
+            _ => Ok(()),
+        }
     }
 
     /// Tells those who watch that the session is open: once, before the first turn.
@@ -292,6 +312,9 @@ impl Agent {
             provider,
             model,
         });
+        for event in std::mem::take(&mut self.opening) {
+            self.spec.events.emit(event);
+        }
         for notice in self.spec.session.notices() {
             self.notice(Level::Warn, notice.clone());
         }

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::AgentSpec;
+use super::halt::Halt;
 use super::power::{Power, Spent};
 use super::sink::AgentSink;
 use crate::event::Event;
@@ -24,7 +25,7 @@ use crate::point::dispatch::{Dispatched, Dispatcher};
 use crate::point::handle::HandleError;
 use crate::point::merge::injected_message;
 use crate::point::outcome::Injection;
-use crate::session::{self, Body};
+use crate::session::{self, Body, Session};
 use crate::tool::approval::SessionApprovals;
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
@@ -53,6 +54,10 @@ pub(super) struct Family {
     pub(super) session: Arc<str>,
     /// The turns of all its agents.
     pub(super) reach: Reach,
+    /// What ends the turn of the main agent and those of all others.
+    pub(super) halt: Arc<Halt>,
+    /// The session of the main agent.
+    pub(super) root: Arc<Session>,
     /// The turn that runs this agent, when it is a subagent.
     pub(super) parent: Option<Arc<TurnScope>>,
 }

@@ -1,14 +1,19 @@
 //! Where hooks' traces and effects go: to the events, the session file, the log, and the plugin's store.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::halt::Halt;
+use super::scope::Family;
+use crate::audit;
 use crate::event::{Event, Events};
 use crate::point::Point;
 use crate::point::catalog;
+use crate::point::dispatch::Kind;
 use crate::point::outcome::{Effect, Level};
 use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
-use crate::session::{Report, Session};
+use crate::session::{Body, Report, Session};
 
 /// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions, so it is not the
 /// agent's; whoever builds the agent says where it is.
@@ -19,13 +24,61 @@ pub(super) struct AgentSink {
     outlet: Outlet,
     /// Failures of hooks that the `error` point has not been told of. Dispatch cannot call hooks from here.
     failures: Mutex<Vec<FailureReport>>,
+    halt: Arc<Halt>,
+    /// Name of the agent.
+    agent: Arc<str>,
+    /// The session whose audit log tells of this agent.
+    root: Arc<Session>,
+    has_told_of_gap: AtomicBool,
 }
 
 impl AgentSink {
-    pub(super) fn new(outlet: Outlet) -> Self {
+    pub(super) fn new(outlet: Outlet, agent: Arc<str>, family: &Family) -> Self {
         Self {
             outlet,
             failures: Mutex::new(Vec::new()),
+            halt: family.halt.clone(),
+            agent,
+            root: family.root.clone(),
+            has_told_of_gap: AtomicBool::new(false),
+        }
+    }
+
+    /// Writes down that the audit log has no line of something, and ends the turn where a hook that must see everything did
+    /// not.
+    fn missed(&self, record: &TraceRecord) {
+        let is_blocking = matches!(
+            record.outcome,
+            TraceOutcome::FailedBlocking | TraceOutcome::DroppedBlocking
+        );
+        let is_missed = matches!(record.outcome, TraceOutcome::Failed | TraceOutcome::Dropped);
+        if !is_blocking && !is_missed {
+            return;
+        }
+        let why = record.reason.clone().unwrap_or_default();
+        if &*record.plugin == audit::PLUGIN {
+            // Not with the next entry, as other reports: this is what shows that the log is not whole.
+            self.root.append_or_defer(Body::AuditGap {
+                agent: self.agent.to_string(),
+                turn: record.turn,
+                step: record.step,
+                point: record.point.to_string(),
+                reason: why.clone(),
+            });
+            if !self.has_told_of_gap.swap(true, Ordering::Relaxed) {
+                let text = format!(
+                    "the audit log has a gap: the hook at {} failed: {why}",
+                    record.point
+                );
+                self.outlet.events.emit(Event::notice(Level::Warn, text));
+            }
+        }
+        let only_looks = catalog::find(&record.point).is_some_and(|row| row.kind == Kind::Observe);
+        if is_blocking && only_looks {
+            self.halt.set(format!(
+                "plugin {} is to see everything, and its hook at {} failed: {why}",
+                record.plugin, record.point
+            ));
         }
     }
 
@@ -64,6 +117,7 @@ impl Sink for AgentSink {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
             failures.push(report);
         }
+        self.missed(&record);
         self.outlet
             .session
             .report(&Report::Trace { record: &record });

@@ -18,7 +18,12 @@ impl Turn<'_> {
     /// Calls the hooks of a point as the turn itself.
     pub(super) async fn dispatch<P: Point>(&self, payload: P::Payload) -> Dispatched<P::Payload> {
         let caller = self.caller();
-        self.scope.dispatch::<P>(&caller, payload).await
+        let out = self.scope.dispatch::<P>(&caller, payload).await;
+        if self.scope.family.halt.is_set() && !self.is_ending {
+            // Nothing more is done before the turn sees it and drops this.
+            std::future::pending::<()>().await;
+        }
+        out
     }
 
     /// Calls the hooks of a point where only a failing hook can refuse: one that is set to block when it fails ends the turn,

@@ -76,6 +76,8 @@ pub(super) struct Turn<'a> {
     /// Where its entries begin in the file of the session, in bytes.
     pub(super) begins_at: u64,
     pub(super) started: Instant,
+    /// Whether its body has ended, however it did.
+    pub(super) is_ending: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -99,6 +101,7 @@ impl<'a> Turn<'a> {
             outputs: Vec::new(),
             begins_at: 0,
             started: Instant::now(),
+            is_ending: false,
         }
     }
 
@@ -108,9 +111,11 @@ impl<'a> Turn<'a> {
             Err(error) => Err(error),
             Ok(()) => {
                 let interrupted = interrupted(self.cancel.clone(), self.is_running_tools.clone());
+                let family = self.scope.family.clone();
                 tokio::select! {
                     biased;
                     () = interrupted => Err(Stop::Cancelled),
+                    why = family.halt.wait() => Err(Stop::Blocked(format!("[stopped: {why}]"))),
                     ended = self.body() => ended,
                 }
             }

@@ -85,6 +85,9 @@ pub(super) struct PluginArgs {
     /// Load no plugins but those of `--plugin`
     #[arg(long)]
     pub(super) no_plugins: bool,
+    /// Leave this plugin out, also where nothing would run without it
+    #[arg(long, value_name = "NAME")]
+    pub(super) without: Vec<String>,
     /// Trust what the project brings in `.rind`, settings and plugins, for this run
     #[arg(long)]
     pub(super) trust_project: bool,

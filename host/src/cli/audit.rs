@@ -1,5 +1,6 @@
 //! `rind session audit`: what the plugin audit-log wrote of a session, and whether anybody touched it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -12,7 +13,13 @@ use crate::grant::Trust;
 use crate::paths::Paths;
 use crate::plugin::discover::Found;
 use crate::plugin::store::{data_folder, own_folder};
-use crate::session::{Body, SessionStore};
+use crate::session::{Body, Entry, SessionStore};
+
+/// How many gaps are shown; one cause can leave one at every message.
+const MAX_SHOWN_GAPS: usize = 20;
+
+/// The name that the main agent goes by.
+const MAIN: &str = "main";
 
 /// Shows the audit log of a session, and checks it when asked to.
 pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
@@ -26,8 +33,11 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
     };
     let folder = folder(&paths, &id);
     let files = files(&folder)?;
-    let head = head(&store, &id)?;
-    if files.is_empty() && head.is_none() {
+    let (entries, _) = store.read(&id)?;
+    let head = head(&entries);
+    let is_kept = !files.is_empty() || head.is_some();
+    let gaps = gaps(&entries, &audit::check(&id, &files, None).lines, is_kept);
+    if !is_kept && gaps.is_empty() {
         return Err(Usage(format!(
             "session {id} has no audit log in {}; the plugin {} was not there when it ran",
             folder.display(),
@@ -36,6 +46,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
         .into());
     }
     let mut checked = audit::check(&id, &files, head.as_ref());
+    checked.gaps = gaps;
     let n_lines = checked.lines.len() as u64;
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
     checked.lines.retain(is_of);
@@ -52,15 +63,50 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
             verdict(&id, &checked, n_lines);
         }
     }
-    let is_broken = args.verify && checked.broken.is_some();
+    let is_broken = args.verify && !checked.is_whole();
     Ok(if is_broken { Exit::Failed } else { Exit::Done })
 }
 
 /// The audit log of a session, read and checked.
 pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Checked> {
-    let head = head(&SessionStore::new(paths.sessions()), session)?;
+    let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = files(&folder(paths, session))?;
-    Ok(audit::check(session, &files, head.as_ref()))
+    let mut checked = audit::check(session, &files, head(&entries).as_ref());
+    checked.gaps = gaps(&entries, &checked.lines, !files.is_empty());
+    Ok(checked)
+}
+
+/// What the log has no line of: where the host wrote down that the plugin failed, and turns that ended without the plugin.
+/// `is_kept` says whether there is a log at all.
+fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
+    let ended: BTreeSet<u32> = lines
+        .iter()
+        .filter(|line| line.kind() == "turn-end" && line.agent == MAIN)
+        .map(|line| line.turn)
+        .collect();
+    let mut gaps = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            // What stands before is told of by the log of that session.
+            Body::Forked { .. } => gaps.clear(),
+            Body::AuditGap {
+                agent,
+                turn,
+                point,
+                reason,
+                ..
+            } => gaps.push(format!(
+                "turn {turn} {agent}: the hook at {point} failed: {reason}"
+            )),
+            Body::TurnEnd { turn, .. } if is_kept && !ended.contains(turn) => {
+                gaps.push(format!(
+                    "turn {turn} {MAIN}: it ended, and the log has no line of that"
+                ));
+            }
+            _ => {}
+        }
+    }
+    gaps
 }
 
 /// Where the plugin that comes with Rind keeps the log of a session.
@@ -94,27 +140,23 @@ fn files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// The last line that the session remembers.
-fn head(store: &SessionStore, id: &str) -> anyhow::Result<Option<Head>> {
-    let (entries, _) = store.read(id)?;
-    let kept = entries
-        .into_iter()
-        .rev()
-        .find_map(|entry| match entry.body {
-            Body::State {
-                plugin, key, value, ..
-            } if plugin == audit::PLUGIN && key == audit::HEAD_KEY => value,
-            _ => None,
-        });
-    Ok(kept.and_then(|text| serde_json::from_str(&text).ok()))
+fn head(entries: &[Entry]) -> Option<Head> {
+    let kept = entries.iter().rev().find_map(|entry| match &entry.body {
+        Body::State {
+            plugin, key, value, ..
+        } if plugin == audit::PLUGIN && key == audit::HEAD_KEY => value.as_ref(),
+        _ => None,
+    });
+    kept.and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// `{"lines": […]}`, and with a check `"whole"`, `"broken"` and `"notes"`.
+/// `{"lines": […]}`, and with a check `"whole"`, `"broken"`, `"gaps"` and `"notes"`.
 fn json(checked: &Checked, is_verified: bool) -> anyhow::Result<()> {
     if !is_verified {
         return render::json(&serde_json::json!({"lines": checked.lines}));
     }
     let mut value = serde_json::to_value(checked)?;
-    value["whole"] = checked.broken.is_none().into();
+    value["whole"] = checked.is_whole().into();
     render::json(&value)
 }
 
@@ -142,7 +184,14 @@ fn row(line: &Line) -> String {
 
 fn verdict(id: &str, checked: &Checked, n_lines: u64) {
     checked.notes.iter().for_each(|note| render::note(note));
+    for gap in checked.gaps.iter().take(MAX_SHOWN_GAPS) {
+        render::warn(&format!("a gap: {}", render::one_line(gap, usize::MAX)));
+    }
     match &checked.broken {
+        None if !checked.gaps.is_empty() => render::warn(&format!(
+            "the audit log of session {id} is not whole: {}",
+            render::count(checked.gaps.len() as u64, "gap")
+        )),
         None => render::note(&format!(
             "the audit log of session {id} is whole: {}",
             render::count(n_lines, "line")

@@ -67,8 +67,14 @@ pub(super) fn of_error(error: &anyhow::Error) -> Exit {
             )
         });
     let is_refused = |cause: &(dyn std::error::Error + 'static)| {
+        if let Some(crate::agent::Error::Guard(_)) = cause.downcast_ref() {
+            return true;
+        }
         let error = cause.downcast_ref();
-        matches!(error, Some(crate::plugin::Error::Required { .. }))
+        matches!(
+            error,
+            Some(crate::plugin::Error::Required { .. } | crate::plugin::Error::Relied { .. })
+        )
     };
     if is_usage {
         Exit::Usage

@@ -9,14 +9,13 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 
 use super::args::{GrantsArgs, PluginArgs};
-use super::exit::{Exit, Usage};
+use super::exit::Exit;
 use super::render;
 use crate::grant::answers::Answers;
 use crate::grant::ask::{Ask, Given, GrantOptions, Question, Yes};
 use crate::grant::policy::Policy;
 use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
-use crate::plugin::load::PluginSet;
 
 /// Asks at the terminal.
 struct TerminalAsk;
@@ -43,27 +42,6 @@ pub(super) fn options(
         flags: args.grant.clone(),
         ask: has_terminal.then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>),
     })
-}
-
-/// A yes that was typed for a name must not go to another plugin of that name.
-pub(super) fn check_flags(args: &PluginArgs, plugins: &PluginSet) -> anyhow::Result<()> {
-    for flag in &args.grant {
-        let name = flag.plugin();
-        let loaded = plugins.plugins.iter().map(|plugin| &plugin.manifest.name);
-        let left_out = plugins.left_out.iter().map(|left| &left.name);
-        if loaded
-            .chain(left_out)
-            .filter(|found| *found == name)
-            .count()
-            > 1
-        {
-            return Err(Usage(format!(
-                "there are several plugins called `{name}`, so that --grant {name} does not say which; see `rind plugin list`"
-            ))
-            .into());
-        }
-    }
-    Ok(())
 }
 
 /// Keeps what was answered while plugins were loaded.

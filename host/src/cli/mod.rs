@@ -9,6 +9,7 @@ mod audit;
 mod demo;
 mod doctor;
 mod exit;
+mod flags;
 mod grants;
 mod input;
 mod permission;

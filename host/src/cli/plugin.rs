@@ -40,9 +40,11 @@ pub(super) async fn load_with(options: &LoadOptions) -> anyhow::Result<PluginSet
 
 pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
     let (options, config) = options(&args.plugins).await?;
+    super::flags::check_places(&args.plugins)?;
     let plugins = load_with(&options).await?;
+    super::flags::check(&args.plugins, &config, &plugins)?;
     setup::warn_protected(&args.plugins, &plugins);
-    let stray = super::stray::complaints(&config, &plugins, !args.plugins.no_plugins)?;
+    let stray = super::stray::complaints(&config, &plugins)?;
     stray.iter().for_each(|text| render::warn(text));
     let reports: Vec<Report> = plugins
         .plugins
@@ -50,8 +52,8 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
         .map(|plugin| inspect::inspect(plugin))
         .collect();
     if args.json {
-        render::plugins::list_json(&reports, &plugins.left_out)?;
-    } else if reports.is_empty() && plugins.left_out.is_empty() {
+        render::plugins::list_json(&reports, &plugins)?;
+    } else if reports.is_empty() && plugins.left_out.is_empty() && plugins.absent.is_empty() {
         render::note(
             "no plugins are installed; in a checkout of Rind `rind demo` builds those that come with it; see also `rind plugin \
              build --help`, and `--plugin PATH` of `rind run`",
@@ -59,17 +61,20 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
     } else {
         reports.iter().for_each(render::plugins::row);
         plugins.left_out.iter().for_each(render::plugins::left_out);
+        plugins.absent.iter().for_each(render::plugins::absent);
     }
     Ok(exit(&plugins))
 }
 
-/// A plugin that is broken is worth an exit code.
+/// A plugin that is broken, or missing where it is relied on, is worth an exit code.
 fn exit(plugins: &PluginSet) -> Exit {
-    let is_broken = plugins
-        .left_out
-        .iter()
-        .any(|left| matches!(left.why, Why::Failed(_)));
-    if is_broken { Exit::Failed } else { Exit::Done }
+    let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
+    let is_broken = plugins.left_out.iter().any(is_missed);
+    if is_broken || !plugins.absent.is_empty() {
+        Exit::Failed
+    } else {
+        Exit::Done
+    }
 }
 
 pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {

@@ -35,6 +35,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-");
     let project = super::project::trusted(&paths, args.plugins.trust_project, has_terminal).await?;
+    super::flags::check_places(&args.plugins)?;
     let config = setup::config(&paths, &args.model, project.as_deref())?;
     let resume = args.resume.as_deref();
     let resume = resume.map(|wanted| resolve(&paths, wanted)).transpose()?;
@@ -45,15 +46,16 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let options = setup::load_options(&paths, &config, &args.plugins, project, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
-    super::grants::check_flags(&args.plugins, &plugins)?;
+    super::flags::check(&args.plugins, &config, &plugins)?;
     setup::warn_protected(&args.plugins, &plugins);
-    let stray = super::stray::complaints(&config, &plugins, !args.plugins.no_plugins)?;
+    let stray = super::stray::complaints(&config, &plugins)?;
     stray.iter().for_each(|text| render::warn(text));
     plugins
         .left_out
         .iter()
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
+    plugins.check_relied()?;
     let (approver, questions) = approver(has_terminal);
     let parts = setup::Parts {
         paths: &paths,

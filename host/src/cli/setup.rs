@@ -19,14 +19,14 @@ use crate::agent::{
 };
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::egress::EgressOptions;
-use crate::event::{Events, Stamped};
+use crate::event::{Event, Events, Stamped};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
-use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 use crate::plugin::protected;
 use crate::plugin::store::PluginStore;
 use crate::point::caller::Caller;
@@ -198,6 +198,8 @@ pub(super) fn load_options(
     Ok(LoadOptions {
         sources,
         held: project,
+        without: args.without.clone(),
+        expects_installed: !args.no_plugins,
         cache: paths.cache.join("components"),
         compiler: Compiler {
             // Without its own program there would still be the thread.
@@ -310,7 +312,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
     super::stray::of_rules(parts.config, &policy, &known)
         .iter()
         .for_each(|text| render::warn(text));
-    let agent = Agent::new(AgentSpec {
+    let mut agent = Agent::new(AgentSpec {
         provider: parts.provider.provider,
         model: parts.provider.model,
         temperature: None,
@@ -329,12 +331,30 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         depth: 0,
         causes: Vec::new(),
     });
+    agent.tell_at_opening(parts.plugins.left_out.iter().map(left_out));
     handle.set_agent(&agent);
     handle.set_points(Arc::new(PluginPoints {
         dispatcher: Arc::downgrade(&agent.dispatcher()),
         points: open.points,
     }));
     Ok((agent, shown))
+}
+
+/// A plugin that does not run, as an event.
+fn left_out(left: &LeftOut) -> Event {
+    let cause = match &left.why {
+        Why::Failed(_) => "failed",
+        Why::Held(_) => "held",
+        Why::Shadowed { .. } => "shadowed",
+        Why::Disabled { .. } | Why::Disallowed { .. } | Why::Without => "switched-off",
+    };
+    Event::PluginLeftOut {
+        plugin: left.name.clone(),
+        trust: left.found.trust.to_string(),
+        folder: left.found.folder.display().to_string(),
+        cause: cause.to_owned(),
+        reason: left.why.to_string(),
+    }
 }
 
 /// Keeps values in the plugins' stores.

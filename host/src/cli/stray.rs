@@ -1,26 +1,18 @@
-//! Settings of plugins that mean nothing: for a plugin that is not there, a hook that it does not have, a deadline that it does
-//! not get. A guard that was set
-//! to refuse under a misspelt name would not refuse, so it is said, with the line.
+//! Settings of plugins that mean nothing: for a hook that a plugin does not have, a deadline that it does not get. A guard that
+//! was set to refuse at a misspelt point would not refuse, so it is said, with the line.
 
 use crate::config::{Config, PluginSettings, PluginsConfig, Section};
 use crate::plugin::inspect::{HookReport, inspect};
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
-use crate::point::dispatch::Kind;
-use crate::point::failure::OnFailure;
 use crate::tool::policy::ToolPolicy;
 
-/// What to tell the operator, a line for each. `has_all` says whether everything that is installed was looked for.
-pub(super) fn complaints(
-    config: &Config,
-    plugins: &PluginSet,
-    has_all: bool,
-) -> anyhow::Result<Vec<String>> {
+/// What to tell the operator, a line for each.
+pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();
     for (name, settings) in &settings {
         let loaded = plugins.plugins.iter().find(|p| p.manifest.name == *name);
-        let is_there = loaded.is_some() || plugins.left_out.iter().any(|left| left.name == *name);
         if let Some(plugin) = loaded {
             found.extend(too_long(config, plugin, settings));
             for (point, why) in of_hooks(plugin, settings) {
@@ -32,13 +24,6 @@ pub(super) fn complaints(
                         .map(|place| format!("{place}: [plugins.{name}.hooks.{point}]: {why}")),
                 );
             }
-        } else if !is_there && has_all {
-            let places = config.places(&["plugins", name]);
-            found.extend(places.iter().map(|place| {
-                format!(
-                    "{place}: [plugins.{name}]: there is no such plugin, so this counts for nothing; see `rind plugin list`"
-                )
-            }));
         }
     }
     Ok(found)
@@ -110,12 +95,11 @@ fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<
 /// Settings for hooks that do nothing, and why.
 fn of_hooks<'a>(plugin: &Loaded, settings: &'a PluginSettings) -> Vec<(&'a str, String)> {
     let mut found = Vec::new();
-    for (point, hook) in &settings.hooks {
+    for point in settings.hooks.keys() {
         let row = catalog::find(point);
         let name = row.map_or(point.as_str(), |row| row.name);
         let has_it = plugin.exports.iter().any(|export| export == name)
             || plugin.manifest.implements.keys().any(|own| own == name);
-        let is_observe = row.is_some_and(|row| row.kind == Kind::Observe);
         let why = if !has_it {
             let own: Vec<&str> = plugin
                 .exports
@@ -127,9 +111,6 @@ fn of_hooks<'a>(plugin: &Loaded, settings: &'a PluginSettings) -> Vec<(&'a str, 
                 "the plugin has no hook there, so this counts for nothing; it has hooks on: {}",
                 own.join(", ")
             )
-        } else if is_observe && hook.on_failure == Some(OnFailure::Block) {
-            "a hook that only looks has nothing to block, so `on_failure` counts for nothing"
-                .to_owned()
         } else {
             continue;
         };

@@ -249,7 +249,7 @@ mod tests {
             );
         }
         let names = |method: Method, length| {
-            let kept = of_answer(&headers, &method, length);
+            let kept = of_answer(&headers, &method, length, |_| false);
             kept.keys().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(names(Method::GET, 7), ["content-length", "x"]);

@@ -147,6 +147,21 @@ impl Answers {
         self.answers.iter().rev().find(is_it)
     }
 
+    /// Whether a plugin was answered for before, with whatever bytes: one of this name, or any from this place where the place
+    /// decides. An answer for one session counts in that session.
+    #[must_use]
+    pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
+        let is_it = |answer: &Answer| {
+            let holds = match &answer.lasting {
+                Lasting::Always => true,
+                Lasting::Session(id) => session == Some(id.as_str()),
+            };
+            let is_from = answer.source == source;
+            holds && is_from && (!source.is_empty() || answer.plugin == plugin)
+        };
+        self.answers.iter().any(is_it)
+    }
+
     /// Keeps answers. What others wrote in the meantime is kept too.
     ///
     /// # Errors
@@ -226,6 +241,7 @@ mod tests {
             trust: request.trust,
             source: request.source.clone(),
             digest: request.digest.clone(),
+            content: request.content(),
             pin: request.pin().as_str().to_owned(),
             capabilities: Vec::new(),
             given: "2026-01-01T00:00:00Z".into(),

@@ -80,6 +80,17 @@ impl GrantFlag {
         &self.plugin
     }
 
+    /// The first of its capabilities that gives nothing: the plugin does not ask for it, or a policy denies it.
+    #[must_use]
+    pub fn idle(&self, decision: &Decision) -> Option<&CapabilityPattern> {
+        let rows = &decision.rows;
+        let gives = |pattern: &CapabilityPattern| {
+            rows.iter()
+                .any(|row| row.standing != Standing::Denied && pattern.covers(&row.capability))
+        };
+        self.capabilities.iter().find(|pattern| !gives(pattern))
+    }
+
     fn gives(&self, request: &Request, wanted: &Capability) -> bool {
         self.plugin == request.plugin
             && (self.capabilities.is_empty()

@@ -52,11 +52,10 @@ fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
         trust: plugin.trust,
         folder: plugin.folder.clone(),
     };
-    set.left_out.push(LeftOut {
-        name: plugin.manifest.name.clone(),
-        found,
-        why: Why::Failed(error),
-    });
+    let name = plugin.manifest.name.clone();
+    let may_block = super::relied::does_block(&plugin);
+    set.left_out
+        .push(LeftOut::new(name, found, Why::Failed(error), may_block));
 }
 
 /// The first plugin with a need that is not met.

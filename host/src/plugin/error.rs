@@ -139,6 +139,12 @@ pub enum Error {
         /// Why it does not run, and what to do.
         why: String,
     },
+    /// Plugins that the operator relies on do not run.
+    #[error("{missing}")]
+    Relied {
+        /// Each of them: why it does not run, who relies on it, and how to go on without it.
+        missing: String,
+    },
     /// It implements a point that nobody defines.
     #[error("it implements `{point}`, but {why}")]
     UnknownPoint {

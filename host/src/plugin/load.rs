@@ -18,13 +18,14 @@ use super::instance::Template;
 use super::loader::Loader;
 use super::manifest::Manifest;
 use super::reach::RecordsLeft;
+use super::relied::{self, Absent, Reliance};
 use super::store::PluginStore;
 use super::{Error, imports, protected};
 use crate::config::{Config, PluginSettings};
 use crate::egress::{EgressOptions, PluginEgress};
 use crate::folder::GrantedFolders;
 use crate::grant::ask::{Given, GrantOptions};
-use crate::grant::decide::Decision;
+use crate::grant::decide::{Decision, Standing};
 use crate::grant::held::HeldFolder;
 use crate::grant::policy::Required;
 use crate::grant::{Granted, Request, Trust};
@@ -45,6 +46,10 @@ pub struct LoadOptions {
     pub compiler: Compiler,
     /// Folder that holds a folder of stored values for each plugin.
     pub data: PathBuf,
+    /// Plugins that the operator leaves out of this run, by name.
+    pub without: Vec<String>,
+    /// Whether a plugin that the settings configure must be there. Not where only some places are searched.
+    pub expects_installed: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
@@ -72,6 +77,17 @@ impl LoadOptions {
             .filter(|_| trust == Trust::Project);
         let settings = of_project.or_else(|| self.settings.get(name));
         settings.cloned().unwrap_or_default()
+    }
+
+    /// What switches a plugin off, if something does: a flag of this run or the settings.
+    fn switched_off(&self, name: &str, trust: Trust) -> Option<Why> {
+        if self.without.iter().any(|without| without == name) {
+            return Some(Why::Without);
+        }
+        let place = || self.places(name, trust)(&["enabled"]);
+        (!self.settings_of(name, trust).enabled).then(|| Why::Disabled {
+            place: place().unwrap_or_else(|| "your settings".to_owned()),
+        })
     }
 
     /// Switches on what settings switch off, for a look at it. Where each was switched off, by its name and whether that holds
@@ -134,6 +150,8 @@ pub struct Loaded {
     pub load_time: Duration,
     /// Whether its native code came from the cache.
     pub was_cached: bool,
+    /// Whether a policy says that nothing runs without it.
+    pub(super) is_required: bool,
     pub(super) settings: PluginSettings,
     pub(super) config: Arc<Value>,
     /// What it asks for.
@@ -169,6 +187,22 @@ pub struct LeftOut {
     pub found: Found,
     /// Why it does not run.
     pub why: Why,
+    /// Why no session begins without it; `None` when one does.
+    pub reliance: Option<Reliance>,
+    /// Whether a hook of it refuses when it fails, as far as that can be known.
+    pub(super) may_block: bool,
+}
+
+impl LeftOut {
+    pub(super) fn new(name: String, found: Found, why: Why, may_block: bool) -> Self {
+        Self {
+            name,
+            found,
+            why,
+            reliance: None,
+            may_block,
+        }
+    }
 }
 
 /// Why a plugin does not run.
@@ -186,6 +220,8 @@ pub enum Why {
         /// Where: `FILE:LINE` or the flag.
         place: String,
     },
+    /// The operator left it out of this run.
+    Without,
     /// A policy leaves it out.
     Disallowed {
         /// Which, and where in it.
@@ -195,6 +231,28 @@ pub enum Why {
     Held(Box<Loaded>),
 }
 
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(error) => error.fmt(f),
+            Self::Shadowed { by } => write!(f, "shadowed by {}", by.display()),
+            Self::Disabled { place } | Self::Disallowed { place } => {
+                write!(f, "switched off by {place}")
+            }
+            Self::Without => f.write_str("switched off by --without"),
+            Self::Held(plugin) => {
+                let waiting = plugin.decision.of(Standing::Waiting);
+                let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "it asks for what you have not granted: {}",
+                    waiting.join(", ")
+                )
+            }
+        }
+    }
+}
+
 /// Everything that was found, loaded or not.
 #[derive(Debug, Default)]
 pub struct PluginSet {
@@ -202,6 +260,8 @@ pub struct PluginSet {
     pub plugins: Vec<Arc<Loaded>>,
     /// Plugins that do not.
     pub left_out: Vec<LeftOut>,
+    /// Plugins that were configured and not found.
+    pub absent: Vec<Absent>,
     /// What the operator said yes to while they were loaded.
     pub given: Vec<Given>,
     /// Settings that do not count, and why, each a line for people.
@@ -220,18 +280,18 @@ impl PluginSet {
         };
         set.refused = super::discover::stray_manifests(&options.sources, options.held.as_deref());
         let found = discover(&options.sources, options.held.as_deref());
-        if found.is_empty() {
-            return Ok(set);
+        if !found.is_empty() {
+            let loader = Loader {
+                engine: engine()?,
+                cache: CompileCache::open(&options.cache, &options.cache_key)?,
+                options,
+            };
+            for found in found {
+                set.take(&loader, found).await;
+            }
+            super::depend::settle(&mut set);
         }
-        let loader = Loader {
-            engine: engine()?,
-            cache: CompileCache::open(&options.cache, &options.cache_key)?,
-            options,
-        };
-        for found in found {
-            set.take(&loader, found).await;
-        }
-        super::depend::settle(&mut set);
+        set.settle_reliance(options);
         Ok(set)
     }
 
@@ -260,11 +320,11 @@ impl PluginSet {
                     || found.folder.display().to_string(),
                     |name| name.to_string_lossy().into_owned(),
                 );
-                return self.left_out.push(LeftOut {
-                    name,
-                    found,
-                    why: Why::Failed(error),
-                });
+                let why = loader
+                    .options
+                    .switched_off(&name, found.trust)
+                    .unwrap_or(Why::Failed(error));
+                return self.left_out.push(LeftOut::new(name, found, why, true));
             }
         };
         let name = manifest.name.clone();
@@ -275,6 +335,7 @@ impl PluginSet {
             self.refused.extend(refused);
         }
         let policy = protected::policy(&name, &loader.options.grants.policy);
+        let mut may_block = relied::may_block(&manifest, &settings);
         let why = if is_protected && found.trust != Trust::Managed {
             Why::Failed(Error::Reserved {
                 plugin: name.clone(),
@@ -283,22 +344,24 @@ impl PluginSet {
             Why::Shadowed { by }
         } else if let Some(place) = policy.disables(&name) {
             Why::Disallowed { place }
-        } else if !settings.enabled {
-            let place = loader.options.places(&name, found.trust)(&["enabled"]);
-            Why::Disabled {
-                place: place.unwrap_or_else(|| "your settings".to_owned()),
-            }
+        } else if !settings.enabled || (loader.options.without.contains(&name) && !is_protected) {
+            let off = loader.options.switched_off(&name, found.trust);
+            off.unwrap_or(Why::Without)
         } else {
             match loader
                 .load(manifest, settings, &found, &mut self.given)
                 .await
             {
-                Ok(plugin) if plugin.decision.is_waiting() => Why::Held(Box::new(plugin)),
+                Ok(plugin) if plugin.decision.is_waiting() => {
+                    may_block = relied::does_block(&plugin);
+                    Why::Held(Box::new(plugin))
+                }
                 Ok(plugin) => return self.plugins.push(Arc::new(plugin)),
                 Err(error) => Why::Failed(error),
             }
         };
-        self.left_out.push(LeftOut { name, found, why });
+        self.left_out
+            .push(LeftOut::new(name, found, why, may_block));
     }
 }
 

@@ -23,7 +23,8 @@ use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
 use crate::grant::ask::Given;
 use crate::grant::decide::{Decision, Standing};
-use crate::grant::{Granted, OfferedTool, Request, Trust};
+use crate::grant::policy::Asker;
+use crate::grant::{Granted, OfferedTool, Request};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::handle::NoHandle;
@@ -63,7 +64,7 @@ impl Loader<'_> {
             trust: manifest
                 .trust
                 .map_or(found.trust, |own| own.max(found.trust)),
-            source: source(found),
+            source: super::relied::source(found),
             digest: String::new(),
             manifest: whole(&manifest)?,
             side_effects: manifest.side_effects.clone(),
@@ -101,6 +102,7 @@ impl Loader<'_> {
             load_time: Duration::ZERO,
             was_cached: false,
             template: None,
+            is_required: false,
             egress: None,
             manifest,
             settings,
@@ -145,6 +147,14 @@ impl Loader<'_> {
         let policy = protected::policy(&plugin.manifest.name, &grants.policy);
         let (decision, yes) = grants.settle(&plugin.request, &policy).await;
         given.extend(yes);
+        let content = plugin.request.content();
+        let asker = Asker {
+            plugin: &plugin.manifest.name,
+            trust: plugin.trust,
+            content: &content,
+        };
+        let required = grants.policy.required();
+        plugin.is_required = required.iter().any(|required| required.is(asker));
         let granted = decision.granted();
         plugin.decision = decision;
         if plugin.decision.is_waiting() {
@@ -265,15 +275,6 @@ impl Loader<'_> {
             .await
             .map_err(too_slow)??;
         Ok(component)
-    }
-}
-
-/// The place that a plugin came from, where its name is anybody's to give.
-fn source(found: &Found) -> String {
-    if found.trust <= Trust::User {
-        String::new()
-    } else {
-        found.folder.display().to_string()
     }
 }
 

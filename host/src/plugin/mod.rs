@@ -34,6 +34,7 @@ mod nesting;
 pub mod open;
 pub mod protected;
 mod reach;
+pub mod relied;
 mod required;
 mod settings;
 mod stderr;

@@ -18,6 +18,7 @@ use crate::grant::Capability;
 use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
 use crate::point::dispatch::Kind;
+use crate::point::failure::OnFailure;
 use crate::point::handle::AgentHandle;
 use crate::point::payload::CheckArguments;
 use crate::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
@@ -49,9 +50,10 @@ impl PluginSet {
     /// Makes the plugins ready for a session that they reach through `handle`. No instance is made before it is called.
     ///
     /// # Errors
-    /// A plugin that is [required](Self::check_required) does not run.
+    /// A plugin that is [required](Self::check_required) or [relied on](Self::check_relied) does not run.
     pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenPlugins, Error> {
         self.check_required()?;
+        self.check_relied()?;
         let mut open = OpenPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
@@ -159,12 +161,18 @@ impl Loaded {
         let wanted = [operator, options.timeout, self.manifest.limits.timeout];
         let priority = hook.priority.or(plugin.priority).or(options.priority);
         let on_failure = hook.on_failure.or(plugin.on_failure).or(options.on_failure);
+        // Nothing runs without a plugin that is required, and that is as true of each of its hooks.
+        let on_failure = on_failure.filter(|_| !self.is_required);
+        let by_default = match self.is_required {
+            true => OnFailure::Block,
+            false => kind.default_on_failure(),
+        };
         HookSpec {
             plugin: Arc::from(self.manifest.name.as_str()),
             point: point.to_owned(),
             priority: priority.unwrap_or(DEFAULT_PRIORITY),
             deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
-            on_failure: on_failure.unwrap_or(kind.default_on_failure()),
+            on_failure: on_failure.unwrap_or(by_default),
             is_async: options.is_async,
             may_change: self.granted.has(&Capability::Session),
         }
@@ -176,7 +184,7 @@ impl Loaded {
     }
 }
 
-fn settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
+pub(super) fn settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
     let is_it =
         |name: &String| name == point || catalog::find(name).is_some_and(|row| row.name == point);
     let found = plugin.hooks.iter().find(|(name, _)| is_it(name));

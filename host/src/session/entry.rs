@@ -224,6 +224,19 @@ pub enum Body {
         /// The access record.
         record: Value,
     },
+    /// A hook of the plugin that keeps the audit log failed or was not called: the log has no line of what it should have seen.
+    AuditGap {
+        /// Where it happened: `main`, or the id of a subagent.
+        agent: String,
+        /// Number of the turn, 0 outside one.
+        turn: u32,
+        /// Number of the step, 0 outside one.
+        step: u32,
+        /// Point of the hook.
+        point: String,
+        /// Why.
+        reason: String,
+    },
     /// A plugin's session state changed. Exactly one of the three last fields is there.
     State {
         /// Name of the plugin.
@@ -315,6 +328,7 @@ const KNOWN: &[&str] = &[
     "tool-end",
     "trace",
     "access",
+    "audit-gap",
     "state",
     "custom",
     "injected",

@@ -2,12 +2,16 @@
 
 use crate::command::commands;
 
-/// Whether a shell line runs a command that one of the patterns describes.
-pub(crate) fn is_check(line: &str, patterns: &[String]) -> bool {
+/// Whether a shell line runs a command that one of the patterns describes, and if so whether the line fails when that does.
+pub(crate) fn check(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = commands(line);
-    patterns
+    let is_check = |words: &[String]| patterns.iter().any(|pattern| fits(words, pattern));
+    let mut checks = commands
         .iter()
-        .any(|pattern| commands.iter().any(|words| fits(words, pattern)))
+        .filter(|command| is_check(&command.words))
+        .peekable();
+    checks.peek()?;
+    Some(checks.all(|command| command.decides))
 }
 
 /// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand between them.

@@ -11,17 +11,102 @@ const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "whil
 /// How deep `bash -c` within `bash -c` is followed.
 const DEEPEST: usize = 4;
 
-/// The simple commands of a line, each as its words with quotes taken off, wrappers and assignments left out, and the
-/// program without its folder.
-pub(crate) fn commands(line: &str) -> Vec<Vec<String>> {
+/// A simple command of a line.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// Its words with quotes taken off, wrappers and assignments left out, and the program without its folder.
+    pub(crate) words: Vec<String>,
+    /// Whether the line fails when it fails.
+    pub(crate) decides: bool,
+}
+
+/// What stands between a command and the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// `&&`, or the edge of a group.
+    And,
+    /// `||`.
+    Or,
+    /// `|`.
+    Pipe,
+    /// `;` or the end of the line of text.
+    Then,
+    /// `&`.
+    Background,
+}
+
+/// A command with its words as they are written.
+#[derive(Debug, Default)]
+struct Part {
+    words: Vec<String>,
+    /// `None` at the end.
+    after: Option<After>,
+}
+
+/// The simple commands of a line.
+pub(crate) fn commands(line: &str) -> Vec<Command> {
     let mut found = Vec::new();
-    collect(line, 0, &mut found);
+    collect(line, 0, true, &mut found);
     found
 }
 
-fn collect(line: &str, depth: usize, found: &mut Vec<Vec<String>>) {
-    for words in split(line) {
-        let words = unwrapped(words);
+/// Whether the exit code of the whole says that the command at `at` failed. Where that cannot be told it does not.
+fn decides(parts: &[Part], at: usize) -> bool {
+    const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
+    let Some(part) = parts.get(at) else {
+        return false;
+    };
+    let is_set = |letter: char, name: &str| {
+        let before = parts.iter().take(at).map(|part| &part.words);
+        let mut sets = before.filter(|words| words.first().is_some_and(|first| first == "set"));
+        sets.any(|words| {
+            let is_short = |word: &String| word.starts_with('-') && word.contains(letter);
+            words.iter().any(|word| word == name || is_short(word))
+        })
+    };
+    let (stops, is_whole_pipe) = (is_set('e', "errexit"), is_set('\0', "pipefail"));
+    if part
+        .words
+        .first()
+        .is_some_and(|first| HIDING.contains(&first.as_str()))
+    {
+        return false;
+    }
+    let words_of = |at: usize| parts.get(at).map_or(&[][..], |part| part.words.as_slice());
+    for (n, part) in parts.iter().enumerate().skip(at) {
+        let goes_on = match part.after {
+            None => return true,
+            Some(After::And) => true,
+            Some(After::Pipe) => is_whole_pipe,
+            // `make || exit 1` fails as well.
+            Some(After::Or) => match words_of(n + 1) {
+                [first, ..] if first == "false" => return true,
+                [first, code, ..] if first == "exit" => return code != "0",
+                _ => false,
+            },
+            Some(After::Then) => {
+                let is_last = parts.iter().skip(n + 1).all(|part| part.words.is_empty());
+                return is_last || stops;
+            }
+            Some(After::Background) => false,
+        };
+        if !goes_on {
+            return false;
+        }
+    }
+    true
+}
+
+fn collect(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<Command>) {
+    let parts = split(line);
+    for at in 0..parts.len() {
+        let decides = is_decisive && decides(&parts, at);
+        let words = unwrapped(
+            parts
+                .get(at)
+                .map(|part| part.words.clone())
+                .unwrap_or_default(),
+        );
         let is_shell = words
             .first()
             .is_some_and(|first| ["bash", "sh", "zsh", "dash"].contains(&first.as_str()));
@@ -32,19 +117,22 @@ fn collect(line: &str, depth: usize, found: &mut Vec<Vec<String>>) {
             .position(takes_line)
             .and_then(|at| words.get(at + 1))
         {
-            Some(inner) if is_shell && depth < DEEPEST => collect(inner, depth + 1, found),
+            Some(inner) if is_shell && depth < DEEPEST => {
+                collect(inner, depth + 1, decides, found);
+            }
             _ if is_shell && words.len() > 1 => {
                 // A script is a program like any other.
                 let script = words
                     .into_iter()
                     .skip(1)
                     .skip_while(|word| word.starts_with('-'));
-                found.push(unwrapped(script.collect()));
+                let words = unwrapped(script.collect());
+                found.push(Command { words, decides });
             }
-            _ => found.push(words),
+            _ => found.push(Command { words, decides }),
         }
     }
-    found.retain(|words| !words.is_empty());
+    found.retain(|command| !command.words.is_empty());
 }
 
 /// A command without what stands before its program, and the program without its folder.
@@ -88,8 +176,8 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// The words of each simple command. Comments and heredocs are skipped.
-fn split(line: &str) -> Vec<Vec<String>> {
-    let mut all = vec![Vec::new()];
+fn split(line: &str) -> Vec<Part> {
+    let mut all = vec![Part::default()];
     let mut word: Option<String> = None;
     let mut heredocs: Vec<String> = Vec::new();
     let mut characters = line.chars().peekable();
@@ -138,7 +226,22 @@ fn split(line: &str) -> Vec<Vec<String>> {
             '&' if characters.peek() == Some(&'>') => end_word(&mut word, &mut all),
             ';' | '|' | '&' | '(' | ')' | '`' | '\n' => {
                 end_word(&mut word, &mut all);
-                all.push(Vec::new());
+                let is_double =
+                    "&|".contains(character) && characters.next_if_eq(&character).is_some();
+                // `|&` is a pipe too.
+                if character == '|' && !is_double {
+                    characters.next_if_eq(&'&');
+                }
+                if let Some(last) = all.last_mut() {
+                    last.after = Some(match character {
+                        '|' if is_double => After::Or,
+                        '|' => After::Pipe,
+                        '&' if !is_double => After::Background,
+                        ';' | '\n' => After::Then,
+                        _ => After::And,
+                    });
+                }
+                all.push(Part::default());
                 if character == '\n' {
                     for name in heredocs.drain(..) {
                         skip_heredoc(&mut characters, &name);
@@ -153,9 +256,9 @@ fn split(line: &str) -> Vec<Vec<String>> {
     all
 }
 
-fn end_word(word: &mut Option<String>, all: &mut [Vec<String>]) {
+fn end_word(word: &mut Option<String>, all: &mut [Part]) {
     if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
-        last.push(word);
+        last.words.push(word);
     }
 }
 

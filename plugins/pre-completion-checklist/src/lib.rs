@@ -1,4 +1,4 @@
-//! Sends an answer back once when files were edited in the turn and nothing was run to check them since.
+//! Sends an answer back once when files were edited in the turn and no check has passed since.
 
 mod check;
 mod command;

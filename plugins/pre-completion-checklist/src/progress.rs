@@ -3,10 +3,13 @@
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
 
-use crate::check::is_check;
+use crate::check::check;
 
 /// Most files that are named.
 const MOST_FILES: usize = 20;
+
+/// Longest command that is quoted.
+const MOST_COMMAND_CHARS: usize = 120;
 
 /// The operator's settings.
 #[data]
@@ -28,14 +31,26 @@ pub(crate) struct Settings {
 pub(crate) enum Did {
     /// It edited this file.
     Edit(String),
-    /// It was a check.
+    /// It was a check, and passed.
     Check,
+    /// It was a check that says nothing good of the work.
+    Unproven(Unproven),
     /// Neither.
     Other,
 }
 
+/// A check that ran and proves nothing.
+#[data]
+#[derive(PartialEq, Eq)]
+pub(crate) struct Unproven {
+    /// The command, or the tool.
+    what: String,
+    /// Whether it failed; else its exit code was not that of the line.
+    has_failed: bool,
+}
+
 impl Did {
-    /// What a call that has ended did. A call that was refused did nothing; a check that failed was one.
+    /// What a call that has ended did. A call that was refused did nothing.
     pub(crate) fn of(finished: &FinishedCall, settings: &Settings) -> Self {
         let call = &finished.call;
         let is_error = finished.outcome.is_error;
@@ -54,13 +69,25 @@ impl Did {
             };
         }
         let was_refused = is_error && finished.duration_ms == 0;
-        let is_check = settings.check_tools.contains(&call.name)
-            || (settings.command_tools.contains(&call.name)
-                && text("command").is_some_and(|line| is_check(line, &settings.checks)));
-        if is_check && !was_refused {
-            Self::Check
+        let line = text("command").filter(|_| settings.command_tools.contains(&call.name));
+        let decides = if settings.check_tools.contains(&call.name) {
+            Some(true)
         } else {
-            Self::Other
+            line.and_then(|line| check(line, &settings.checks))
+        };
+        let what = || short(line.unwrap_or(&call.name));
+        match decides {
+            _ if was_refused => Self::Other,
+            None => Self::Other,
+            Some(_) if is_error => Self::Unproven(Unproven {
+                what: what(),
+                has_failed: true,
+            }),
+            Some(false) => Self::Unproven(Unproven {
+                what: what(),
+                has_failed: false,
+            }),
+            Some(true) => Self::Check,
         }
     }
 }
@@ -73,6 +100,9 @@ pub(crate) struct Progress {
     turn: u32,
     /// Files that were edited after the last check.
     unchecked: Vec<String>,
+    /// The last check after the last edit, when it proved nothing.
+    #[serde(default)]
+    unproven: Option<Unproven>,
     /// Whether an answer of this turn was sent back.
     was_sent_back: bool,
 }
@@ -99,8 +129,19 @@ impl Progress {
     /// Takes note of what a call did. False when that changes nothing.
     pub(crate) fn note(&mut self, did: Did) -> bool {
         match did {
-            Did::Edit(path) if !self.unchecked.contains(&path) => self.unchecked.push(path),
-            Did::Check if !self.unchecked.is_empty() => self.unchecked.clear(),
+            Did::Edit(path) => {
+                let was_tried = self.unproven.take().is_some();
+                let is_known = self.unchecked.contains(&path);
+                if !is_known {
+                    self.unchecked.push(path);
+                }
+                return was_tried || !is_known;
+            }
+            Did::Check if !self.unchecked.is_empty() => {
+                self.unchecked.clear();
+                self.unproven = None;
+            }
+            Did::Unproven(check) if !self.unchecked.is_empty() => self.unproven = Some(check),
             _ => return false,
         }
         true
@@ -124,13 +165,32 @@ impl Progress {
         if let Some(more @ 1..) = self.unchecked.len().checked_sub(MOST_FILES) {
             files.push_str(&format!(" and {more} more"));
         }
+        let (why, of_person) = match &self.unproven {
+            None => (
+                "no build, test or check ran after the last edit".to_owned(),
+                format!("nothing has checked {files}"),
+            ),
+            Some(Unproven {
+                what,
+                has_failed: true,
+            }) => (
+                format!("the last check after that failed: `{what}`"),
+                format!("`{what}` failed after the last edit of {files}"),
+            ),
+            Some(Unproven { what, .. }) => (
+                format!(
+                    "the exit code of `{what}` is not that of its check; run the check so that the line fails when it does, \
+                     for one with `set -o pipefail`"
+                ),
+                format!("`{what}` does not show whether {files} passed"),
+            ),
+        };
         Some(Objection {
             to_model: format!(
-                "Not done yet: {files} changed in this turn, and no build, test or check ran after the last edit. Run what \
-                 checks the change and mend what fails, then answer. If nothing can check it, say in your answer that it \
-                 was not checked, and why."
+                "Not done yet: {files} changed in this turn, and {why}. Run what checks the change and mend what fails, then \
+                 answer. If nothing can check it, or it cannot be made to pass, say so in your answer, and why."
             ),
-            to_person: format!("answer sent back: nothing has checked {files}"),
+            to_person: format!("answer sent back: {of_person}"),
         })
     }
 }
@@ -141,6 +201,16 @@ pub(crate) struct Objection {
     pub(crate) to_model: String,
     /// For the person.
     pub(crate) to_person: String,
+}
+
+/// A command in one line, cut when it is long.
+fn short(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let line = words.join(" ").replace('`', "'");
+    match line.char_indices().nth(MOST_COMMAND_CHARS) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line,
+    }
 }
 
 fn key(agent: &str) -> String {

@@ -1,6 +1,6 @@
 //! Tables of commands, and the hooks on the host in memory.
 
-use crate::check::is_check;
+use crate::check::check;
 use crate::command::commands;
 use crate::pre_completion_checklist::{
     __rind_hook_post_reason as post_reason, __rind_hook_post_tool as post_tool,
@@ -35,6 +35,48 @@ fn defaults() -> Value {
 
 fn checks() -> Vec<String> {
     rind_sdk::serde_json::from_value(defaults()["checks"].clone()).unwrap()
+}
+
+fn is_check(line: &str, patterns: &[String]) -> bool {
+    check(line, patterns).is_some()
+}
+
+#[test]
+fn a_line_that_hides_the_exit_code_of_its_check_is_known() {
+    let checks = checks();
+    for (line, shows) in [
+        ("cargo test", true),
+        ("cd a && cargo test && echo ok", true),
+        ("ls; cargo test", true),
+        ("cargo test;\n", true),
+        ("(cd a; make)", true),
+        ("bash -c 'cd a && make'", true),
+        ("set -o pipefail; cargo test | tail -5", true),
+        ("set -e\ncargo test\necho ok", true),
+        ("set -euo pipefail; make 2>&1 | tee log; ls", true),
+        ("make || exit 1", true),
+        ("cargo test 2>&1 | tail -5", false),
+        ("cargo test |& tail -5", false),
+        ("cargo test || true", false),
+        ("cargo test; echo ok", false),
+        ("cargo test\necho ok", false),
+        ("pytest&", false),
+        ("! make", false),
+        ("if make; then ls; fi", false),
+        ("make || exit 0", false),
+        ("bash -c 'make; true'", false),
+        ("bash -c make | cat", false),
+        ("cargo test | cat && cargo check", false),
+        ("set -e; make | cat", false),
+    ] {
+        assert_eq!(
+            check(line, &checks),
+            Some(shows),
+            "{line}: {:?}",
+            commands(line)
+        );
+    }
+    assert_eq!(check("ls | cat", &checks), None);
 }
 
 #[test]
@@ -209,19 +251,51 @@ fn a_check_after_the_last_edit_is_enough_and_one_before_it_is_not() {
 }
 
 #[test]
-fn a_check_that_failed_counts_and_one_that_was_refused_does_not() {
-    for (duration, is_sent_back) in [(900, false), (0, true)] {
+fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
+    let run = |command: &str, is_error: bool, duration_ms: u64| {
+        let arguments = json!({"command": command});
+        finish_as(&at("main", 1), "bash", arguments, is_error, duration_ms);
+    };
+    for (command, is_error, duration_ms, says) in [
+        (
+            "make",
+            true,
+            900,
+            "the last check after that failed: `make`",
+        ),
+        (
+            "make | tail",
+            false,
+            900,
+            "the exit code of `make | tail` is not that of its check",
+        ),
+        ("make", true, 0, "no build, test or check ran"),
+    ] {
         start(json!({}));
         edit("a.rs");
-        finish_as(
-            &at("main", 1),
-            "bash",
-            json!({"command": "make"}),
-            true,
-            duration,
-        );
-        assert_eq!(answer("Done.").is_some(), is_sent_back, "{duration}");
+        run(command, is_error, duration_ms);
+        let said = answer("Done.").unwrap();
+        assert!(said.contains(says), "{said}");
     }
+    // What failed before the last edit says nothing of it, and a later pass is one.
+    start(json!({}));
+    edit("a.rs");
+    run("make", true, 9);
+    edit("a.rs");
+    let said = answer("Done.").unwrap();
+    assert!(said.contains("no build, test or check ran"), "{said}");
+    start(json!({}));
+    edit("a.rs");
+    run("make", true, 9);
+    run("make", false, 9);
+    run("make", true, 9);
+    assert_eq!(answer("Done."), None, "nothing was edited since it passed");
+    // A tool that is a check by itself.
+    start(json!({"check_tools": ["run_tests"]}));
+    edit("a.rs");
+    finish_as(&at("main", 1), "run_tests", json!({}), true, 9);
+    let said = answer("Done.").unwrap();
+    assert!(said.contains("failed: `run_tests`"), "{said}");
 }
 
 #[test]

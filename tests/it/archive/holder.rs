@@ -88,18 +88,17 @@ async fn a_session_reads_subagents_by_their_id_and_nothing_else() {
     let id = holder(&running);
     let (store, session) = (store(&running), running.session.id().to_string());
     let known = format!("{session}/agents/{id}");
-    assert_eq!(
-        store.resolve_any(&format!("last/agents/{id}")).unwrap(),
-        known
-    );
-    assert_eq!(store.resolve_any(&session[..18]).unwrap(), session);
+    let place = store.about(&session).unwrap().workspace;
+    let resolve = |wanted: &str| store.resolve_any(wanted, &place);
+    assert_eq!(resolve(&format!("last/agents/{id}")).unwrap(), known);
+    assert_eq!(resolve(&session[..18]).unwrap(), session);
     for wrong in [
         format!("last/agents/../../{session}"),
         "last/agents/held-none".to_owned(),
         format!("last/{id}"),
         format!("last/agents/{id}/"),
     ] {
-        assert!(store.resolve_any(&wrong).is_err(), "{wrong}");
+        assert!(resolve(&wrong).is_err(), "{wrong}");
     }
     assert!(
         store.resolve(&known).is_err(),

@@ -156,7 +156,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
       changed        model at pre-reason
     pre-completion-checklist post-reason
       said           answer sent back: nothing has checked `station.toml`
-      told the model Not done yet: `station.toml` changed in this turn, and no build, test or check ran after the last edit. Run what checks the change and mend what fails, then answer. If nothing can check it, say in your answer that it was not checked, and why.
+      told the model Not done yet: `station.toml` changed in this turn, and no build, test or check ran after the last edit. Run what checks the change and mend what fails, then answer. If nothing can check it, or it cannot be made to pass, say so in your answer, and why.
     quartermaster post-tool
       told the model after `list_files` the next tool has mostly been `read_file` (87 % of 60 times). That is a habit of earlier work and no order.
     summarization before-compact

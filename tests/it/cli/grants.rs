@@ -19,8 +19,8 @@ fn guard() -> &'static str {
 #[test]
 fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant_it_is_named() {
     let rind = Rind::default();
-    let ran = rind.run(&["run", "hello", "--plugin", guard()]).exits(0);
-    let held = ran.stderr.split("model:").next().unwrap();
+    let ran = rind.run(&["run", "hello", "--plugin", guard()]).exits(3);
+    let held = &ran.stderr;
     assert_snapshot!(masked(held), @r#"
     ▲ plugin injection-guard is left out: held until you say yes to what it asks for:
           read the conversation and change prompts, messages, tool calls and the model (session)
@@ -28,22 +28,21 @@ fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant
           [plugins.injection-guard]
           digest = "[DIGEST]"
           allow = ["session"]
+    error: plugin injection-guard cannot run: it asks for what you have not granted: session
+          nothing runs without it: `--plugin` names it
+          to go on without it: leave the flag out, or add `--without injection-guard`
     "#);
-    assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
 }
 
 #[test]
 fn the_flag_and_the_lines_of_policy_that_the_message_names_do_grant_it() {
     let rind = Rind::default();
     let run = ["run", "hello", "--plugin", guard()];
-    let with = |flag: &str| {
-        let args = [&run[..], &["--grant", flag]].concat();
-        guard_ran(&rind.run(&args).exits(0).stderr)
-    };
-    assert!(with("injection-guard"));
-    assert!(with("injection-guard=session"));
-    assert!(!with("injection-guard=network"));
-    assert!(!with("hello"));
+    let with = |flag: &str| rind.run(&[&run[..], &["--grant", flag]].concat());
+    assert!(guard_ran(&with("injection-guard").exits(0).stderr));
+    assert!(guard_ran(&with("injection-guard=session").exits(0).stderr));
+    with("injection-guard=network").exits(2);
+    with("hello").exits(2);
 
     let message = rind.run(&run).stderr;
     let lines = message.lines().map(str::trim);
@@ -89,7 +88,7 @@ fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remember
     );
     rind.run(&["plugin", "grants", "--revoke", "injection-guard"])
         .exits(0);
-    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+    rind.run(&run).exits(3);
     rind.run(&["plugin", "grants", "--revoke", "injection-guard"])
         .exits(1);
 }
@@ -97,7 +96,11 @@ fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remember
 #[test]
 fn no_grants_nothing_what_is_unclear_is_asked_again_and_once_is_once() {
     let rind = Rind::default();
-    let run = ["run", "hello", "--plugin", guard()];
+    // Nothing relies on it: its hooks are skipped when they fail.
+    guests::put("injection-guard", &rind.user_plugins(), |manifest| {
+        format!("trust = \"local\"\n{manifest}")
+    });
+    let run = ["run", "hello"];
     for (typed, does_run) in [("n\n", false), ("\nyes\nn\n", false), ("o\n", true)] {
         let Some(screen) = rind.at_terminal(&run, typed) else {
             return;
@@ -117,7 +120,7 @@ fn an_answer_for_a_session_holds_when_it_is_resumed_and_in_no_other() {
     assert!(guard_ran(&plain(&screen)), "{screen}");
     let resumed = [&run[..], &["--resume", "last"]].concat();
     assert!(guard_ran(&rind.run(&resumed).exits(0).stderr));
-    assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
+    rind.run(&run).exits(3);
 }
 
 /// Replaces a piece of the user's plugin's manifest.
@@ -413,6 +416,25 @@ fn a_flag_for_a_name_that_two_plugins_have_is_refused() {
         "--trust-project",
         "--plugin",
         other,
+        "--grant",
+        "hello",
+    ];
+    let ran = rind.run(&args).exits(2);
+    assert!(
+        ran.stderr
+            .contains("plugin hello does not run: shadowed by"),
+        "{}",
+        ran.stderr
+    );
+    // A folder of plugins may hold one whose name is taken.
+    let above = rind.user_home().join("more");
+    guests::put("hello", &above, |manifest| manifest);
+    let args = [
+        "run",
+        "hello",
+        "--trust-project",
+        "--plugin",
+        above.to_str().unwrap(),
         "--grant",
         "hello",
     ];

@@ -30,6 +30,7 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+      nothing runs without it: it blocks when it fails, or may do so, and it was installed or granted before; to go on without it: `--without echo` for one run; `rind plugin disable echo` for good
     ○ hello                    user     shadowed by [RIND_HOME]/managed/hello
     "#);
 }
@@ -53,7 +54,8 @@ fn the_list_as_json_says_the_same() {
         "name": "echo",
         "trust": "user",
         "folder": "[RIND_HOME]/config/plugins/echo",
-        "why": "[RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1\n  |\n4 | compnent = \"guest_echo.wasm\"\n  | ^^^^^^^^\nunknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`"
+        "why": "[RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1\n  |\n4 | compnent = \"guest_echo.wasm\"\n  | ^^^^^^^^\nunknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`",
+        "relied_on": "it blocks when it fails, or may do so, and it was installed or granted before"
       },
       {
         "name": "hello",
@@ -75,15 +77,20 @@ fn an_empty_list_says_how_to_get_plugins() {
 }
 
 #[test]
-fn a_turn_goes_on_without_a_broken_plugin_and_says_so() {
+fn a_broken_plugin_that_may_be_a_guard_keeps_the_run_from_starting_until_it_is_left_out() {
     let rind = mixed();
-    let ran = rind.run(&["run", "hello"]).exits(0);
+    let ran = rind.run(&["run", "hello"]).exits(3);
     assert_snapshot!(masked(&ran.stderr), @r#"
-    ▲ plugin echo is left out: [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
+    error: plugin echo cannot run: [RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1
           |
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
+          nothing runs without it: it blocks when it fails, or may do so, and it was installed or granted before
+          to go on without it: `--without echo` for one run; `rind plugin disable echo` for good
+    "#);
+    let ran = rind.run(&["run", "hello", "--without", "echo"]).exits(0);
+    assert_snapshot!(masked(&ran.stderr), @r#"
     model: scripted (no key and no model server is configured)
     session [SESSION] (new)
     1 step · 0 tool calls · [N] tokens in, [N] out · [T] · 1 hook call of 1 plugin in [T]
@@ -245,14 +252,15 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
          [plugins.quartermaster.hooks.pre-tool]\ntimeout_seconds = 90\n\
          [plugins.quartermaste]\npriority = 5\n",
     );
-    let list = rind.run(&["plugin", "list"]).exits(0);
+    let list = rind.run(&["plugin", "list"]).exits(1);
     assert_snapshot!(list.screen(), @r"
-    exit 0
+    exit 1
     ---- stdout
     ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails)
     ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off), turn-end
+    ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
+      nothing runs without it: [RIND_HOME]/config/config.toml:10 configures it; to go on without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
-    ▲ [RIND_HOME]/config/config.toml:10: [plugins.quartermaste]: there is no such plugin, so this counts for nothing; see `rind plugin list`
     ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is more than a hook may take here, so [T] hold
     ");
     let shown = |name: &str| {

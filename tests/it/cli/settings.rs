@@ -82,20 +82,19 @@ fn what_a_failure_does_is_what_the_operator_says() {
 fn names_that_mean_nothing_are_said_with_their_line() {
     let settings = "[plugins.gaurd]\non_failure = \"block\"\n\
                     [plugins.guard]\npriority = 3\n\
-                    [plugins.guard.hooks.pre-tol]\non_failure = \"block\"\n\
-                    [plugins.guard.hooks.turn-end]\non_failure = \"block\"\n";
+                    [plugins.guard.hooks.pre-tol]\non_failure = \"block\"\n";
     let ran = rind(&["guard"], settings).run(&["run", "hello there"]);
-    let ran = ran.exits(0);
+    let ran = ran.exits(3);
     for line in [
-        "config.toml:1: [plugins.gaurd]: there is no such plugin",
+        "plugin gaurd cannot run: there is no such plugin",
+        "config/config.toml:1 configures it",
         "config.toml:5: [plugins.guard.hooks.pre-tol]: the plugin has no hook there",
-        "config.toml:7: [plugins.guard.hooks.turn-end]: a hook that only looks has nothing to block",
     ] {
         assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
     }
 
     let flag = rind(&["guard"], "").run(&["run", "hello", "--set", "plugins.gaurd.priority=3"]);
-    let expected = "--set plugins.gaurd.priority=3: [plugins.gaurd]: there is no such plugin";
+    let expected = "nothing runs without it: --set plugins.gaurd.priority=3 configures it";
     assert!(flag.stderr.contains(expected), "{}", flag.stderr);
 }
 
@@ -140,8 +139,8 @@ fn settings_of_plugins_that_mean_nothing_are_named_when_they_are_json_too() {
     let file = rind.home().join("config/config.json");
     let text = "{\"plugins\": {\n  \"gaurd\": {\"on_failure\": \"block\"}\n}}";
     std::fs::write(file, text).unwrap();
-    let ran = rind.run(&["run", "hello there"]).exits(0);
-    let expected = "config.json:2: [plugins.gaurd]: there is no such plugin";
+    let ran = rind.run(&["run", "hello there"]).exits(3);
+    let expected = "config.json:2 configures it";
     assert!(ran.stderr.contains(expected), "{}", ran.stderr);
 }
 
@@ -156,7 +155,7 @@ fn settings_that_do_not_fit_a_plugin_are_named_with_their_line() {
          [plugins.hello.config]\nx = 1\n",
     );
     let mode = "plugins.injection-guard.config.mode=blok";
-    let ran = rind.run(&["run", "hello there", "--set", mode]).exits(0);
+    let ran = rind.run(&["run", "hello there", "--set", mode]).exits(3);
     for line in [
         "`edit`: there is no `edit`, only block_after, edits, repeats, scope, tools; see [RIND_HOME]/config/config.toml:3",
         "`prices.foo`: \"output\" is a required property; see [RIND_HOME]/config/config.toml:5",
@@ -165,7 +164,8 @@ fn settings_that_do_not_fit_a_plugin_are_named_with_their_line() {
     ] {
         assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
     }
-    assert_eq!(rind.entries("turn-end").len(), 1);
+    let sessions = rind.run(&["session", "list"]).exits(0);
+    assert_eq!(sessions.stdout, "");
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn help_of_run_explains_every_flag() {
           --set <KEY=VALUE>  One setting, as in `--set agent.max_steps=10`
           --plugin <PATH>    Also load the plugin, or the plugins, in this folder
           --no-plugins       Load no plugins but those of `--plugin`
+          --without <NAME>   Leave this plugin out, also where nothing would run without it
           --trust-project    Trust what the project brings in `.rind`, settings and plugins, for this
                              run
           --grant <PLUGIN>   Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives

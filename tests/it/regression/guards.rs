@@ -1,1 +1,4 @@
 //! Plugins that cannot run, budgets, costs and the audit log.
+
+mod audit;
+mod missing;

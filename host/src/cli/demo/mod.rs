@@ -74,6 +74,8 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         GrantOptions::default(),
     )?;
     options.sources = sources;
+    // The settings of the story speak of plugins that this machine need not have.
+    options.expects_installed = false;
     options.data = paths.data.join("plugins");
     options.workspace.clone_from(workspace);
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
@@ -150,6 +152,13 @@ fn judge(
         let checked = super::audit::checked(paths, session)?;
         match checked.broken {
             Some(why) => render::warn(&format!("the log of {} is broken: {why}", audit::PLUGIN)),
+            None if !checked.gaps.is_empty() => {
+                render::warn(&format!(
+                    "the log of {} has a gap: {}",
+                    audit::PLUGIN,
+                    checked.gaps[0]
+                ));
+            }
             None if checked.lines.is_empty() => {}
             None => {
                 let lines = render::count(checked.lines.len() as u64, "line");

@@ -92,6 +92,9 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
     );
     checks.extend(commands);
     checks.extend(plugins);
+    if !checks.iter().any(|check| check.name == "settings") {
+        checks.push(plugins::loaded(&paths).await);
+    }
     checks.extend(folders::checks(&paths));
     checks.push(model::check(&config));
     checks.push(plugins::target(&paths).await);

@@ -11,7 +11,7 @@ use crate::author::{TARGET, has_target};
 use crate::config::Config;
 use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
-use crate::plugin::load::LoadOptions;
+use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 use crate::plugin::trial;
 
 /// How long the toolchain may take to answer.
@@ -87,6 +87,53 @@ async fn compiler(options: &LoadOptions) -> Check {
             .required()
             .means("plugins that are not in the cache cannot be loaded"),
     }
+}
+
+/// Whether the plugins run that a session in this folder would have. Nobody is asked.
+pub(super) async fn loaded(paths: &Paths) -> Check {
+    const NAME: &str = "plugins";
+    let (options, _) = match super::super::plugin::options(&PluginArgs::default()).await {
+        Ok(options) => options,
+        Err(error) => return Check::new(NAME, State::Missing, format!("{error:#}")).required(),
+    };
+    let plugins = match PluginSet::load(&options).await {
+        Ok(plugins) => plugins,
+        Err(error) => return Check::new(NAME, State::Missing, error.to_string()).required(),
+    };
+    let running = render::count(plugins.plugins.len() as u64, "plugin");
+    if let Err(error) = plugins
+        .check_required()
+        .and_then(|()| plugins.check_relied())
+    {
+        return Check::new(NAME, State::Missing, error.to_string())
+            .required()
+            .means(format!(
+                "`rind run` in {} starts no session",
+                paths.workspace.display()
+            ))
+            .todo("mend the cause; `rind plugin list` shows every plugin");
+    }
+    let (missed, off): (Vec<&LeftOut>, Vec<&LeftOut>) = plugins
+        .left_out
+        .iter()
+        .partition(|left| matches!(left.why, Why::Failed(_) | Why::Held(_)));
+    let said = |all: &[&LeftOut]| -> String {
+        let lines = all
+            .iter()
+            .map(|left| format!("; {}: {}", left.name, left.why));
+        lines.collect()
+    };
+    if missed.is_empty() {
+        let found = format!("{running} would run here{}", said(&off));
+        return Check::new(NAME, State::Ok, found);
+    }
+    Check::new(
+        NAME,
+        State::Weaker,
+        format!("{running} would run here{}{}", said(&missed), said(&off)),
+    )
+    .means("what these would guard is not guarded; nothing relies on them")
+    .todo("see `rind plugin list`")
 }
 
 /// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's toolchain file could make

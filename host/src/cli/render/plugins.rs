@@ -13,7 +13,8 @@ use crate::author::build::BuildReport;
 use crate::grant::Trust;
 use crate::grant::decide::Standing;
 use crate::plugin::inspect::{HookReport, Report};
-use crate::plugin::load::{LeftOut, Loaded, Why};
+use crate::plugin::load::{LeftOut, Loaded, PluginSet, Why};
+use crate::plugin::relied::{ABSENT, Absent, Reliance};
 use crate::point::failure::OnFailure;
 
 /// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
@@ -119,7 +120,8 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => styled(BAD, "✗"),
         Why::Held(_) => styled(WARN, "?"),
-        Why::Shadowed { .. } | Why::Disabled { .. } | Why::Disallowed { .. } => styled(DIM, "○"),
+        _ if left.reliance.is_some() => styled(BAD, "✗"),
+        _ => styled(DIM, "○"),
     };
     let name = one_line(&left.name, NAME);
     let name = styled(BOLD, format_args!("{name:<NAME_COLUMN$}"));
@@ -128,20 +130,50 @@ pub(in super::super) fn left_out(left: &LeftOut) {
         left.found.trust.to_string(),
         indented(&why(left))
     ));
+    needed(left.reliance.as_ref(), &left.name);
+}
+
+/// One line for a plugin that was configured and not found.
+pub(in super::super) fn absent(absent: &Absent) {
+    let name = styled(
+        BOLD,
+        format_args!("{:<NAME_COLUMN$}", one_line(&absent.name, NAME)),
+    );
+    answer_line(format_args!(
+        "{} {name} {:<8} {ABSENT}",
+        styled(BAD, "✗"),
+        "-"
+    ));
+    needed(Some(&absent.reliance), &absent.name);
+}
+
+/// That nothing runs without a plugin, and what to do about it.
+fn needed(reliance: Option<&Reliance>, name: &str) {
+    if let Some(reliance) = reliance {
+        let go_on = reliance.go_on(name);
+        let text = format!("nothing runs without it: {reliance}; to go on without it: {go_on}");
+        answer_line(format_args!(
+            "  {}",
+            styled(WARN, one_line(&text, usize::MAX))
+        ));
+    }
 }
 
 pub(in super::super) fn why(left: &LeftOut) -> String {
     match &left.why {
-        Why::Failed(error) => error.to_string(),
-        Why::Shadowed { by } => format!("shadowed by {}", by.display()),
         Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
-        Why::Disabled { place } | Why::Disallowed { place } => format!("switched off by {place}"),
+        why => why.to_string(),
     }
 }
 
 /// The same on standard error, for a turn that goes on without it.
 pub(in super::super) fn warn_left_out(left: &LeftOut) {
-    let is_news = matches!(left.why, Why::Failed(_) | Why::Held(_));
+    // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
+    let is_news = match left.why {
+        Why::Failed(_) => left.reliance.is_none(),
+        Why::Held(_) => true,
+        _ => false,
+    };
     if is_news {
         say(format_args!(
             "{} plugin {} is left out: {}",
@@ -267,18 +299,40 @@ struct LeftOutRow {
     trust: Trust,
     folder: String,
     why: String,
+    /// Why nothing runs without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relied_on: Option<String>,
 }
 
-/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why}]}`.
-pub(in super::super) fn list_json(reports: &[Report], left_out: &[LeftOut]) -> anyhow::Result<()> {
+/// What a list says of a plugin that is configured and not there.
+#[derive(Serialize)]
+struct AbsentRow {
+    name: String,
+    why: &'static str,
+    relied_on: String,
+}
+
+/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}], "absent": [{name, why,
+/// relied_on}]}`.
+pub(in super::super) fn list_json(reports: &[Report], plugins: &PluginSet) -> anyhow::Result<()> {
     let row = |left: &LeftOut| LeftOutRow {
         name: left.name.clone(),
         trust: left.found.trust,
         folder: left.found.folder.display().to_string(),
         why: why(left),
+        relied_on: left.reliance.as_ref().map(ToString::to_string),
     };
-    let left_out: Vec<LeftOutRow> = left_out.iter().map(row).collect();
-    super::json(&serde_json::json!({ "plugins": reports, "left_out": left_out }))
+    let left_out: Vec<LeftOutRow> = plugins.left_out.iter().map(row).collect();
+    let absent = plugins.absent.iter().map(|absent| AbsentRow {
+        name: absent.name.clone(),
+        why: ABSENT,
+        relied_on: absent.reliance.to_string(),
+    });
+    super::json(&serde_json::json!({
+        "plugins": reports,
+        "left_out": left_out,
+        "absent": absent.collect::<Vec<_>>(),
+    }))
 }
 
 /// What was built and what was not.

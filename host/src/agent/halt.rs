@@ -1,0 +1,71 @@
+//! The failure that a turn must not go on from: that of a hook which only looks and is set to block when it fails.
+//!
+//! Such a hook has no verdict to give, and the code that calls it asks for none. It may even run in the background. So its
+//! failure is put here, by whoever writes trace records, and the turn watches.
+
+use tokio::sync::watch;
+
+/// Shared by an agent and its subagents.
+#[derive(Debug)]
+pub(super) struct Halt(watch::Sender<Option<String>>);
+
+impl Default for Halt {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
+
+impl Halt {
+    /// Ends the turn that runs, or the next one. The first reason stays.
+    pub(super) fn set(&self, why: String) {
+        self.0.send_if_modified(|kept| {
+            let is_first = kept.is_none();
+            if is_first {
+                *kept = Some(why);
+            }
+            is_first
+        });
+    }
+
+    /// Whether the turn must end.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// The reason, which then counts no longer.
+    pub(super) fn take(&self) -> Option<String> {
+        self.0.send_replace(None)
+    }
+
+    /// Returns the reason once there is one.
+    pub(super) async fn wait(&self) -> String {
+        let mut receiver = self.0.subscribe();
+        loop {
+            let kept = receiver.borrow_and_update().clone();
+            if let Some(why) = kept {
+                return why;
+            }
+            // It fails when the sender is gone, which this borrows.
+            if receiver.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_reason_is_told_until_it_is_taken() {
+        let halt = Halt::default();
+        assert!(!halt.is_set() && halt.take().is_none());
+        halt.set("one".to_owned());
+        halt.set("two".to_owned());
+        assert!(halt.is_set());
+        assert_eq!(halt.wait().await, "one");
+        assert_eq!(halt.take().as_deref(), Some("one"));
+        assert!(!halt.is_set());
+    }
+}

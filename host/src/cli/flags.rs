@@ -1,0 +1,139 @@
+//! Flags that name plugins: one that cannot be honored is an error, so that nobody believes in a guard that a typing mistake
+//! left out.
+
+use std::path::Path;
+
+use super::args::PluginArgs;
+use super::exit::Usage;
+use crate::config::{Config, PluginsConfig};
+use crate::grant::Trust;
+use crate::grant::decide::GrantFlag;
+use crate::plugin::discover::{Source, discover};
+use crate::plugin::load::{LeftOut, Loaded, PluginSet, Why};
+use crate::plugin::manifest::FILE_NAME;
+use crate::plugin::protected;
+
+/// Checks that every `--plugin PATH` leads to a plugin.
+pub(super) fn check_places(args: &PluginArgs) -> Result<(), Usage> {
+    for path in &args.plugin {
+        let why = match path.metadata() {
+            Err(error) => error.to_string(),
+            Ok(found) if !found.is_dir() => "it is not a folder".to_owned(),
+            Ok(_) if holds_plugins(path) => continue,
+            Ok(_) => format!("neither it nor a folder in it has a {FILE_NAME}"),
+        };
+        return Err(Usage(format!(
+            "there is no plugin at --plugin {}: {why}",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn holds_plugins(path: &Path) -> bool {
+    let source = Source {
+        trust: Trust::Local,
+        path: path.to_owned(),
+    };
+    let found = discover(&[source], None);
+    found
+        .iter()
+        .any(|found| found.folder.join(FILE_NAME).is_file())
+}
+
+/// Checks that every plugin which a flag names is the one that the flag is for.
+pub(super) fn check(args: &PluginArgs, config: &Config, plugins: &PluginSet) -> anyhow::Result<()> {
+    check_local(args, plugins)?;
+    for flag in &args.grant {
+        check_grant(flag, plugins)?;
+    }
+    // Also of a plugin that is not there: settings that speak of it ask for it.
+    let PluginsConfig(settings) = config.section()?;
+    for name in &args.without {
+        if protected::is_protected(name) {
+            return Err(Usage(protected::refusal("--without", name)).into());
+        }
+        if names(plugins).all(|found| found != name) && !settings.contains_key(name) {
+            return Err(unknown("--without", name).into());
+        }
+    }
+    Ok(())
+}
+
+/// A plugin that `--plugin` names itself must not be switched off, or give way to another of its name. One of a folder of
+/// plugins may.
+fn check_local(args: &PluginArgs, plugins: &PluginSet) -> Result<(), Usage> {
+    let is_named = |left: &&LeftOut| {
+        let folder = &left.found.folder;
+        let mut paths = args.plugin.iter();
+        left.found.trust == Trust::Local
+            && paths.any(|path| path.canonicalize().is_ok_and(|path| path == *folder))
+    };
+    for left in plugins.left_out.iter().filter(is_named) {
+        let (name, folder) = (&left.name, left.found.folder.display());
+        let todo = match &left.why {
+            // The same folder, found at another place as well.
+            Why::Shadowed { by } if is_same(by, &left.found.folder) => continue,
+            Why::Shadowed { .. } => format!(
+                "a plugin that is more trusted has its name; give this one another name in {FILE_NAME}, or take the other away"
+            ),
+            Why::Disabled { .. } | Why::Disallowed { .. } => {
+                "switch it on there, or leave the flag out".to_owned()
+            }
+            Why::Failed(_) | Why::Held(_) | Why::Without => continue,
+        };
+        return Err(Usage(format!(
+            "--plugin {folder}: plugin {name} does not run: {}; {todo}",
+            left.why
+        )));
+    }
+    Ok(())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let of = |path: &Path| path.canonicalize().ok();
+    of(one).is_some_and(|one| Some(one) == of(other))
+}
+
+/// A yes that is typed for a name must go to a plugin, and to one only.
+fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
+    let name = flag.plugin();
+    if names(plugins).filter(|found| *found == name).count() > 1 {
+        return Err(Usage(format!(
+            "there are several plugins called `{name}`, so that --grant {name} does not say which; see `rind plugin list`"
+        )));
+    }
+    let idle = |plugin: &Loaded| match flag.idle(&plugin.decision) {
+        None => Ok(()),
+        Some(idle) => Err(Usage(format!(
+            "--grant {name}: plugin {name} does not ask for `{idle}`, or a policy denies it; see `rind plugin inspect {name} \
+             --grants`"
+        ))),
+    };
+    if let Some(plugin) = plugins.plugins.iter().find(|p| p.manifest.name == name) {
+        return idle(plugin);
+    }
+    let Some(left) = plugins.left_out.iter().find(|left| left.name == name) else {
+        return Err(unknown("--grant", name));
+    };
+    match &left.why {
+        // Whoever is named and cannot run keeps the run from starting.
+        Why::Held(plugin) => idle(plugin),
+        Why::Failed(_) => Ok(()),
+        why => Err(Usage(format!(
+            "--grant {name}: plugin {name} does not run: {why}; leave the flag out, or switch the plugin on"
+        ))),
+    }
+}
+
+fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
+    let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
+    loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
+}
+
+fn unknown(flag: &str, name: &str) -> Usage {
+    Usage(format!(
+        "{flag} {}: there is no such plugin; see `rind plugin list`",
+        name.escape_debug()
+    ))
+}

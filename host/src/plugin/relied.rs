@@ -1,0 +1,228 @@
+//! Plugins that the operator relies on. Where one of them cannot run, no session begins: a guard that is missing must not
+//! look like one that has nothing to say.
+//!
+//! Owns the decision which of the plugins that do not run are relied on, and why. Start from [`Reliance`].
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::Error;
+use super::discover::Found;
+use super::load::{LeftOut, LoadOptions, Loaded, PluginSet, Why};
+use super::manifest::{HookOptions, Manifest};
+use super::protected;
+use crate::config::PluginSettings;
+use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::paths::ADMIN_POLICY;
+use crate::point::catalog;
+use crate::point::failure::OnFailure;
+
+/// Why the operator relies on a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reliance {
+    /// The operator's settings have a section for it.
+    Configured {
+        /// `FILE:LINE`, or the flag.
+        place: String,
+    },
+    /// `--plugin` or `--grant` names it.
+    Named {
+        /// The flag.
+        flag: &'static str,
+    },
+    /// It blocks when it fails, and was installed or granted before.
+    Guard,
+    /// Only the administrator can switch it off.
+    Protected,
+}
+
+impl fmt::Display for Reliance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured { place } => write!(f, "{place} configures it"),
+            Self::Named { flag } => write!(f, "{flag} names it"),
+            Self::Guard => f.write_str(
+                "it blocks when it fails, or may do so, and it was installed or granted before",
+            ),
+            Self::Protected => f.write_str("only the administrator can switch it off"),
+        }
+    }
+}
+
+impl Reliance {
+    /// What the operator can do to go on without the plugin.
+    #[must_use]
+    pub fn go_on(&self, plugin: &str) -> String {
+        match self {
+            Self::Configured { place } => {
+                format!("`--without {plugin}` for one run; `enabled = false` at {place} for good")
+            }
+            Self::Named { .. } => format!("leave the flag out, or add `--without {plugin}`"),
+            Self::Guard => {
+                format!("`--without {plugin}` for one run; `rind plugin disable {plugin}` for good")
+            }
+            Self::Protected => {
+                format!("`disable = true` under [plugins.{plugin}] in {ADMIN_POLICY}")
+            }
+        }
+    }
+}
+
+/// A plugin that the operator configured and that was not found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Its name.
+    pub name: String,
+    /// Where it is configured.
+    pub reliance: Reliance,
+}
+
+/// What is said of a plugin that was configured and not found.
+pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
+
+impl PluginSet {
+    /// Whether everything runs that the operator relies on.
+    ///
+    /// # Errors
+    /// A plugin that is relied on does not run. The error names every one of them, its cause, and how to go on without it.
+    pub fn check_relied(&self) -> Result<(), Error> {
+        let left_out = self.left_out.iter().filter_map(|left| {
+            let reliance = left.reliance.as_ref()?;
+            Some((left.name.as_str(), left.why.to_string(), reliance))
+        });
+        let absent = self
+            .absent
+            .iter()
+            .map(|absent| (absent.name.as_str(), ABSENT.to_owned(), &absent.reliance));
+        let missing: Vec<String> = left_out
+            .chain(absent)
+            .map(|(name, why, reliance)| {
+                format!(
+                    "plugin {name} cannot run: {why}\n  nothing runs without it: {reliance}\n  to go on without it: {}",
+                    reliance.go_on(name)
+                )
+            })
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Relied {
+            missing: missing.join("\n"),
+        })
+    }
+
+    /// Decides for each plugin that does not run whether it is relied on, and which that were configured are not there.
+    pub(super) fn settle_reliance(&mut self, options: &LoadOptions) {
+        let running: BTreeSet<&str> = self
+            .plugins
+            .iter()
+            .map(|plugin| plugin.manifest.name.as_str())
+            .collect();
+        for left in &mut self.left_out {
+            if !running.contains(left.name.as_str()) {
+                left.reliance = reliance(left, options);
+            }
+        }
+        if !options.expects_installed {
+            return;
+        }
+        let is_left_out = |name: &str| self.left_out.iter().any(|left| left.name == name);
+        let absent = options.settings.keys().filter_map(|name| {
+            let is_gone = !running.contains(name.as_str()) && !is_left_out(name);
+            let reliance = configured(name, options).filter(|_| is_gone)?;
+            Some(Absent {
+                name: name.clone(),
+                reliance,
+            })
+        });
+        self.absent = absent
+            .filter(|absent| !options.without.contains(&absent.name))
+            .collect();
+    }
+}
+
+fn reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
+    let name = left.name.as_str();
+    match &left.why {
+        // The operator's own words, for this run.
+        Why::Without => return None,
+        // A project may switch its own plugins off, but not one that the operator set up.
+        Why::Disabled { .. } | Why::Disallowed { .. } => {
+            let is_by_project = matches!(left.why, Why::Disabled { .. });
+            return configured(name, options).filter(|_| is_by_project);
+        }
+        // Another one of its name holds its place and is judged itself.
+        Why::Shadowed { .. } => return None,
+        Why::Failed(_) | Why::Held(_) => {}
+    }
+    if protected::is_protected(name) && left.found.trust == Trust::Managed {
+        return Some(Reliance::Protected);
+    }
+    let named = |flag| Reliance::Named { flag };
+    configured(name, options)
+        .or_else(|| (left.found.trust == Trust::Local).then(|| named("`--plugin`")))
+        .or_else(|| {
+            let flags = &options.grants.flags;
+            let is_named = flags.iter().any(|flag| flag.plugin() == name);
+            is_named.then(|| named("`--grant`"))
+        })
+        .or_else(|| is_guard(left, &options.grants).then_some(Reliance::Guard))
+}
+
+/// Where the operator's own settings configure a plugin and leave it switched on.
+fn configured(name: &str, options: &LoadOptions) -> Option<Reliance> {
+    options.settings.get(name).filter(|own| own.enabled)?;
+    let place = options.written.places(&["plugins", name]).pop();
+    Some(Reliance::Configured {
+        place: place.unwrap_or_else(|| format!("[plugins.{name}]")),
+    })
+}
+
+/// Whether a plugin blocks when it fails, and the operator installed it or granted it something before. One of a project or of
+/// `--plugin` that waits for its first answer never ran.
+fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
+    let was_answered = || {
+        let answers = grants.answers.as_ref();
+        answers.is_some_and(|answers| {
+            let session = grants.session.as_deref();
+            answers.is_known(&left.name, &source(&left.found), session)
+        })
+    };
+    let is_installed = left.found.trust <= Trust::User;
+    // Somebody else's plugin of a name that is kept for another never ran.
+    let is_impostor = matches!(left.why, Why::Failed(Error::Reserved { .. }));
+    left.may_block && !is_impostor && (is_installed || was_answered())
+}
+
+/// The place that a plugin came from, where its name is anybody's to give.
+pub(super) fn source(found: &Found) -> String {
+    if found.trust <= Trust::User {
+        String::new()
+    } else {
+        found.folder.display().to_string()
+    }
+}
+
+/// Whether a hook of the plugin refuses when it fails, from what its manifest and the operator say. A plugin that names no
+/// hook may have any.
+pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool {
+    let declared = manifest.hooks.iter();
+    let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));
+    let is_unknown = manifest.hooks.is_empty() && settings.on_failure != Some(OnFailure::Skip);
+    is_unknown || hooks.any(|(point, options)| blocks(point, options, settings))
+}
+
+/// The same where its exports are known.
+pub(super) fn does_block(plugin: &Loaded) -> bool {
+    let exports = plugin.exports.iter();
+    let mut points = exports.filter(|export| catalog::find(export).is_some());
+    points.any(|point| blocks(point, &plugin.manifest.hook(point), &plugin.settings))
+}
+
+fn blocks(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
+    let own = super::open::settings_for(settings, point);
+    let by_kind = catalog::find(point).map(|row| row.kind.default_on_failure());
+    let on_failure = own.on_failure.or(settings.on_failure);
+    own.enabled && on_failure.or(options.on_failure).or(by_kind) == Some(OnFailure::Block)
+}
