@@ -53,6 +53,7 @@ fn confinement(sandbox: &Sandbox) -> Check {
     match (sandbox.quiet_commands(), &sandbox.detected) {
         (Commands::Confined(_), Ok(detected)) => {
             let (by, passed_over) = match &detected.confinement.mechanism {
+                Mechanism::Namespaces => ("namespaces".to_owned(), String::new()),
                 Mechanism::Landlock => ("Landlock".to_owned(), String::new()),
                 Mechanism::Bwrap(path) => (
                     path.display().to_string(),

@@ -159,6 +159,7 @@ fn answer(finished: &Finished, seconds: u64) -> ToolOutput {
         Ending::Signaled(signal) => format!("ended by signal {signal}"),
         Ending::Deadline => format!("stopped: it ran longer than {seconds} s"),
         Ending::Cancelled => "stopped: the call was cancelled".to_owned(),
+        Ending::Exceeded(limit) => format!("stopped: {limit}"),
     };
     let background = if finished.stopped_background {
         "; processes left in the background were stopped"
