@@ -19,8 +19,6 @@ pub(super) struct Sandbox {
     pub(super) config: SandboxConfig,
     /// What commands are confined to, or why they cannot be.
     pub(super) detected: Result<Detected, String>,
-    /// Where `bwrap` is, when it is installed.
-    pub(super) bwrap: Option<PathBuf>,
 }
 
 /// Finds out how commands can be confined. Done once in a process, because it starts one.
@@ -28,11 +26,7 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
     let config: SandboxConfig = config.section()?;
     if config.bash == Need::Off {
         let detected = Err("`bash = \"off\"` in [sandbox] of config.toml".to_owned());
-        return Ok(Sandbox {
-            config,
-            detected,
-            bwrap: None,
-        });
+        return Ok(Sandbox { config, detected });
     }
     let mut confinement = confinement(paths, &config)?;
     confinement.git_settings = super::git_settings::git_settings().await;
@@ -53,11 +47,7 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
             detect(confinement, bwrap.as_deref(), only_that, &paths.data).await
         }
     };
-    Ok(Sandbox {
-        config,
-        detected,
-        bwrap,
-    })
+    Ok(Sandbox { config, detected })
 }
 
 impl Sandbox {

@@ -306,8 +306,13 @@ async fn a_program_that_is_not_there_and_one_that_may_not_be_read_are_told_apart
     }
 }
 
+/// A workspace whose commands nothing confines.
+pub(crate) fn unconfined() -> Fixture {
+    Fixture::new()
+}
+
 /// Seconds to sleep that nobody else sleeps: what is left over is found by them, whatever its number is in a namespace.
-fn some_time(fixture: &Fixture) -> String {
+pub(crate) fn some_time(fixture: &Fixture) -> String {
     let name = fixture.inside("").display().to_string();
     let digits: u64 = name
         .bytes()
@@ -317,7 +322,7 @@ fn some_time(fixture: &Fixture) -> String {
 }
 
 /// How many processes of the machine have this text among their arguments.
-fn n_with(argument: &str) -> usize {
+pub(crate) fn n_with(argument: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     let has = |line: &Vec<u8>| {
