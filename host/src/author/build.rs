@@ -151,7 +151,7 @@ async fn build_workspace(
             });
             return Ok(());
         }
-        Ending::Exited(_) | Ending::Signaled(_) => {}
+        Ending::Exited(_) | Ending::Signaled(_) | Ending::Exceeded(_) => {}
     }
     let has_failed = finished.ending != Ending::Exited(0);
     let mut not_built = Vec::new();

@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod flags;
+mod git_settings;
 mod grants;
 mod input;
 mod permission;
@@ -110,14 +111,14 @@ fn hidden_command() -> Option<ExitCode> {
     let outcome = match command.to_str()? {
         confine::HELPER_COMMAND => confine::helper_main(args),
         compile::COMPILE_COMMAND => compile::compile_main(args)
-            .map(|()| String::new())
+            .map(|()| (String::new(), Exit::Done.into()))
             .map_err(|why| (format!("rind: {why}"), Exit::Failed.into())),
         _ => return None,
     };
     Some(match outcome {
-        Ok(text) => {
+        Ok((text, code)) => {
             render::answer(text);
-            Exit::Done.into()
+            code
         }
         Err((why, code)) => {
             render::say(render::printable(&why));

@@ -12,15 +12,13 @@ use crate::tool::builtin::Commands;
 use crate::tool::process::confine::{
     Confinement, Detected, Mechanism, bwrap_in, check_apart, detect, system_folders, tool_folders,
 };
-use crate::tool::sandbox::{Need, SandboxConfig, commands};
+use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
 /// What is wanted, and what there is.
 pub(super) struct Sandbox {
     pub(super) config: SandboxConfig,
     /// What commands are confined to, or why they cannot be.
     pub(super) detected: Result<Detected, String>,
-    /// Where `bwrap` is, when it is installed.
-    pub(super) bwrap: Option<PathBuf>,
 }
 
 /// Finds out how commands can be confined. Done once in a process, because it starts one.
@@ -28,23 +26,28 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
     let config: SandboxConfig = config.section()?;
     if config.bash == Need::Off {
         let detected = Err("`bash = \"off\"` in [sandbox] of config.toml".to_owned());
-        return Ok(Sandbox {
-            config,
-            detected,
-            bwrap: None,
-        });
+        return Ok(Sandbox { config, detected });
     }
-    let confinement = confinement(paths, &config)?;
+    let mut confinement = confinement(paths, &config)?;
+    confinement.git_settings = super::git_settings::git_settings().await;
     let bwrap = bwrap_in(not_writable(path_folders(), &confinement.write));
-    let detected = match confinement.check(&own_folders(paths)) {
-        Ok(()) => detect(confinement, bwrap.as_deref(), &paths.data).await,
-        Err(overlap) => Err(overlap.to_string()),
+    let detected = match (confinement.check(&own_folders(paths)), config.mechanism, &bwrap) {
+        (Err(overlap), ..) => Err(overlap.to_string()),
+        (_, Choice::Bwrap, None) => Err(
+            "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what commands may write"
+                .to_owned(),
+        ),
+        (_, choice, _) => {
+            confinement.mechanism = match (choice, &bwrap) {
+                (Choice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
+                (Choice::Landlock, _) => Mechanism::Landlock,
+                _ => Mechanism::Namespaces,
+            };
+            let only_that = choice != Choice::Auto;
+            detect(confinement, bwrap.as_deref(), only_that, &paths.data).await
+        }
     };
-    Ok(Sandbox {
-        config,
-        detected,
-        bwrap,
-    })
+    Ok(Sandbox { config, detected })
 }
 
 impl Sandbox {
@@ -102,10 +105,12 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
     }
     let confinement = Confinement {
         helper: std::env::current_exe().context("find rind's own program")?,
-        mechanism: Mechanism::Landlock,
+        mechanism: Mechanism::Namespaces,
         write,
         read,
         network: config.network,
+        limits: config.limits(),
+        git_settings: String::new(),
     };
     Ok(with_programs(confinement, &home, &own, path_folders()))
 }
@@ -278,6 +283,8 @@ mod tests {
             write: Vec::new(),
             read: vec![home.join("tools")],
             network: false,
+            limits: Default::default(),
+            git_settings: String::new(),
         };
         let folders = [
             "bin",

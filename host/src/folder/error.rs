@@ -20,9 +20,10 @@ pub enum FolderError {
     /// The folder was granted to read.
     #[error("the folder was granted to read, not to write")]
     ReadOnly,
-    /// `.rind` decides what runs and what is asked, and `.git` what git runs, so plugins do not write there.
+    /// `.rind` decides what runs and what is asked, and `.git` what git runs, so plugins do not write there. A file `HEAD` makes
+    /// a repository of any folder.
     #[error(
-        "`.rind` and `.git` hold what Rind and git go by in this project; plugins cannot write there"
+        "`.rind`, `.git` and files named `HEAD` hold what Rind and git go by in this project; plugins cannot write them"
     )]
     Reserved,
     /// The granted folder has one of Rind's own in it, or lies in one.

@@ -29,6 +29,17 @@ use crate::paths::PROJECT_FOLDER;
 /// The folder of a git repository.
 const GIT_FOLDER: &str = ".git";
 
+/// Without a file of this name no other folder is taken for a repository's.
+const GIT_HEAD: &str = "HEAD";
+
+/// Whether a path, of which so many names were granted, leads into a repository's folder or makes one of another folder.
+fn runs_git(names: &[String], n_granted: usize) -> bool {
+    let is_git = |name: &String| name.eq_ignore_ascii_case(GIT_FOLDER);
+    let (granted, rest) = names.split_at(n_granted.min(names.len()));
+    let is_head = |name: &String| name.eq_ignore_ascii_case(GIT_HEAD);
+    rest.iter().any(is_git) || (!granted.iter().any(is_git) && rest.iter().any(is_head))
+}
+
 pub use error::FolderError;
 pub use open::{How, Opened};
 pub use place::Place;
@@ -176,10 +187,7 @@ impl GrantedFolders {
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
                 // Hooks and settings of git run programs at the user's next command. Who is granted a folder in it may.
-                || names
-                    .iter()
-                    .skip(grant.map_or(0, Grant::depth))
-                    .any(|name| name.eq_ignore_ascii_case(GIT_FOLDER)));
+                || runs_git(&names, grant.map_or(0, Grant::depth)));
         let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
         Ok(Place {
             folder: Dir::from_std_file(File::from(walked.folder)),

@@ -130,6 +130,7 @@ impl Compiler {
                 self.memory_limit >> 20
             ),
             Ending::Exited(code) => format!("the compiler failed with exit code {code}: {said}"),
+            Ending::Exceeded(limit) => format!("the compiler was stopped: {limit}"),
             Ending::Signaled(signal) => {
                 format!("the compiler was ended by signal {signal}: {said}")
             }

@@ -10,6 +10,7 @@ pub mod policy;
 pub mod preview;
 pub mod process;
 pub mod registry;
+mod repository;
 pub mod run;
 pub mod sandbox;
 pub mod schema;

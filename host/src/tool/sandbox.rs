@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::builtin::Commands;
-use super::process::confine::Detected;
+use super::process::confine::{Detected, Limits};
 use crate::config::Section;
 
 /// Whether commands must run confined.
@@ -22,18 +22,62 @@ pub enum Need {
     Off,
 }
 
+/// Which mechanism keeps commands to their files and away from other processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// The first that holds, in the order below.
+    #[default]
+    Auto,
+    /// Namespaces that Rind makes.
+    Namespaces,
+    /// The same, made by the program `bwrap`.
+    Bwrap,
+    /// Landlock and the system call filter alone.
+    Landlock,
+}
+
 /// The section `[sandbox]`. A path may begin with `~/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: when-possible.
     pub bash: Need,
+    /// What confines them. Default: auto.
+    pub mechanism: Choice,
     /// Whether they may open network connections. Default: no.
     pub network: bool,
     /// Folders and files that they may read besides the workspace, the system and the usual tools.
     pub read: Vec<String>,
     /// Folders and files that they may change besides the workspace. They must be there.
     pub write: Vec<String>,
+    /// Most memory of all processes of a command together, in MiB. Default: three quarters of the machine's.
+    pub memory_mb: Option<u64>,
+    /// Most processes and threads of a command. Default: 4096.
+    pub processes: Option<u64>,
+    /// Largest file that a command may write, in MiB. Default: 16 GiB.
+    pub file_mb: Option<u64>,
+    /// How much of the free space of a disk a command may take, in MiB. Default: 64 GiB, and never the last of it.
+    pub disk_mb: Option<u64>,
+    /// Most that the temporary folder of a command may hold where it is in memory, in MiB. Default: a quarter of the machine's
+    /// memory, at most 4 GiB.
+    pub temporary_mb: Option<u64>,
+}
+
+impl SandboxConfig {
+    /// How much a command may use.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        let bytes = |mb: Option<u64>, usual| mb.map_or(usual, |mb| mb.saturating_mul(1 << 20));
+        Limits {
+            memory_bytes: bytes(self.memory_mb, usual.memory_bytes),
+            processes: self.processes.unwrap_or(usual.processes),
+            file_bytes: bytes(self.file_mb, usual.file_bytes),
+            disk_bytes: bytes(self.disk_mb, usual.disk_bytes),
+            temporary_bytes: bytes(self.temporary_mb, usual.temporary_bytes),
+        }
+    }
 }
 
 impl Section for SandboxConfig {

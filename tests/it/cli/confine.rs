@@ -69,7 +69,13 @@ fn a_command_sees_the_workspace_and_no_personal_files() {
     assert!(!ran.stderr.contains("unconfined"), "{}", ran.stderr);
     let result = result(&rind);
     assert!(!result.contains("the secret"), "{result}");
-    assert_eq!(result.matches("Permission denied").count(), 5, "{result}");
+    let refused = ["Permission denied", "No such file", "Read-only file system"];
+    let n_refused: usize = refused
+        .iter()
+        .map(|words| result.matches(words).count())
+        .sum();
+    // The home folder of this test lies in `/tmp`, which is the command's own: what is written there is lost, not refused.
+    assert_eq!(n_refused, 5, "{result}");
     assert!(result.ends_with("made\n[exit code 0]"), "{result}");
     assert!(!rind.user_home().join(".bashrc").exists());
 }
@@ -92,7 +98,10 @@ fn the_operator_can_open_folders_and_the_network() {
     rind.run(&["run", "work", "--yes"]).exits(0);
     let result = result(&rind);
     assert!(result.starts_with("a note\n"), "{result}");
-    assert!(result.contains("notes/c: Permission denied"), "{result}");
+    assert!(
+        result.contains("notes/c: Read-only file system"),
+        "{result}"
+    );
     assert!(rind.user_home().join("shared/b").exists());
     listener.accept().unwrap();
 }

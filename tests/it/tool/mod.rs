@@ -2,7 +2,7 @@
 
 mod call;
 mod command;
-mod confine;
+pub(crate) mod confine;
 mod escape;
 mod files;
 mod policy;
@@ -17,7 +17,7 @@ use rind::tool::{ToolCtx, ToolOutput, builtin};
 use serde_json::Value;
 
 /// A workspace with all built-in tools, and a folder beside it that nothing may touch.
-struct Fixture {
+pub(crate) struct Fixture {
     folder: tempfile::TempDir,
     tools: ToolRegistry,
     ctx: ToolCtx,
@@ -41,26 +41,26 @@ impl Fixture {
         }
     }
 
-    fn inside(&self, path: &str) -> PathBuf {
+    pub(crate) fn inside(&self, path: &str) -> PathBuf {
         self.folder.path().join("workspace").join(path)
     }
 
-    fn outside(&self, path: &str) -> PathBuf {
+    pub(crate) fn outside(&self, path: &str) -> PathBuf {
         self.folder.path().join("outside").join(path)
     }
 
-    fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.inside(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    fn text(&self, path: &str) -> String {
+    pub(crate) fn text(&self, path: &str) -> String {
         std::fs::read_to_string(self.inside(path)).unwrap()
     }
 
     /// Checks the arguments as the agent would and runs the call.
-    async fn call(&self, tool: &str, arguments: Value) -> ToolOutput {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolOutput {
         let entry = self.tools.get(tool).unwrap();
         if let Err(why) = (entry.check)(&arguments) {
             return ToolOutput::error(why);
@@ -72,13 +72,13 @@ impl Fixture {
             .0
     }
 
-    async fn ok(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> String {
         let output = self.call(tool, arguments).await;
         assert!(!output.is_error, "{tool}: {}", output.content);
         output.content
     }
 
-    async fn error(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn error(&self, tool: &str, arguments: Value) -> String {
         let output = self.call(tool, arguments).await;
         assert!(output.is_error, "{tool}: {}", output.content);
         output.content

@@ -5,7 +5,7 @@ use super::{Check, State, wrong_settings};
 use crate::config::Config;
 use crate::paths::Paths;
 use crate::tool::builtin::Commands;
-use crate::tool::process::confine::{Mechanism, Report};
+use crate::tool::process::confine::{Limits, Mechanism, Report};
 use crate::tool::sandbox::Need;
 
 /// Parts of Landlock, with the version that they came with.
@@ -27,19 +27,21 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
         return checks;
     };
     let report = &detected.report;
+    let mechanism = &detected.confinement.mechanism;
+    checks.push(apart(mechanism, detected.passed_over.as_deref()));
     if let Some(version) = report.landlock {
         checks.push(landlock(version));
-        let found = match &sandbox.bwrap {
-            Some(path) => format!("{}, not needed besides Landlock", path.display()),
-            None => "not installed, and not needed besides Landlock".to_owned(),
-        };
-        checks.push(Check::new("bwrap", State::Ok, found));
     }
     checks.push(Check::new(
         "system calls",
         State::Ok,
-        "filtered: other processes, mounts, namespaces, kernel modules and keys, io_uring, typing into terminals",
+        if mechanism.is_apart() {
+            "filtered: mounts, namespaces, tracing, kernel modules and keys, io_uring, set-id modes, typing into terminals"
+        } else {
+            "filtered: the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared memory, semaphores and queues"
+        },
     ));
+    checks.push(limits(&detected.confinement.limits, mechanism));
     checks.push(network(detected.confinement.network, report));
     checks.push(signals(report));
     checks.push(user());
@@ -49,24 +51,18 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
 fn confinement(sandbox: &Sandbox) -> Check {
     const NAME: &str = "commands";
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
-    let way = "use Linux 6.2 or newer with Landlock switched on, or install bubblewrap (the program `bwrap`)";
+    let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock switched on";
     match (sandbox.quiet_commands(), &sandbox.detected) {
         (Commands::Confined(_), Ok(detected)) => {
-            let (by, passed_over) = match &detected.confinement.mechanism {
-                Mechanism::Landlock => ("Landlock".to_owned(), String::new()),
-                Mechanism::Bwrap(path) => (
-                    path.display().to_string(),
-                    detected
-                        .passed_over
-                        .as_ref()
-                        .map(|why| format!(" ({why})"))
-                        .unwrap_or_default(),
-                ),
+            let by = match &detected.confinement.mechanism {
+                Mechanism::Namespaces => "namespaces of its own".to_owned(),
+                Mechanism::Landlock => "Landlock".to_owned(),
+                Mechanism::Bwrap(path) => path.display().to_string(),
             };
             Check::new(
                 NAME,
                 State::Ok,
-                format!("bash runs confined by {by}{passed_over} and a system call filter"),
+                format!("bash runs confined by {by} and a system call filter"),
             )
             .means("its commands change the workspace and a temporary folder only, and read besides that only the system and its tools")
         }
@@ -93,6 +89,57 @@ fn confinement(sandbox: &Sandbox) -> Check {
                 .todo(todo)
         }
     }
+}
+
+/// Which of the mechanisms holds, and what the weaker one cannot do.
+fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
+    const NAME: &str = "namespaces";
+    if mechanism.is_apart() {
+        let by = match mechanism {
+            Mechanism::Bwrap(path) => format!("made by {}", path.display()),
+            _ => "made by rind".to_owned(),
+        };
+        let why = passed_over
+            .map(|why| format!(" ({why})"))
+            .unwrap_or_default();
+        return Check::new(
+            NAME,
+            State::Ok,
+            format!(
+                "{by}: other processes and personal files are not there; everything ends with the call{why}"
+            ),
+        );
+    }
+    let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
+    Check::new(NAME, State::Weaker, format!("none: {why}"))
+        .means(
+            "a command sees that other files and processes exist, can change permissions and times of your files elsewhere \
+             (not what is in them), and can write the repository's settings and hooks, which are looked at only afterwards",
+        )
+        .todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or install bubblewrap")
+}
+
+fn limits(limits: &Limits, mechanism: &Mechanism) -> Check {
+    const NAME: &str = "limits of bash";
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let temporary = if mechanism.is_apart() {
+        format!(", {} in its temporary folder", mib(limits.temporary_bytes))
+    } else {
+        String::new()
+    };
+    let found = format!(
+        "a command has {} of memory, {} processes, {} a file, {} of a disk{temporary}; no core dumps, and no descriptors but its own",
+        mib(limits.memory_bytes),
+        limits.processes,
+        mib(limits.file_bytes),
+        mib(limits.disk_bytes),
+    );
+    if !mechanism.is_apart() && rustix::process::geteuid().is_root() {
+        return Check::new(NAME, State::Weaker, found)
+            .means("processes are not counted for root: a command can start as many as the machine has room for")
+            .todo("run rind as an ordinary user, or where it can make namespaces");
+    }
+    Check::new(NAME, State::Ok, found)
 }
 
 fn landlock(version: u32) -> Check {

@@ -8,10 +8,12 @@ use futures_util::future::{BoxFuture, FutureExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::task::JoinError;
 
 use super::super::command::Command;
 use super::super::process::confine::Confinement;
 use super::super::process::{Ending, Finished, Process, Streams, base_environment};
+use super::super::repository::Before;
 use super::super::subject::Subject;
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
@@ -23,6 +25,10 @@ const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 
 /// Longest deadline of a call.
 pub const DEADLINE_CAP_SECONDS: u64 = 600;
+
+/// Said when the workspace could not be looked at.
+const NOT_LOOKED: &str =
+    "whether the command left something in the workspace that git would run is not known";
 
 /// Most bytes of output that are kept, half of them from the start and half from the end.
 const CAP_BYTES: usize = 1024 * 1024;
@@ -76,8 +82,16 @@ impl Bash {
             }
             description.push_str(
                 "they can write in the workspace and in $TMPDIR only, which is emptied after each call, and they cannot read \
-                 personal files. What is refused for that fails with `Permission denied` or `Operation not permitted`.",
+                 personal files. What is refused for that is not there, or fails with `Permission denied`, `Operation not \
+                 permitted` or `Read-only file system`; so do set-id modes, and changes of the settings and hooks of the \
+                 workspace's repository.",
             );
+            let limits = &confinement.limits;
+            description.push_str(&format!(
+                " A command may take {} MiB of memory, and in $TMPDIR {} MiB.",
+                limits.memory_bytes >> 20,
+                limits.temporary_bytes >> 20
+            ));
         }
         let may = match &commands {
             Commands::Unconfined(why) => {
@@ -120,12 +134,23 @@ impl Bash {
             on_line: None,
             confine: confine.clone(),
         };
+        let root = self.workspace.root().to_owned();
+        let before = match &confine {
+            Some(_) => Some(tokio::task::spawn_blocking(move || Before::look(&root)).await),
+            None => None,
+        };
         let mut result = process("bash").run(&ctx.cancel).await;
         if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
             result = process("sh").run(&ctx.cancel).await;
         }
         match result {
-            Ok(finished) => answer(&finished, seconds),
+            Ok(finished) => {
+                let refused = match before {
+                    Some(before) => what_was_refused(before).await,
+                    None => Vec::new(),
+                };
+                answer(&finished, seconds, &refused)
+            }
             Err(error) => ToolOutput::error(error.to_string()),
         }
     }
@@ -156,7 +181,16 @@ impl Tool for Bash {
     }
 }
 
-fn answer(finished: &Finished, seconds: u64) -> ToolOutput {
+/// What git would have run of what a command left.
+async fn what_was_refused(before: Result<Before, JoinError>) -> Vec<String> {
+    let looked = match before {
+        Ok(before) => tokio::task::spawn_blocking(move || before.refuse_what_git_would_run()).await,
+        Err(error) => Err(error),
+    };
+    looked.unwrap_or_else(|_| vec![NOT_LOOKED.to_owned()])
+}
+
+fn answer(finished: &Finished, seconds: u64, refused: &[String]) -> ToolOutput {
     let mut content = finished.stdout.text();
     if !content.is_empty() && !content.ends_with('\n') {
         content.push('\n');
@@ -166,16 +200,20 @@ fn answer(finished: &Finished, seconds: u64) -> ToolOutput {
         Ending::Signaled(signal) => format!("ended by signal {signal}"),
         Ending::Deadline => format!("stopped: it ran longer than {seconds} s"),
         Ending::Cancelled => "stopped: the call was cancelled".to_owned(),
+        Ending::Exceeded(limit) => format!("stopped: {limit}"),
     };
     let background = if finished.stopped_background {
         "; processes left in the background were stopped"
     } else {
         ""
     };
+    for line in refused {
+        content.push_str(&format!("[refused: {line}]\n"));
+    }
     content.push_str(&format!("[{ending}{background}]"));
     ToolOutput {
         content,
-        is_error: finished.ending != Ending::Exited(0),
+        is_error: finished.ending != Ending::Exited(0) || !refused.is_empty(),
         is_fault: false,
     }
 }

@@ -1,12 +1,21 @@
 //! A started process with everything it starts in turn: who of them is alive, and stopping them all.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use futures_util::future::FutureExt;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
+use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+
+use super::LINGER;
+use super::tree::{ProcEntry, descendants, processes};
 
 /// How long processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,15 +35,42 @@ pub(super) struct Running {
     child: Child,
     tree: Tree,
     is_over: bool,
+    keeper: Option<Keeper>,
     /// Removed once nobody of the tree can write there any more.
     temporary: Option<TempDir>,
 }
 
+/// The host's end of the socket to a first process that keeps the others together.
+struct Keeper {
+    told: UnixStream,
+    /// Keeps the socket open: closed, it ends the tree without asking it to.
+    lifeline: StdUnixStream,
+}
+
+/// What a process is started with besides its command.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Removed when the tree is gone.
+    pub(super) temporary: Option<TempDir>,
+    /// How many generations keep the others together, from the first process on, which is told of by its standard input;
+    /// 0: none does.
+    pub(super) n_keepers: usize,
+}
+
 impl Running {
-    /// Starts the command in a process group of its own. `temporary` is removed when its tree is gone.
-    pub(super) fn spawn(mut command: Command, temporary: Option<TempDir>) -> io::Result<Self> {
+    /// Starts the command in a process group of its own.
+    pub(super) fn spawn(mut command: Command, kept: Kept) -> io::Result<Self> {
         let mark = crate::clock::new_id();
         command.process_group(0).env(MARK, &mark);
+        let mut keeper = None;
+        if kept.n_keepers > 0 {
+            let (ours, theirs) = StdUnixStream::pair()?;
+            let lifeline = ours.try_clone()?;
+            ours.set_nonblocking(true)?;
+            command.stdin(OwnedFd::from(theirs));
+            let told = UnixStream::from_std(ours)?;
+            keeper = Some(Keeper { told, lifeline });
+        }
         let child = command.spawn()?;
         let leader = child
             .id()
@@ -45,22 +81,35 @@ impl Running {
             tree: Tree {
                 leader,
                 mark: format!("{MARK}={mark}"),
+                n_keepers: kept.n_keepers,
             },
             is_over: false,
-            temporary,
+            keeper,
+            temporary: kept.temporary,
         })
     }
 
-    /// Waits for the first process of the tree; may be called again.
+    /// Waits for the program, which may leave others behind; may be called again.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        let Some(keeper) = &self.keeper else {
+            return self.child.wait().await;
+        };
+        tokio::select! {
+            biased;
+            status = keeper.status() => Ok(status),
+            status = self.child.wait() => Ok(keeper.status_now().unwrap_or(status?)),
+        }
     }
 
-    /// Stops whatever of the tree is alive and says whether anything was.
-    pub(super) async fn stop(&mut self) -> bool {
+    /// Stops whatever of the tree is alive and says whether anything was. Those that keep the others together end by
+    /// themselves when `ended_alone`, and get the time for it.
+    pub(super) async fn stop(&mut self, ended_alone: bool) -> bool {
+        if ended_alone && self.keeper.is_some() {
+            let _ = tokio::time::timeout(LINGER, self.child.wait()).await;
+        }
         let was_alive = self.is_alive();
         if was_alive {
-            self.tree.signal(Signal::TERM);
+            self.tree.ask_to_end();
             let until = Instant::now() + GRACE;
             while Instant::now() < until && self.is_alive() {
                 tokio::time::sleep(POLL).await;
@@ -69,18 +118,57 @@ impl Running {
                 if !self.is_alive() {
                     break;
                 }
-                self.tree.signal(Signal::KILL);
+                self.tree.kill();
                 tokio::time::sleep(POLL).await;
+            }
+            if self.is_alive() {
+                self.tree.signal_all(Signal::KILL);
             }
         }
         self.is_over = true;
         was_alive
     }
 
+    /// The first process, and whether the others are found as what came of it.
+    pub(super) fn kept_leader(&self) -> Option<Pid> {
+        self.keeper.as_ref().map(|_| self.tree.leader)
+    }
+
+    /// The temporary folder.
+    pub(super) fn temporary(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(TempDir::path)
+    }
+
     fn is_alive(&mut self) -> bool {
         // Collects the first process if it has ended; where there is no `/proc` it would count as alive otherwise.
-        let _ = self.child.try_wait();
+        let ended = self.child.try_wait();
+        if self.keeper.is_some() && matches!(ended, Ok(None)) {
+            return true;
+        }
         self.tree.is_alive()
+    }
+}
+
+impl Keeper {
+    /// How the program ended. Waits for ever when the socket is closed without a word.
+    async fn status(&self) -> ExitStatus {
+        loop {
+            if self.told.readable().await.is_err() {
+                return std::future::pending().await;
+            }
+            let mut bytes = [0; size_of::<i32>()];
+            match self.told.try_read(&mut bytes) {
+                Ok(n) if n == bytes.len() => {
+                    return ExitStatus::from_raw(i32::from_le_bytes(bytes));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return std::future::pending().await,
+            }
+        }
+    }
+
+    fn status_now(&self) -> Option<ExitStatus> {
+        self.status().now_or_never()
     }
 }
 
@@ -89,18 +177,20 @@ impl Drop for Running {
         if self.is_over {
             return;
         }
-        self.tree.signal(Signal::TERM);
+        self.tree.ask_to_end();
         let tree = self.tree.clone();
         let temporary = self.temporary.take();
+        let lifeline = self.keeper.take().map(|keeper| keeper.lifeline);
         // A thread, not a task: the runtime may be going down with us.
         let started = std::thread::Builder::new()
             .name("stop-processes".to_owned())
             .spawn(move || {
                 tree.kill_after_grace();
+                drop(lifeline);
                 drop(temporary);
             });
         if started.is_err() {
-            self.tree.signal(Signal::KILL);
+            self.tree.kill();
         }
     }
 }
@@ -112,14 +202,39 @@ struct Tree {
     leader: Pid,
     /// `NAME=VALUE` as it stands in the environment of the tree's processes.
     mark: String,
+    /// How many generations, from the first process on, keep the others together and go last; 0 when none does.
+    n_keepers: usize,
 }
 
 impl Tree {
-    fn signal(&self, signal: Signal) {
-        // Fails only when nobody is left to signal.
+    /// Asks the processes to end; without keepers, which could not look after the others then.
+    fn ask_to_end(&self) {
+        if self.n_keepers == 0 {
+            return self.signal_all(Signal::TERM);
+        }
+        for process in descendants(self.leader) {
+            if process.depth >= self.n_keepers {
+                let _ = rustix::process::kill_process(process.pid, Signal::TERM);
+            }
+        }
+    }
+
+    /// Ends the processes. A first process that keeps the others ends by itself when they have, and only then: who is left
+    /// could not be found without it.
+    fn kill(&self) {
+        if self.n_keepers == 0 {
+            return self.signal_all(Signal::KILL);
+        }
+        for process in descendants(self.leader) {
+            let _ = rustix::process::kill_process(process.pid, Signal::KILL);
+        }
+    }
+
+    /// Fails only when nobody is left to signal.
+    fn signal_all(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
-        for pid in self.strays() {
-            let _ = rustix::process::kill_process(pid, signal);
+        for process in processes().filter(|process| self.has(process)) {
+            let _ = rustix::process::kill_process(process.pid, signal);
         }
     }
 
@@ -132,89 +247,21 @@ impl Tree {
             if !self.is_alive() {
                 return;
             }
-            self.signal(Signal::KILL);
+            self.kill();
             std::thread::sleep(POLL);
         }
+        self.signal_all(Signal::KILL);
     }
 
-    #[cfg(target_os = "linux")]
     fn is_alive(&self) -> bool {
-        processes().any(|process| self.has(&process))
-    }
-
-    #[cfg(target_os = "linux")]
-    fn strays(&self) -> impl Iterator<Item = Pid> {
-        processes()
-            .filter(|process| self.has(process))
-            .map(|process| process.pid)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn has(&self, process: &ProcEntry) -> bool {
-        process.group == self.leader.as_raw_nonzero().get()
-            || process.has_mark(self.mark.as_bytes())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn is_alive(&self) -> bool {
+        if cfg!(target_os = "linux") {
+            return processes().any(|process| self.has(&process));
+        }
         rustix::process::test_kill_process_group(self.leader).is_ok()
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn strays(&self) -> impl Iterator<Item = Pid> {
-        std::iter::empty()
-    }
-}
-
-/// One process that is alive, from `/proc`.
-#[cfg(target_os = "linux")]
-struct ProcEntry {
-    pid: Pid,
-    group: i32,
-}
-
-#[cfg(target_os = "linux")]
-impl ProcEntry {
-    fn read(pid: Pid) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        let (state, group) = state_and_group(&stat)?;
-        // A zombie is dead; it may stay for long where the first process of a container does not collect orphans.
-        (!matches!(state, "Z" | "X")).then_some(Self { pid, group })
-    }
-
-    fn has_mark(&self, mark: &[u8]) -> bool {
-        std::fs::read(format!("/proc/{}/environ", self.pid.as_raw_nonzero()))
-            .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark))
-    }
-}
-
-/// State and process group of a `/proc/PID/stat` line. The name before them is in parentheses and may hold any character.
-#[cfg(target_os = "linux")]
-fn state_and_group(stat: &str) -> Option<(&str, i32)> {
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    let group = fields.nth(1)?.parse().ok()?;
-    Some((state, group))
-}
-
-#[cfg(target_os = "linux")]
-fn processes() -> impl Iterator<Item = ProcEntry> {
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .filter_map(ProcEntry::read)
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn state_and_group_are_found_behind_a_name_with_parentheses() {
-        assert_eq!(
-            state_and_group("12 (a) b (c) S 1 99 99 0 -1"),
-            Some(("S", 99))
-        );
+    fn has(&self, process: &ProcEntry) -> bool {
+        process.group == self.leader.as_raw_nonzero().get()
+            || process.has_mark(self.mark.as_bytes())
     }
 }

@@ -7,6 +7,8 @@ mod capture;
 pub mod confine;
 mod environment;
 mod group;
+mod tree;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::PipeReader;
@@ -25,7 +27,9 @@ pub use capture::Captured;
 use capture::Lines;
 use confine::{Confinement, Wrapped};
 pub use environment::{base_environment, environment_with};
-use group::Running;
+use group::{Kept, Running};
+pub use watch::Exceeded;
+use watch::Watch;
 
 /// How long a program that has ended may leave its output open before what it left in the background is stopped.
 const LINGER: Duration = Duration::from_millis(100);
@@ -88,6 +92,8 @@ pub enum Ending {
     Deadline,
     /// It was cancelled and stopped.
     Cancelled,
+    /// It took more than it may have and was stopped.
+    Exceeded(Exceeded),
 }
 
 /// A process that has ended, with its whole tree.
@@ -132,6 +138,11 @@ impl Process {
         };
         let started = Instant::now();
         let (mut running, out, err) = self.spawn().map_err(failed)?;
+        let watch = Watch::new(
+            self.confine.as_ref(),
+            running.kept_leader(),
+            running.temporary(),
+        );
         let mut stdout = Captured::new(self.capture_bytes);
         let mut stderr = Captured::new(self.capture_bytes);
         let on_line = self.on_line.as_ref();
@@ -144,6 +155,7 @@ impl Process {
                 )
             });
             let mut all_read = false;
+            let mut exceeded = pin!(watch.exceeded());
             let mut deadline = pin!(tokio::time::sleep(self.deadline));
             ending = loop {
                 tokio::select! {
@@ -151,6 +163,7 @@ impl Process {
                     _ = &mut reading, if !all_read => all_read = true,
                     () = cancel.cancelled() => break Ending::Cancelled,
                     () = &mut deadline => break Ending::Deadline,
+                    limit = &mut exceeded => break Ending::Exceeded(limit),
                 }
             };
             ended_alone = matches!(ending, Ending::Exited(_) | Ending::Signaled(_));
@@ -158,7 +171,7 @@ impl Process {
                 all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
             }
             // Reading goes on while the tree is stopped: a process that waits on a full pipe could not end.
-            let mut stopping = pin!(running.stop());
+            let mut stopping = pin!(running.stop(ended_alone));
             stopped = loop {
                 tokio::select! {
                     stopped = &mut stopping => break stopped,
@@ -187,23 +200,25 @@ impl Process {
                 (Some(reader), writer)
             }
         };
-        let (program, args, env, temporary) = match &self.confine {
+        let (program, args, env, kept) = match &self.confine {
             None => (
                 self.program.clone(),
                 self.args.clone(),
                 self.env.clone(),
-                None,
+                Kept::default(),
             ),
             Some(confinement) => {
                 let Wrapped {
                     program,
                     args,
                     env,
-                    temporary,
+                    kept,
                 } = confinement.wrap(self)?;
-                (program, args, env, Some(temporary))
+                (program, args, env, kept)
             }
         };
+        // Descriptors that were handed to this process are not for those that it starts.
+        confine::keep_descriptors()?;
         // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.
         let mut command = tokio::process::Command::new(program);
         command
@@ -214,7 +229,7 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(out_writer)
             .stderr(err_writer);
-        Ok((Running::spawn(command, temporary)?, out_reader, err_reader))
+        Ok((Running::spawn(command, kept)?, out_reader, err_reader))
     }
 }
 

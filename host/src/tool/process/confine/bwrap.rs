@@ -1,36 +1,46 @@
-//! The same confinement of files by `bwrap`, for kernels without Landlock: a view in which nothing else is there.
+//! The same namespaces and view, made by the program `bwrap`: some systems give namespaces to it and to nobody else.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The beginning of a command line: what follows it runs within the view.
-pub(super) fn command(
-    bwrap: &Path,
-    helper: &Path,
-    write: &[PathBuf],
-    read: &[PathBuf],
-    network: bool,
-    cwd: &Path,
-) -> Vec<OsString> {
-    let mut command = vec![OsString::from(bwrap), "--unshare-all".into()];
-    if network {
-        command.push("--share-net".into());
-    }
-    let mut bind = |how: &str, path: &Path| {
-        command.extend([how.into(), path.into(), path.into()]);
+use super::view::{Mount, What};
+
+/// The beginning of a command line: what follows it runs within the view, as its first process.
+pub(super) fn command(bwrap: &Path, helper: &Path, mounts: &[Mount], network: bool) -> Vec<String> {
+    let mut command = vec![bwrap.to_string_lossy().into_owned()];
+    let mut add = |words: &[&dyn AsRef<Path>]| {
+        // What is not UTF-8 is refused when the policy is made.
+        command.extend(
+            words
+                .iter()
+                .map(|word| word.as_ref().to_string_lossy().into_owned()),
+        );
     };
-    // Links such as `/bin` are followed by `bwrap`: the folder behind them is mounted under their name.
-    for path in read.iter().filter(|path| !path.starts_with("/proc")) {
-        bind("--ro-bind-try", path);
+    add(&[&"--unshare-all", &"--die-with-parent", &"--as-pid-1"]);
+    if network {
+        add(&[&"--share-net"]);
     }
-    bind("--ro-bind", helper);
-    for (kind, path) in [("--proc", "/proc"), ("--dev", "/dev")] {
-        command.extend([kind.into(), path.into()]);
+    for Mount { at, what } in mounts {
+        match what {
+            What::ReadOnly(source) => add(&[&"--ro-bind", source, at]),
+            What::Writable(source) => add(&[&"--bind", source, at]),
+            What::Device(source) => add(&[&"--dev-bind", source, at]),
+            What::Folder => add(&[&"--dir", at]),
+            What::Link(to) => add(&[&"--symlink", to, at]),
+            What::Memory(bytes) => {
+                let bytes = bytes.to_string();
+                add(&[&"--perms", &"1777", &"--size", &bytes, &"--tmpfs", at]);
+            }
+            What::Processes => add(&[&"--proc", at]),
+        }
     }
-    // Last, so that a workspace within one of the folders above can be written.
-    for path in write {
-        command.extend(["--bind".into(), path.into(), path.into()]);
-    }
-    command.extend(["--chdir".into(), cwd.into(), "--".into()]);
+    add(&[
+        &"--ro-bind",
+        &helper,
+        &helper,
+        &"--remount-ro",
+        &"/",
+        &"--",
+        &helper,
+    ]);
     command
 }

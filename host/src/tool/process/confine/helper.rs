@@ -1,70 +1,145 @@
-//! The helper: restricts itself, then becomes the program. It runs before anything else in its process, with one thread.
+//! The helper: two stages, each in a process with one thread before anything else is done in it.
+//!
+//! The first makes namespaces and stays outside of what confines the program (see `supervise`). The second makes the view of
+//! the file system, restricts itself and starts the program; as the first process of a process namespace it stays, and collects
+//! what loses its parent.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
-use super::HELPER_COMMAND;
-use super::policy::{Files, Policy, Trial};
+use super::limits::Limits;
+use super::policy::{Around, Files, Policy, Trial};
 use super::probe::Report;
 
 /// Exit code of a shell for a program that could not be run; here also for one that could not be confined.
-const CANNOT_RUN: u8 = 126;
+pub(super) const CANNOT_RUN: u8 = 126;
 
-/// Runs the helper with what follows [`super::HELPER_COMMAND`] on the command line. Comes back only when the program could
-/// not be started, with the reason for standard error and the exit code.
-pub fn main(args: impl Iterator<Item = OsString>) -> Result<String, (String, ExitCode)> {
+/// In place of a policy: the helper is the confined program itself, and tries.
+pub(super) const TRY: &str = "--try";
+
+/// Runs the helper with what follows [`super::HELPER_COMMAND`] on the command line. Comes back with text for standard output
+/// and the exit code, or with the reason for standard error.
+pub fn main(
+    args: impl Iterator<Item = OsString>,
+) -> Result<(String, ExitCode), (String, ExitCode)> {
     run(args).map_err(|why| (format!("rind: {why}"), ExitCode::from(CANNOT_RUN)))
 }
 
-/// In place of a policy: the helper is the confined program itself, and tries.
-const TRY: &str = "--try";
-
-/// The report of a trial, when it is that which runs.
-fn run(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
-    let wrongly = |error: serde_json::Error| format!("the helper was called wrongly: {error}");
+#[cfg(target_os = "linux")]
+fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), String> {
+    use super::namespaces::{MAP, map_users_of_parent};
+    use super::supervise::{INNER, supervise};
     let first = args.next().unwrap_or_default();
+    let silent = |code| (String::new(), code);
+    let confined = |why| format!("cannot confine the command: {why}");
     if first == TRY {
-        let json = args.next().unwrap_or_default();
-        let trial: Trial = serde_json::from_str(&json.to_string_lossy()).map_err(wrongly)?;
-        return serde_json::to_string(&trial.run()).map_err(wrongly);
+        return attempt(args).map(|text| (text, ExitCode::SUCCESS));
     }
-    let policy: Policy = serde_json::from_str(&first.to_string_lossy()).map_err(wrongly)?;
-    let report = restrict(&policy).map_err(|why| format!("cannot confine the command: {why}"))?;
-    let (program, args) = match policy.trial {
-        // Through `exec` like any program: only that takes the rest of its rights away.
-        Some(trial) => {
-            let trial = Trial { report, ..trial };
-            let json = serde_json::to_string(&trial).map_err(wrongly)?;
-            let args = vec![HELPER_COMMAND.into(), TRY.into(), json.into()];
-            (trial.helper.into(), args)
-        }
-        None => {
-            let program = args.nth(1);
-            let program = program.ok_or("the helper was called without a program")?;
-            (program, args.collect::<Vec<OsString>>())
-        }
+    if first == MAP {
+        return map_users_of_parent().map(|()| silent(ExitCode::SUCCESS));
+    }
+    if first == INNER {
+        let policy = policy_of(&args.next().unwrap_or_default())?;
+        return inner(policy, args.collect()).map(silent);
+    }
+    let policy = policy_of(&first)?;
+    let program = args.collect();
+    supervise(&policy, &first.to_string_lossy(), program)
+        .map(silent)
+        .map_err(confined)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run(_args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), String> {
+    Err("only Linux has what it takes".to_owned())
+}
+
+fn called_wrongly(error: serde_json::Error) -> String {
+    format!("the helper was called wrongly: {error}")
+}
+
+fn policy_of(json: &OsString) -> Result<Policy, String> {
+    serde_json::from_str(&json.to_string_lossy()).map_err(called_wrongly)
+}
+
+/// The report of a trial, which is given first; what the kernel took over comes last.
+fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
+    let mut next = || args.next().unwrap_or_default();
+    let (trial, report) = (next(), next());
+    let mut trial: Trial =
+        serde_json::from_str(&trial.to_string_lossy()).map_err(called_wrongly)?;
+    trial.report = serde_json::from_str(&report.to_string_lossy()).map_err(called_wrongly)?;
+    serde_json::to_string(&trial.run()).map_err(called_wrongly)
+}
+
+/// The second stage.
+#[cfg(target_os = "linux")]
+fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
+    use super::{limits, namespaces, rights, supervise};
+    limits::end_with_parent();
+    let confined = |why: String| format!("cannot confine the command: {why}");
+    if let Around::Namespaces { base, mounts } = &policy.around {
+        namespaces::make_view(base, mounts).map_err(confined)?;
+        namespaces::bound_processes(policy.limits.processes);
+    }
+    limits::end_first_when_memory_runs_out();
+    if let Around::Namespaces { .. } = &policy.around {
+        namespaces::fix_processes().map_err(|error| confined(format!("/proc: {error}")))?;
+    }
+    rustix::process::chdir(&policy.cwd)
+        .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
+    let report = restrict(&policy).map_err(confined)?;
+    let mut program = program.into_iter().skip_while(|word| word == "--");
+    let name = program
+        .next()
+        .ok_or("the helper was called without a program")?;
+    let mut command = Command::new(&name);
+    command.args(program).stdin(Stdio::null());
+    if policy.tells {
+        command.arg(serde_json::to_string(&report).map_err(called_wrongly)?);
+    }
+    let failed = |error: std::io::Error| {
+        format!(
+            "cannot start `{}` confined: {error}; it may lie in a folder that commands may not read, see [sandbox] of config.toml",
+            name.to_string_lossy()
+        )
     };
-    let error = Command::new(&program).args(args).exec();
-    Err(format!(
-        "cannot start `{}` confined: {error}; it may lie in a folder that commands may not read, see [sandbox] of config.toml",
-        program.to_string_lossy()
-    ))
+    if matches!(policy.around, Around::Nothing) {
+        return Err(failed(command.exec()));
+    }
+    // What is left of this process is in reach of the program.
+    super::hide_process();
+    let child = command.process_group(0).spawn().map_err(failed)?;
+    rights::drop_own().map_err(|error| confined(format!("capabilities: {error}")))?;
+    let id = i64::from(child.id());
+    supervise::collect(|pid, status| {
+        if i64::from(pid.as_raw_nonzero().get()) == id {
+            supervise::report(status);
+        }
+    });
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(target_os = "linux")]
 fn restrict(policy: &Policy) -> Result<Report, String> {
-    super::limits::cap_program().map_err(|error| format!("resource limits: {error}"))?;
+    let shares_processes = matches!(policy.around, Around::Nothing);
+    super::limits::cap_program(&policy.limits, shares_processes)
+        .map_err(|error| format!("resource limits: {error}"))?;
     super::rights::drop_all();
     let mut report = Report::default();
     let mut unix_sockets = policy.unix_sockets;
-    if let Some(files) = &policy.files {
-        let enforced = super::landlock::restrict(files, policy.network)?;
-        report.landlock = Some(enforced.abi);
-        unix_sockets |= enforced.unix_sockets;
+    match super::landlock::restrict(&policy.files, policy.network) {
+        Ok(enforced) => {
+            report.landlock = Some(enforced.abi);
+            unix_sockets |= enforced.unix_sockets;
+        }
+        Err(why) if policy.needs_landlock => return Err(why),
+        // The view has nothing else in it.
+        Err(_) => {}
     }
     report.unix_sockets = unix_sockets;
-    super::seccomp::restrict(policy.network, unix_sockets)?;
+    super::seccomp::restrict(policy.network, unix_sockets, shares_processes)?;
     report.seccomp = true;
     Ok(report)
 }
@@ -80,13 +155,17 @@ fn restrict(_policy: &Policy) -> Result<Report, String> {
 /// Why the kernel cannot do it; something may hold all the same.
 pub fn confine_this_process(folder: &std::path::Path) -> Result<(), String> {
     let policy = Policy {
-        files: Some(Files {
+        around: Around::Nothing,
+        files: Files {
             write: vec![folder.to_owned()],
             read: super::system_folders(),
-        }),
+        },
+        needs_landlock: true,
+        cwd: folder.to_owned(),
         network: false,
         unix_sockets: false,
-        trial: None,
+        limits: Limits::default(),
+        tells: false,
     };
     restrict(&policy).map(drop)
 }

@@ -2,17 +2,54 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Most processes and threads of the user. The kernel counts all of them, not only those of one command, so this has to leave
-/// room for a whole desktop; it ends a fork bomb before it ends the machine.
-#[cfg(target_os = "linux")]
-const MAX_PROCESSES: u64 = 16_384;
+/// Bounds of one command and everything it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Most memory of all its processes together, and of each, in bytes.
+    pub memory_bytes: u64,
+    /// Most processes and threads.
+    pub processes: u64,
+    /// Largest file, in bytes.
+    pub file_bytes: u64,
+    /// Most of the free space of the disks that it may write to, in bytes.
+    pub disk_bytes: u64,
+    /// Most that its temporary folder may hold in memory, where it is a folder in memory; in bytes.
+    pub temporary_bytes: u64,
+}
 
-/// Largest file. Disk images and build outputs stay below; a command that writes for ever does not fill every disk.
+impl Default for Limits {
+    /// Leaves room for the build of a large program on a large machine.
+    fn default() -> Self {
+        let memory = machine_memory_bytes().unwrap_or(16 << 30);
+        Self {
+            memory_bytes: memory / 4 * 3,
+            processes: 4096,
+            file_bytes: 16 << 30,
+            disk_bytes: 64 << 30,
+            temporary_bytes: (memory / 4).min(4 << 30),
+        }
+    }
+}
+
+/// Memory of the machine, as the kernel counts it.
+fn machine_memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Room for the user's other processes and threads, where the kernel counts them together with those of a command: a whole
+/// desktop.
 #[cfg(target_os = "linux")]
-const MAX_FILE_BYTES: u64 = 32 << 30;
+const OTHER_PROCESSES: u64 = 12_288;
 
 /// Keeps this process's environment, memory and descriptors from other processes of the same user, and makes it leave no
 /// core dump: there may be keys in it. What it starts is not affected.
@@ -38,13 +75,20 @@ pub fn end_with_parent() {
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_parent() {}
 
-/// The limits of a confined program.
+/// The limits of a confined program. `shares_processes`: whether the kernel counts other processes of the user too.
 #[cfg(target_os = "linux")]
-pub(super) fn cap_program() -> io::Result<()> {
+pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
     // A dump would hold whatever was in memory.
     cap(Resource::Core, 0)?;
-    cap(Resource::Nproc, MAX_PROCESSES)?;
-    cap(Resource::Fsize, MAX_FILE_BYTES)
+    let others = if shares_processes { OTHER_PROCESSES } else { 0 };
+    cap(Resource::Nproc, limits.processes.saturating_add(others))?;
+    cap(Resource::Fsize, limits.file_bytes)
+}
+
+/// When memory runs out the kernel ends this process and what it starts rather than the host.
+#[cfg(target_os = "linux")]
+pub(super) fn end_first_when_memory_runs_out() {
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
 }
 
 /// Caps the memory that this process may write to, and its processor time.

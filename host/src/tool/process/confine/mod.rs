@@ -1,13 +1,14 @@
-//! Programs confined by the kernel: what they may write, read and reach, for themselves and everything they start.
+//! Programs confined by the kernel: what they may write, read, name and use up, for themselves and everything they start.
 //!
-//! A confined program is started through a helper, which is Rind's own binary under a hidden command: it restricts itself
-//! with Landlock, a seccomp filter and resource limits, and then becomes the program. Nothing runs between fork and exec of
-//! a process with threads, and the process id stays the same. Where the kernel has no Landlock, `bwrap` hides the files and
-//! the helper does the rest.
+//! A confined program is started through a helper, which is Rind's own binary under a hidden command. It makes namespaces of
+//! its own (or has `bwrap` make them), in which there are no other processes and no other files, and beneath them restricts
+//! itself with Landlock, a seccomp filter and resource limits before it starts the program. It stays until nothing of the
+//! program is left, and ends it all when the host is gone. Nothing runs between fork and exec of a process with threads.
 //!
-//! What Landlock cannot do: existence, size and times of files elsewhere stay visible, and permissions and times of files
-//! that belong to the user can be changed. A workspace's own `.git` can be written like the rest of it. Below `/etc` a command of
-//! root reads what only root may.
+//! Where a machine gives no namespaces, Landlock and a stricter filter stand alone. They cannot hide that a file elsewhere
+//! exists, nor its size and times, and cannot keep the permissions and times of the user's files from being changed, nor a part
+//! of the workspace (the settings and hooks of its repository) from being written. Below `/etc` a command of root reads what
+//! only root may.
 //!
 //! It must not know what is run, nor where Rind keeps its files. Start from [`Confinement`]; [`detect`] says what the
 //! machine can do.
@@ -15,15 +16,23 @@
 mod bwrap;
 mod helper;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod landlock;
 mod limits;
+#[cfg(target_os = "linux")]
+mod namespaces;
 mod policy;
 mod probe;
+mod protect;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]
 mod seccomp;
+#[cfg(target_os = "linux")]
+mod supervise;
 mod system;
+mod view;
 
 use std::ffi::OsString;
 use std::io;
@@ -33,22 +42,34 @@ use tempfile::TempDir;
 
 use super::Process;
 use super::environment::is_found;
+use super::group::Kept;
 pub use helper::{confine_this_process, main as helper_main};
-pub use limits::{cap_memory_and_time, end_with_parent, hide_process};
-use policy::{Files, Policy, Trial};
+pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
+use policy::{Around, Files, Policy};
 pub use probe::{Detected, Report, attempt, bwrap_in, detect};
 pub use system::{DEVICES, system_folders, tool_folders};
+use view::{MEMORY_FOLDERS, Plan};
 
 /// The hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
 
-/// What keeps a program to its files.
+/// What keeps a program to its files and away from other processes. Landlock and the system call filter are beneath each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// The kernel's own rules; the program sees the files that are there.
-    Landlock,
-    /// A view of the file system that holds nothing else, made by the program `bwrap` at this path.
+    /// Namespaces that the helper makes: a view of the file system and of processes that holds nothing else.
+    Namespaces,
+    /// The same, made by the program `bwrap` at this path.
     Bwrap(PathBuf),
+    /// Landlock and the filter alone; the program sees the files and processes that are there.
+    Landlock,
+}
+
+impl Mechanism {
+    /// Whether processes and files outside cannot even be named.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        !matches!(self, Self::Landlock)
+    }
 }
 
 /// What a confined program may do. Besides that it may use the harmless devices, and write to a private temporary folder
@@ -65,6 +86,10 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// Whether it may open network sockets.
     pub network: bool,
+    /// How much it may use.
+    pub limits: Limits,
+    /// Settings of git that it is given in place of the user's own file, in the form of that file.
+    pub git_settings: String,
 }
 
 /// Something that a confined program would be allowed although it must never be.
@@ -103,64 +128,97 @@ impl Confinement {
             return Err(io::ErrorKind::NotFound.into());
         }
         let temporary = temporary_folder()?;
-        let mut program = vec![OsString::from("--"), process.program.clone()];
-        program.extend(process.args.iter().cloned());
-        let command = self.command(temporary.path(), &process.cwd, None, program)?;
+        // The helper itself is run to try things out, and told what it has to do with.
+        let tells = Path::new(&process.program) == self.helper;
+        let policy = self.policy(temporary.path(), process, tells);
+        let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
+        args.extend(["--".into(), process.program.clone()]);
+        args.extend(process.args.iter().cloned());
         let mut env = process.env.clone();
-        env.retain(|(name, _)| name != "TMPDIR" && name != "XDG_CACHE_HOME");
-        env.push(("TMPDIR".into(), temporary.path().into()));
+        let set = |env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString| {
+            env.retain(|(other, _)| other != name);
+            env.push((name.into(), value));
+        };
+        set(&mut env, "TMPDIR", temporary.path().into());
         // Tools that must have a cache fail where the usual one cannot be written.
-        env.push((
-            "XDG_CACHE_HOME".into(),
+        set(
+            &mut env,
+            "XDG_CACHE_HOME",
             temporary.path().join("cache").into(),
-        ));
-        let mut command = command.into_iter();
+        );
+        let git_settings = temporary.path().join(GIT_SETTINGS);
+        std::fs::write(&git_settings, &self.git_settings)?;
+        set(&mut env, "GIT_CONFIG_GLOBAL", git_settings.into());
         Ok(Wrapped {
-            program: command.next().unwrap_or_default(),
-            args: command.collect(),
+            program: self.helper.clone().into(),
+            args,
             env,
-            temporary,
+            kept: Kept {
+                n_keepers: policy.around.n_keepers(),
+                temporary: Some(temporary),
+            },
         })
     }
 
-    /// The whole command line that confines what comes in `rest`.
-    fn command(
-        &self,
-        temporary: &Path,
-        cwd: &Path,
-        trial: Option<Trial>,
-        rest: Vec<OsString>,
-    ) -> io::Result<Vec<OsString>> {
+    /// What the helper is told. `tells`: see [`Policy`].
+    fn policy(&self, temporary: &Path, process: &Process, tells: bool) -> Policy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
+        let is_apart = self.mechanism.is_apart();
         let mut read = self.read.clone();
-        read.extend(trial.is_some().then(|| self.helper.clone()));
-        let files = match self.mechanism {
-            Mechanism::Landlock => Some(Files {
-                write: write.clone(),
-                read: read.clone(),
-            }),
-            Mechanism::Bwrap(_) => None,
+        read.extend(tells.then(|| self.helper.clone()));
+        let home = process.env.iter().find(|(name, _)| name == "HOME");
+        let plan = Plan {
+            write: &self.write,
+            read: &read,
+            temporary,
+            temporary_bytes: self.limits.temporary_bytes,
+            home: home.map(|(_, home)| Path::new(home)),
         };
-        let policy = Policy {
-            files,
+        let around = match &self.mechanism {
+            Mechanism::Landlock => Around::Nothing,
+            Mechanism::Namespaces => Around::Namespaces {
+                base: temporary.join(BASE),
+                mounts: plan.mounts(),
+            },
+            Mechanism::Bwrap(bwrap) => Around::Program(bwrap::command(
+                bwrap,
+                &self.helper,
+                &plan.mounts(),
+                self.network,
+            )),
+        };
+        if is_apart {
+            write.extend(MEMORY_FOLDERS.iter().map(PathBuf::from));
+        }
+        Policy {
+            around,
+            files: Files { write, read },
+            needs_landlock: !is_apart,
+            cwd: process.cwd.clone(),
             network: self.network,
-            // Within `bwrap` no socket of another program is to be seen, unless it shares the network.
-            unix_sockets: matches!(self.mechanism, Mechanism::Bwrap(_)) && !self.network,
-            trial,
-        };
-        let mut command = match &self.mechanism {
-            Mechanism::Landlock => Vec::new(),
-            Mechanism::Bwrap(bwrap) => {
-                bwrap::command(bwrap, &self.helper, &write, &read, self.network, cwd)
-            }
-        };
-        command.push(self.helper.clone().into());
-        command.push(HELPER_COMMAND.into());
-        command.push(policy.to_json()?.into());
-        command.extend(rest);
-        Ok(command)
+            // Within a view no socket of another program is to be seen, unless it shares the network.
+            unix_sockets: is_apart && !self.network,
+            limits: self.limits,
+            tells,
+        }
     }
+}
+
+/// Descriptors that were handed to this process stay with it, and do not reach what it starts. Everything that Rust opens is
+/// kept already.
+///
+/// # Errors
+/// The kernel is older than Linux 5.11.
+#[cfg(target_os = "linux")]
+pub fn keep_descriptors() -> io::Result<()> {
+    kernel::keep_descriptors()
+}
+
+/// Only Linux has it.
+#[cfg(not(target_os = "linux"))]
+pub fn keep_descriptors() -> io::Result<()> {
+    Ok(())
 }
 
 /// That nothing in `never` overlaps what is to be allowed. Links are followed.
@@ -187,13 +245,20 @@ pub(super) struct Wrapped {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
-    /// Removed when dropped, which must wait until nobody writes there any more.
-    pub(super) temporary: TempDir,
+    pub(super) kept: Kept,
 }
+
+/// Parts of a temporary folder: a folder for caches, one that a view is built in, and the settings of git.
+const CACHE: &str = "cache";
+const BASE: &str = "view";
+const GIT_SETTINGS: &str = "gitconfig";
 
 fn temporary_folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("rind-").tempdir()?;
-    std::fs::create_dir(folder.path().join("cache"))?;
+    for name in [CACHE, BASE] {
+        std::fs::create_dir(folder.path().join(name))?;
+    }
+    std::fs::write(folder.path().join(GIT_SETTINGS), "")?;
     Ok(folder)
 }
 
@@ -216,6 +281,8 @@ mod tests {
                 write: vec![write.to_owned()],
                 read: vec![read.to_owned()],
                 network: false,
+                limits: Limits::default(),
+                git_settings: String::new(),
             };
             confinement.check(std::slice::from_ref(&own)).is_ok()
         };

@@ -7,20 +7,55 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::Limits;
 use super::probe::Report;
+use super::view::Mount;
 
 /// What holds from now on.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
-    /// The files that may be touched; none when somebody else sees to that.
-    pub(super) files: Option<Files>,
+    /// Who separates the program from other processes and hides other files.
+    pub(super) around: Around,
+    /// The files that may be touched.
+    pub(super) files: Files,
+    /// Whether it must not start where Landlock cannot keep it to these files.
+    pub(super) needs_landlock: bool,
+    /// Folder that the program runs in.
+    pub(super) cwd: PathBuf,
     /// Whether network sockets may be opened.
     pub(super) network: bool,
     /// Whether Unix sockets may be opened where Landlock cannot tell whose they are.
     pub(super) unix_sockets: bool,
-    /// In place of a program: the helper itself, to try what must not work.
-    pub(super) trial: Option<Trial>,
+    pub(super) limits: Limits,
+    /// Whether the program is told, in one more argument, what the kernel took over.
+    pub(super) tells: bool,
+}
+
+/// What is around a confined program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Around {
+    /// Nothing: it shares processes, IPC and the names of files with the user's other programs.
+    Nothing,
+    /// Namespaces of the helper's own, with this view of the file system.
+    Namespaces {
+        /// An empty folder, which is hidden.
+        base: PathBuf,
+        mounts: Vec<Mount>,
+    },
+    /// Namespaces and a view that this command line makes.
+    Program(Vec<String>),
+}
+
+impl Around {
+    /// How many processes stand between the host and the program, and must outlive it.
+    pub(super) fn n_keepers(&self) -> usize {
+        match self {
+            Self::Nothing => 1,
+            Self::Namespaces { .. } => 2,
+            Self::Program(_) => 3,
+        }
+    }
 }
 
 /// Files that may be touched.
@@ -33,17 +68,16 @@ pub(super) struct Files {
 /// What is tried.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Trial {
-    /// The helper.
-    pub(super) helper: PathBuf,
     /// A folder that must be out of reach, with a file `canary` in it.
     pub(super) forbidden: PathBuf,
-    /// A folder that must be writable.
-    pub(super) allowed: PathBuf,
     /// Process whose memory and environment must be out of reach.
     pub(super) host: u32,
     /// Whether the network is within reach.
     pub(super) network: bool,
+    /// Whether other processes and files cannot even be named.
+    pub(super) is_apart: bool,
     /// What the kernel took over, filled in by the helper.
+    #[serde(default)]
     pub(super) report: Report,
 }
 

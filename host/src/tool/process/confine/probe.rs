@@ -1,13 +1,15 @@
 //! What the machine can really do, found by trying: the helper restricts itself, then does what must not work.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use super::helper::TRY;
 use super::policy::Trial;
-use super::{Confinement, Mechanism, temporary_folder};
+use super::{Confinement, HELPER_COMMAND, Mechanism};
 use crate::disk::private_folder;
 use crate::tool::process::{Ending, Process, Streams};
 
@@ -45,39 +47,47 @@ pub struct Detected {
     pub passed_over: Option<String>,
 }
 
-/// Tries Landlock, then `bwrap` when there is one, and takes the first that holds. `forbidden` is a folder of Rind's own: it
-/// must be out of reach, and a file is put there to prove it.
+/// Tries the namespaces of the helper, then `bwrap` when there is one, then Landlock alone, and takes the first that holds; or
+/// only the one that the confinement has when `only_that`. `forbidden` is a folder of Rind's own: it must be out of reach, and a
+/// file is put there to prove it.
 ///
 /// # Errors
-/// Why neither works, for people.
+/// Why none works, for people.
 pub async fn detect(
     mut confinement: Confinement,
     bwrap: Option<&Path>,
+    only_that: bool,
     forbidden: &Path,
 ) -> Result<Detected, String> {
-    confinement.mechanism = Mechanism::Landlock;
-    let why = match attempt(&confinement, forbidden).await {
-        Ok(report) => {
-            return Ok(Detected {
-                confinement,
-                report,
-                passed_over: None,
-            });
-        }
-        Err(why) => why,
-    };
-    let Some(bwrap) = bwrap else {
-        return Err(format!("{why}, and there is no bwrap"));
-    };
-    confinement.mechanism = Mechanism::Bwrap(bwrap.to_owned());
-    match attempt(&confinement, forbidden).await {
-        Ok(report) => Ok(Detected {
-            confinement,
-            report,
-            passed_over: Some(why),
-        }),
-        Err(without) => Err(format!("{why}; with bwrap: {without}")),
+    let mut mechanisms = vec![Mechanism::Namespaces];
+    mechanisms.extend(bwrap.map(|bwrap| Mechanism::Bwrap(bwrap.to_owned())));
+    mechanisms.push(Mechanism::Landlock);
+    if only_that {
+        mechanisms = vec![confinement.mechanism.clone()];
     }
+    let mut passed_over = Vec::new();
+    for mechanism in mechanisms {
+        let name = match &mechanism {
+            Mechanism::Namespaces => "namespaces",
+            Mechanism::Bwrap(_) => "bwrap",
+            Mechanism::Landlock => "Landlock",
+        };
+        confinement.mechanism = mechanism;
+        match attempt(&confinement, forbidden).await {
+            Ok(report) => {
+                return Ok(Detected {
+                    confinement,
+                    report,
+                    passed_over: (!passed_over.is_empty()).then(|| passed_over.join("; ")),
+                });
+            }
+            Err(why) => passed_over.push(format!("{name}: {why}")),
+        }
+    }
+    if bwrap.is_none() && !only_that {
+        passed_over.push("and there is no bwrap".to_owned());
+    }
+    Err(passed_over.join("; "))
 }
 
 /// `bwrap` in the first of these folders that has one.
@@ -101,30 +111,24 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         .tempdir_in(forbidden)
         .map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
-    let temporary = temporary_folder().map_err(broken)?;
     let trial = Trial {
-        helper: confinement.helper.clone(),
         forbidden: outside.path().to_owned(),
-        allowed: temporary.path().to_owned(),
         host: std::process::id(),
         network: confinement.network,
+        is_apart: confinement.mechanism.is_apart(),
         report: Report::default(),
     };
-    let cwd = temporary.path().to_owned();
-    let command = confinement
-        .command(temporary.path(), &cwd, Some(trial), Vec::new())
-        .map_err(broken)?;
-    let mut command = command.into_iter();
+    let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
     let process = Process {
-        program: command.next().unwrap_or_default(),
-        args: command.collect(),
-        cwd,
+        program: confinement.helper.clone().into(),
+        args: [HELPER_COMMAND, TRY, &trial].map(OsString::from).to_vec(),
+        cwd: PathBuf::from("/"),
         env: Vec::new(),
         deadline: DEADLINE,
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,
         on_line: None,
-        confine: None,
+        confine: Some(confinement.clone()),
     };
     let finished = process
         .run(&CancellationToken::new())
@@ -195,14 +199,28 @@ impl Trial {
             );
             hole(UdpSocket::bind("127.0.0.1:0").is_ok(), "send UDP packets");
         }
-        if fs::write(self.allowed.join("new"), "").is_err() {
+        if self.is_apart {
+            hole(self.forbidden.exists(), "see files outside its folders");
+            hole(count_processes() > MOST_PROCESSES, "see processes outside");
+        }
+        if tempfile::tempfile().is_err() {
             report
                 .lacks
                 .push("write to its own temporary folder".to_owned());
         }
-        report.can_signal = can_signal(self.host);
+        // Numbers of processes mean others in a view.
+        report.can_signal = !self.is_apart && can_signal(self.host);
         report
     }
+}
+
+/// Processes of a view while the trial runs: the first one and the trial itself.
+const MOST_PROCESSES: usize = 2;
+
+fn count_processes() -> usize {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().parse::<u32>());
+    names.filter(Result::is_ok).count()
 }
 
 #[cfg(target_os = "linux")]

@@ -1,9 +1,12 @@
-//! Rights of root that a command does not need. Only who is root has any.
+//! Rights of root that a command does not need. Only who is root has any, and the helper in a user namespace of its own.
 //!
 //! The kernel lets some of them past its own checks: who may watch performance may read the environment of every process,
 //! confined or not.
 
 use std::ffi::{c_int, c_ulong};
+use std::io;
+
+use super::kernel;
 
 /// `PR_CAPBSET_DROP`: no program that is started from here on gets the right.
 const DROP_FROM_BOUNDS: c_int = 24;
@@ -18,27 +21,17 @@ const KEPT: &[c_ulong] = &[0, 1, 3, 4, 6, 7, 10];
 /// One more than there can be; the kernel says no to those that it does not have.
 const MOST: c_ulong = 64;
 
-/// Gives up all rights but a few, from the next `exec` on.
+/// Gives up all rights but a few, from the next `exec` on. A refusal means that there was nothing to drop, or no right to:
+/// what holds in the end is tried out, not taken from here.
 pub(super) fn drop_all() {
     let (ambient, clear_all) = AMBIENT;
-    ask(ambient, clear_all);
+    let _ = kernel::ask_of_process(ambient, clear_all);
     for right in (0..MOST).filter(|right| !KEPT.contains(right)) {
-        ask(DROP_FROM_BOUNDS, right);
+        let _ = kernel::ask_of_process(DROP_FROM_BOUNDS, right);
     }
 }
 
-#[expect(unsafe_code, reason = "see `ask`")]
-unsafe extern "C" {
-    fn prctl(option: c_int, ...) -> c_int;
-}
-
-#[expect(
-    unsafe_code,
-    reason = "the dependencies that are there offer no safe way to drop capabilities"
-)]
-fn ask(option: c_int, argument: c_ulong) {
-    let none: c_ulong = 0;
-    // SAFETY: both options take numbers only and change nothing but this thread's rights. A refusal means that there was
-    // nothing to drop, or no right to: what holds in the end is tried out, not taken from here.
-    unsafe { prctl(option, argument, none, none, none) };
+/// Gives up those of this process as well; what it starts has what is left after [`drop_all`].
+pub(super) fn drop_own() -> io::Result<()> {
+    kernel::give_up_capabilities()
 }

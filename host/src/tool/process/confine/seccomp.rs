@@ -102,11 +102,79 @@ const REFUSED: &[Row] = &[
     ("x32 kexec_load", Some(X32 + 528), None),
 ];
 
+/// Refused whatever their arguments where other programs' processes are around: shared memory, semaphores and queues that have
+/// no place in the file system, and where the memory of a process lies.
+const REFUSED_AMONG_OTHERS: &[Row] = &[
+    ("shmget", Some(29), Some(194)),
+    ("shmat", Some(30), Some(196)),
+    ("shmctl", Some(31), Some(195)),
+    ("shmdt", Some(67), Some(197)),
+    ("semget", Some(64), Some(190)),
+    ("semop", Some(65), Some(193)),
+    ("semctl", Some(66), Some(191)),
+    ("semtimedop", Some(220), Some(192)),
+    ("msgget", Some(68), Some(186)),
+    ("msgsnd", Some(69), Some(189)),
+    ("msgrcv", Some(70), Some(188)),
+    ("msgctl", Some(71), Some(187)),
+    ("mq_open", Some(240), Some(180)),
+    ("mq_unlink", Some(241), Some(181)),
+    ("mq_timedsend", Some(242), Some(182)),
+    ("mq_timedreceive", Some(243), Some(183)),
+    ("mq_notify", Some(244), Some(184)),
+    ("mq_getsetattr", Some(245), Some(185)),
+    ("x32 mq_notify", Some(X32 + 527), None),
+    ("migrate_pages", Some(256), Some(238)),
+    ("move_pages", Some(279), Some(239)),
+    ("x32 move_pages", Some(X32 + 533), None),
+    ("process_mrelease", Some(448), Some(448)),
+];
+
+/// Calls that change limits, priority, scheduling or processors of the process whose number is this argument, and the caller's
+/// when it is 0; with the kind of number that goes before it.
+const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
+    (("prlimit64", Some(302), Some(261)), 0, None),
+    (("setpriority", Some(141), Some(140)), 1, Some(0)),
+    (("ioprio_set", Some(251), Some(30)), 1, Some(1)),
+    (("sched_setparam", Some(142), Some(118)), 0, None),
+    (("sched_setscheduler", Some(144), Some(119)), 0, None),
+    (("sched_setaffinity", Some(203), Some(122)), 0, None),
+    (("sched_setattr", Some(314), Some(274)), 0, None),
+];
+
+/// Calls that give a file its mode, with the argument that it is in. `None`: only with `O_CREAT` in the argument before.
+const OF_MODE: &[(Row, u8, ModeFor)] = &[
+    (("chmod", Some(90), None), 1, ModeFor::Always),
+    (("fchmod", Some(91), Some(52)), 1, ModeFor::Always),
+    (("fchmodat", Some(268), Some(53)), 2, ModeFor::Always),
+    (("fchmodat2", Some(452), Some(452)), 2, ModeFor::Always),
+    (("mknod", Some(133), None), 1, ModeFor::Always),
+    (("mknodat", Some(259), Some(33)), 2, ModeFor::Always),
+    (("creat", Some(85), None), 1, ModeFor::Always),
+    (("open", Some(2), None), 2, ModeFor::Created),
+    (("openat", Some(257), Some(56)), 3, ModeFor::Created),
+];
+
+/// When an argument is a mode.
+#[derive(Clone, Copy)]
+enum ModeFor {
+    Always,
+    /// When the argument before it has `O_CREAT` or `O_TMPFILE`; it is left over from something else otherwise.
+    Created,
+}
+
+/// Bits of a mode with which a program runs as the owner or with the group of its file.
+const SET_ID: [u64; 2] = [0o4000, 0o2000];
+
+/// `O_CREAT`, and the bit of `O_TMPFILE` that is not in other flags.
+const MAKES_FILE: [u64; 2] = [0o100, 0o20_000_000];
+
 const SOCKET: Row = ("socket", Some(41), Some(198));
 const IOCTL: Row = ("ioctl", Some(16), Some(29));
 const X32_IOCTL: Row = ("x32 ioctl", Some(X32 + 514), None);
 const CLONE: Row = ("clone", Some(56), Some(220));
 const CLONE3: Row = ("clone3", Some(435), Some(435));
+const OPENAT2: Row = ("openat2", Some(437), Some(437));
 
 /// Added to a number on x86_64 it asks for the same call with short pointers.
 const X32: i64 = 0x4000_0000;
@@ -114,10 +182,15 @@ const X32: i64 = 0x4000_0000;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Filters the system calls of this thread, which must be the only one, and of all it starts, for good.
-pub(super) fn restrict(network: bool, unix_sockets: bool) -> Result<(), String> {
+/// `shares_processes`: whether it has other programs' processes and queues around it.
+pub(super) fn restrict(
+    network: bool,
+    unix_sockets: bool,
+    shares_processes: bool,
+) -> Result<(), String> {
     let failed = |error: seccompiler::Error| format!("system call filter: {error}");
     for (rules, errno) in [
-        (refused(network, unix_sockets)?, EPERM),
+        (refused(network, unix_sockets, shares_processes)?, EPERM),
         (unknown(), ENOSYS),
     ] {
         let program = compile(rules, errno)?;
@@ -144,10 +217,25 @@ fn compile(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
     .map_err(said)
 }
 
-fn refused(network: bool, unix_sockets: bool) -> Result<Rules, String> {
+fn refused(network: bool, unix_sockets: bool, shares_processes: bool) -> Result<Rules, String> {
     let mut rules = Rules::new();
     for row in REFUSED {
         add(&mut rules, row, Vec::new());
+    }
+    for (row, argument, when) in OF_MODE {
+        add(&mut rules, row, set_id_modes(*argument, *when)?);
+    }
+    if shares_processes {
+        for row in REFUSED_AMONG_OTHERS {
+            add(&mut rules, row, Vec::new());
+        }
+        for (row, argument, kind) in OF_PROCESS {
+            let mut of_others = vec![one(condition(*argument, SeccompCmpOp::Ne, 0))?];
+            if let Some(kind) = kind {
+                of_others.push(one(condition(0, SeccompCmpOp::Ne, *kind))?);
+            }
+            add(&mut rules, row, of_others);
+        }
     }
     let mut families = Vec::new();
     if network {
@@ -181,11 +269,30 @@ fn refused(network: bool, unix_sockets: bool) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// `clone3` has its flags in memory, where a filter cannot look. As a call that the kernel does not have, it makes programs
-/// use `clone`.
+fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String> {
+    let mut rules = Vec::new();
+    for bit in SET_ID {
+        let has_bit = || condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
+        match when {
+            ModeFor::Always => rules.push(one(has_bit())?),
+            ModeFor::Created => {
+                for flag in MAKES_FILE {
+                    let makes = condition(argument - 1, SeccompCmpOp::MaskedEq(flag), flag)?;
+                    rules.push(SeccompRule::new(vec![makes, has_bit()?]).map_err(said)?);
+                }
+            }
+        }
+    }
+    Ok(rules)
+}
+
+/// `clone3` and `openat2` have their flags and modes in memory, where a filter cannot look. As calls that the kernel does not
+/// have, they make programs use `clone` and `openat`.
 fn unknown() -> Rules {
     let mut rules = Rules::new();
-    add(&mut rules, &CLONE3, Vec::new());
+    for row in [&CLONE3, &OPENAT2] {
+        add(&mut rules, row, Vec::new());
+    }
     rules
 }
 
@@ -226,21 +333,28 @@ mod tests {
 
     #[test]
     fn the_filter_compiles_in_every_mode() {
-        for (network, unix_sockets) in [(false, false), (false, true), (true, false), (true, true)]
-        {
-            compile(refused(network, unix_sockets).unwrap(), EPERM).unwrap();
+        for mode in 0..8 {
+            let [network, unix_sockets, shares_processes] = [1, 2, 4].map(|bit| mode & bit != 0);
+            compile(
+                refused(network, unix_sockets, shares_processes).unwrap(),
+                EPERM,
+            )
+            .unwrap();
         }
         compile(unknown(), ENOSYS).unwrap();
     }
 
     #[test]
     fn no_number_stands_for_two_calls() {
-        let numbers = |of: fn(&Row) -> Option<i64>| {
-            let rows = REFUSED.iter().chain([&SOCKET, &IOCTL, &CLONE, &CLONE3]);
-            rows.filter_map(of).collect::<Vec<_>>()
+        let single = [&SOCKET, &IOCTL, &X32_IOCTL, &CLONE, &CLONE3, &OPENAT2];
+        let rows = || {
+            let of_process = OF_PROCESS.iter().map(|(row, ..)| row);
+            let of_mode = OF_MODE.iter().map(|(row, ..)| row);
+            let whole = REFUSED.iter().chain(REFUSED_AMONG_OTHERS);
+            whole.chain(of_process).chain(of_mode).chain(single)
         };
         for of in [|row: &Row| row.1, |row: &Row| row.2] {
-            let mut seen = numbers(of);
+            let mut seen: Vec<i64> = rows().filter_map(of).collect();
             let n = seen.len();
             seen.sort_unstable();
             seen.dedup();

@@ -34,8 +34,8 @@ const SYSTEM: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// Tools in the home folder and what they cannot do without. None of them holds a key: `~/.npmrc`, Cargo's
-/// `credentials.toml` and `~/.config/git/credentials`, for three, are not among them.
+/// Tools in the home folder and what they cannot do without. None of them holds a key: `~/.npmrc`, `~/.gitconfig`, Cargo's
+/// `credentials.toml` and `~/.config/git/credentials`, for four, are not among them.
 const TOOLS: &[&str] = &[
     ".cargo/bin",
     ".cargo/config",
@@ -44,9 +44,7 @@ const TOOLS: &[&str] = &[
     ".cargo/git",
     ".cargo/registry",
     ".config/git/attributes",
-    ".config/git/config",
     ".config/git/ignore",
-    ".gitconfig",
     ".gitignore_global",
     ".local/bin",
     ".local/lib",
@@ -65,10 +63,29 @@ pub fn system_folders() -> Vec<PathBuf> {
     there(SYSTEM.iter().map(PathBuf::from))
 }
 
-/// What is there of the tools in `home`.
+/// What is there of the tools in `home`. Settings that may hold a password or token are left out.
 #[must_use]
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
-    there(TOOLS.iter().map(|name| home.join(name)))
+    let mut found = there(TOOLS.iter().map(|name| home.join(name)));
+    found.retain(|path| !path.is_file() || is_free_of_secrets(path));
+    found
+}
+
+/// Words that stand beside a secret in settings.
+const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
+
+/// Whether nothing in a file looks like a secret: no such word, and no address with a user in it.
+fn is_free_of_secrets(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return false;
+    };
+    let text = text.to_lowercase();
+    let has_user = |rest: &str| {
+        rest.split(['/', '"', '\'', '\n', ' '])
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    };
+    !SECRET_WORDS.iter().any(|word| text.contains(word)) && !text.split("://").skip(1).any(has_user)
 }
 
 fn there(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
@@ -80,16 +97,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_git_keeps_passwords_is_not_opened_with_its_settings() {
+    fn settings_of_cargo_are_opened_only_without_secrets() {
+        for (text, is_opened) in [
+            (
+                "[build]\njobs = 4\n[net]\nproxy = \"http://proxy:3128/a@b\"\n",
+                true,
+            ),
+            ("[registry]\ntoken = \"x\"\n", false),
+            (
+                "[source.own]\nregistry = \"https://me:pass@example.com/index\"\n",
+                false,
+            ),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            let settings = home.path().join(".cargo/config.toml");
+            std::fs::create_dir(home.path().join(".cargo")).unwrap();
+            std::fs::write(&settings, text).unwrap();
+            assert_eq!(
+                tool_folders(home.path()).contains(&settings),
+                is_opened,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_git_keeps_passwords_is_not_opened_with_what_it_ignores() {
         let home = tempfile::tempdir().unwrap();
         let git = home.path().join(".config/git");
         std::fs::create_dir_all(&git).unwrap();
-        for name in ["config", "ignore", "credentials"] {
+        for name in ["attributes", "config", "ignore", "credentials"] {
             std::fs::write(git.join(name), "").unwrap();
         }
         let opened = tool_folders(home.path());
         let is_open = |name: &str| opened.iter().any(|path| git.join(name).starts_with(path));
-        assert!(is_open("config") && is_open("ignore"));
-        assert!(!is_open("credentials"));
+        assert!(is_open("attributes") && is_open("ignore"));
+        // Settings may hold passwords and tokens as well.
+        assert!(!is_open("credentials") && !is_open("config"));
     }
 }

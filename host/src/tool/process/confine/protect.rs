@@ -1,0 +1,97 @@
+//! What of a repository runs programs at the next git command of the user, who is not confined: its settings and its hooks.
+//!
+//! Pure, but for looking whether they are there.
+
+use std::path::{Path, PathBuf};
+
+/// Parts of a repository's folder whose content decides what git runs or where it looks for that.
+const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
+
+/// The repository of a folder that commands may change, in the order in which it is mounted: its `.git` (or the folder
+/// itself, when it is the shared one of a linked worktree), which must keep its name, and what in it must stay as it is.
+pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
+    let inner = folder.join(".git");
+    let mut found = Vec::new();
+    let repository = if is_folder(&inner) {
+        found.push((inner.clone(), false));
+        inner
+    } else if folder.join("objects").is_dir() && folder.join("config").is_file() {
+        folder.to_owned()
+    } else {
+        // The file of a linked worktree leads to its repository.
+        let is_file = inner.symlink_metadata().is_ok_and(|found| found.is_file());
+        return is_file.then_some((inner, true)).into_iter().collect();
+    };
+    // Those of submodules and linked worktrees lie in it, as deep as their paths are.
+    let mut repositories = vec![repository];
+    let mut n_seen = 0;
+    while let Some(folder) = repositories.pop() {
+        n_seen += 1;
+        if n_seen > MAX_FOLDERS {
+            break;
+        }
+        let mut below = vec![folder.clone()];
+        if folder.join("HEAD").symlink_metadata().is_ok() {
+            add_fixed(&mut found, &folder);
+            below = ["modules", "worktrees"]
+                .map(|name| folder.join(name))
+                .to_vec();
+        }
+        for folder in below {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            repositories.extend(
+                entries
+                    .map(|entry| entry.path())
+                    .filter(|path| is_folder(path)),
+            );
+        }
+    }
+    found
+}
+
+/// Most folders that are looked at.
+const MAX_FOLDERS: usize = 1_000;
+
+fn add_fixed(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {
+    let parts = DECIDES.iter().map(|part| repository.join(part));
+    let there = parts.filter(|part| {
+        part.symlink_metadata()
+            .is_ok_and(|found| !found.is_symlink())
+    });
+    found.extend(there.map(|part| (part, true)));
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_hooks_of_a_repository_and_its_submodules_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join(".git");
+        for repository in ["", "modules/libs/a"] {
+            let repository = git.join(repository);
+            std::fs::create_dir_all(repository.join("hooks")).unwrap();
+            for file in ["HEAD", "config", "index"] {
+                std::fs::write(repository.join(file), "").unwrap();
+            }
+        }
+        let found = repository(folder.path());
+        let is_fixed = |path: &str| found.contains(&(git.join(path), true));
+        assert_eq!(found[0], (git.clone(), false));
+        for path in [
+            "config",
+            "hooks",
+            "modules/libs/a/config",
+            "modules/libs/a/hooks",
+        ] {
+            assert!(is_fixed(path), "{path}: {found:?}");
+        }
+        assert_eq!(found.len(), 5);
+        assert_eq!(repository(&git.join("hooks")), []);
+    }
+}

@@ -1,0 +1,174 @@
+//! The first stage of the helper: it starts the second one and stays until nothing that came of it is left.
+//!
+//! Its standard input is a socket to the host: closed, it means that the host is gone, and everything ends at once. The end of
+//! the program goes back the same way, because what it left in the background is still running then.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+
+use super::HELPER_COMMAND;
+use super::namespaces::{self, OWN_PROGRAM};
+use super::policy::{Around, Policy};
+use crate::tool::process::tree::descendants;
+
+/// In place of a policy, which follows: the second stage.
+pub(super) const INNER: &str = "--inner";
+
+/// How often is looked for orphans that have ended, while the program runs.
+const ORPHANS: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// The same when it has ended or the host is gone, and how often what is left then is ended again.
+const AGAIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+
+/// Exit code of a program that a signal ended, as shells count it.
+const SIGNALED: i32 = 128;
+
+/// Runs the first stage to the end of everything that it started.
+pub(super) fn supervise(
+    policy: &Policy,
+    json: &str,
+    program: Vec<OsString>,
+) -> Result<ExitCode, String> {
+    let said = |what: &str, error: io::Error| format!("{what}: {error}");
+    // A second name of the socket would keep it open for what must see its end.
+    super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
+    let mut command = match &policy.around {
+        Around::Program(line) => {
+            let mut words = line.iter();
+            let mut command = Command::new(words.next().ok_or("no program around it")?);
+            command.args(words);
+            command
+        }
+        Around::Nothing | Around::Namespaces { .. } => Command::new(OWN_PROGRAM),
+    };
+    if let Around::Namespaces { .. } = policy.around {
+        namespaces::enter(policy.network)?;
+    }
+    // Programs that lost their parent become ours, so that none gets away.
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own))
+        .map_err(|error| said("orphans", error.into()))?;
+    super::hide_process();
+    command
+        .args([HELPER_COMMAND, INNER, json])
+        .args(program)
+        .process_group(0);
+    let is_told_by_us = matches!(policy.around, Around::Nothing);
+    if is_told_by_us {
+        command.stdin(Stdio::null());
+    }
+    let child = command
+        .spawn()
+        .map_err(|error| said("the second stage", error))?;
+    let first = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or("the second stage has no number")?;
+    let status = attend(own, first, |status| {
+        if is_told_by_us {
+            report(status);
+        }
+    });
+    Ok(code_of(status))
+}
+
+/// Waits until nothing is left of what this process started, and ends it all when the host is gone. No thread does the
+/// waiting: a process that has left its process namespace cannot have any.
+fn attend(own: Pid, first: Pid, when_first_ends: impl Fn(ExitStatus)) -> Option<ExitStatus> {
+    let stdin = io::stdin();
+    let mut host_is_there = true;
+    let mut picked = None;
+    let mut watched = rustix::process::pidfd_open(first, PidfdFlags::empty()).ok();
+    loop {
+        loop {
+            match next_ended(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == first => {
+                    picked = Some(status);
+                    watched = None;
+                    when_first_ends(status);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return picked,
+            }
+        }
+        if !host_is_there {
+            for process in descendants(own) {
+                let _ = rustix::process::kill_process(process.pid, Signal::KILL);
+            }
+        }
+        // An orphan that ends wakes nobody.
+        let timeout = if watched.is_some() && host_is_there {
+            ORPHANS
+        } else {
+            AGAIN
+        };
+        let mut waiting: Vec<PollFd<'_>> = Vec::new();
+        if host_is_there {
+            waiting.push(PollFd::new(&stdin, PollFlags::IN));
+        }
+        waiting.extend(
+            watched
+                .as_ref()
+                .map(|first| PollFd::new(first, PollFlags::IN)),
+        );
+        let _ = rustix::event::poll(&mut waiting, Some(&timeout));
+        // Nobody writes to it: only its end can be read.
+        if host_is_there
+            && waiting
+                .first()
+                .is_some_and(|host| !host.revents().is_empty())
+        {
+            host_is_there = false;
+        }
+    }
+}
+
+/// Waits for every child, and those that become it, until there is none; each is handed on.
+pub(super) fn collect(mut ended: impl FnMut(Pid, ExitStatus)) {
+    while let Ok(child) = next_ended(WaitOptions::empty()) {
+        if let Some((pid, status)) = child {
+            ended(pid, status);
+        }
+    }
+}
+
+/// A child that has ended; an error when there is no child.
+fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
+    match rustix::process::wait(how) {
+        Ok(child) => Ok(child.map(|(pid, status)| (pid, ExitStatus::from_raw(status.as_raw())))),
+        Err(rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells the host how the program ended. Nobody listens when it has gone, or when somebody tries the helper by hand.
+pub(super) fn report(status: ExitStatus) {
+    if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
+        let _ = UnixStream::from(socket).write_all(&status.into_raw().to_le_bytes());
+    }
+}
+
+fn code_of(status: Option<ExitStatus>) -> ExitCode {
+    let code = status.map_or(Some(i32::from(super::helper::CANNOT_RUN)), |status| {
+        let signaled = status.signal().map(|signal| SIGNALED + signal);
+        status.code().or(signaled)
+    });
+    ExitCode::from(
+        code.and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(u8::MAX),
+    )
+}

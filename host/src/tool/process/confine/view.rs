@@ -1,0 +1,185 @@
+//! The file system as a confined program sees it: a list of mounts, made here and carried out by whoever can mount.
+//!
+//! What is not in the list is not there. It must not know who mounts.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::protect;
+use super::system::DEVICES;
+use super::{CACHE, GIT_SETTINGS};
+
+/// Most bytes of shared memory with a name (`/dev/shm`).
+const SHARED_MEMORY_BYTES: u64 = 256 << 20;
+
+/// One entry of the view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mount {
+    /// Where it is in the view.
+    pub(super) at: PathBuf,
+    pub(super) what: What,
+}
+
+/// What is mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum What {
+    /// The folder or file of this path, to read and execute.
+    ReadOnly(PathBuf),
+    /// The same, to change as well.
+    Writable(PathBuf),
+    /// A harmless device.
+    Device(PathBuf),
+    /// An empty folder in memory that holds so many bytes and goes with the view.
+    Memory(u64),
+    /// An empty folder that cannot be changed, or a place in a folder that can.
+    Folder,
+    /// A link with this text.
+    Link(PathBuf),
+    /// The processes of the view.
+    Processes,
+}
+
+/// Names of a program's own descriptors.
+const LINKS: &[(&str, &str)] = &[
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
+/// Folders in memory that every view has, besides its temporary folder.
+pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
+
+/// What the view is made of.
+pub(super) struct Plan<'a> {
+    pub(super) write: &'a [PathBuf],
+    pub(super) read: &'a [PathBuf],
+    /// The private temporary folder.
+    pub(super) temporary: &'a Path,
+    /// How much it may hold.
+    pub(super) temporary_bytes: u64,
+    /// The home folder, which is there and empty.
+    pub(super) home: Option<&'a Path>,
+}
+
+impl Plan<'_> {
+    /// The mounts in the order in which they are made: no mount hides an earlier one that lies deeper.
+    pub(super) fn mounts(&self) -> Vec<Mount> {
+        let mut mounts = vec![
+            mount("/proc", What::Processes),
+            mount("/dev", What::Folder),
+            mount("/dev/shm", What::Memory(SHARED_MEMORY_BYTES)),
+        ];
+        let device = |path: &&str| mount(path, What::Device(PathBuf::from(path)));
+        mounts.extend(DEVICES.iter().map(device));
+        let link = |(at, to): &(&str, &str)| mount(at, What::Link(PathBuf::from(to)));
+        mounts.extend(LINKS.iter().map(link));
+        mounts.extend(self.home.map(|home| mount(home, What::Folder)));
+        self.add_temporary(&mut mounts);
+        for path in self.read.iter().filter(|path| !path.starts_with("/proc")) {
+            // Within a folder that can be changed it would be a part of it that cannot.
+            if !self.is_writable(path) {
+                add_named(&mut mounts, path, What::ReadOnly);
+            }
+        }
+        for path in self.write {
+            add_named(&mut mounts, path, What::Writable);
+        }
+        for path in self.write {
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            for (path, is_fixed) in protect::repository(&real) {
+                let what = if is_fixed {
+                    What::ReadOnly
+                } else {
+                    What::Writable
+                };
+                mounts.push(mount(&path, what(path.clone())));
+            }
+        }
+        in_order(mounts)
+    }
+
+    /// Programs write to `/tmp` by name, so that it is the private folder too.
+    fn add_temporary(&self, mounts: &mut Vec<Mount>) {
+        let usual = Path::new("/tmp");
+        let memory = || What::Memory(self.temporary_bytes);
+        let mut at_temporary = memory();
+        if !self.is_writable(usual) {
+            mounts.push(mount(usual, memory()));
+            if self.temporary.starts_with(usual) {
+                at_temporary = What::Folder;
+            }
+        }
+        mounts.push(mount(self.temporary, at_temporary));
+        mounts.push(mount(self.temporary.join(CACHE), What::Folder));
+        let git_settings = self.temporary.join(GIT_SETTINGS);
+        mounts.push(mount(&git_settings, What::ReadOnly(git_settings.clone())));
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut write = self.write.iter();
+        write.any(|folder| path.starts_with(folder) || real.starts_with(folder))
+    }
+}
+
+fn mount(at: impl AsRef<Path>, what: What) -> Mount {
+    Mount {
+        at: at.as_ref().to_owned(),
+        what,
+    }
+}
+
+/// Adds a path under its name and, where links lead to it, under its real one. One that is not there does not count.
+fn add_named(mounts: &mut Vec<Mount>, path: &Path, what: fn(PathBuf) -> What) {
+    let Ok(real) = path.canonicalize() else {
+        return;
+    };
+    if real != path {
+        mounts.push(mount(path, what(real.clone())));
+    }
+    mounts.push(mount(&real, what(real.clone())));
+}
+
+/// Outer folders before inner ones; of two at one place the later one.
+fn in_order(mounts: Vec<Mount>) -> Vec<Mount> {
+    let mut kept: Vec<Mount> = Vec::with_capacity(mounts.len());
+    for mount in mounts {
+        kept.retain(|earlier| earlier.at != mount.at);
+        kept.push(mount);
+    }
+    kept.sort_by_key(|mount| mount.at.components().count());
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outer_folders_are_mounted_before_inner_ones_and_the_workspace_stays_writable() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (workspace, tools) = (root.join("w"), root.join("tools"));
+        for made in [&workspace.join("bin"), &tools] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        let plan = Plan {
+            write: std::slice::from_ref(&workspace),
+            read: &[workspace.join("bin"), tools.clone(), root.join("missing")],
+            temporary: Path::new("/tmp/rind-x"),
+            temporary_bytes: 1,
+            home: Some(&root),
+        };
+        let mounts = plan.mounts();
+        let at = |path: &Path| mounts.iter().position(|mount| mount.at == path);
+        assert!(at(Path::new("/tmp")) < at(&root) && at(&root) < at(&workspace));
+        let of = |path: &Path| at(path).map(|index| mounts[index].what.clone());
+        assert_eq!(of(&workspace), Some(What::Writable(workspace.clone())));
+        assert_eq!(of(&tools), Some(What::ReadOnly(tools.clone())));
+        assert_eq!(of(&workspace.join("bin")), None, "a part of the workspace");
+        assert_eq!(of(&root.join("missing")), None);
+        assert_eq!(of(Path::new("/tmp/rind-x")), Some(What::Folder));
+    }
+}

@@ -1,0 +1,126 @@
+//! Processes as `/proc` lists them: who is alive, who came of whom, and how much memory they have.
+
+use rustix::process::Pid;
+
+/// One process that is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ProcEntry {
+    pub(super) pid: Pid,
+    parent: i32,
+    pub(super) group: i32,
+}
+
+/// A process that came of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Descendant {
+    pub(super) pid: Pid,
+    /// 1 for a child, 2 for a child of a child.
+    pub(super) depth: usize,
+}
+
+impl ProcEntry {
+    fn read(pid: Pid) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        let (state, parent, group) = fields(&stat)?;
+        // A zombie is dead; it may stay for long where the first process of a container does not collect orphans.
+        let is_alive = !matches!(state, "Z" | "X");
+        is_alive.then_some(Self { pid, parent, group })
+    }
+
+    pub(super) fn has_mark(&self, mark: &[u8]) -> bool {
+        std::fs::read(format!("/proc/{}/environ", self.pid.as_raw_nonzero()))
+            .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark))
+    }
+}
+
+/// State, parent and process group of a `/proc/PID/stat` line. The name before them is in parentheses and may hold any
+/// character.
+fn fields(stat: &str) -> Option<(&str, i32, i32)> {
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    Some((state, parent, group))
+}
+
+/// Every process that is alive; none where there is no `/proc`.
+pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .filter_map(ProcEntry::read)
+}
+
+/// Everything that came of this process and is alive, without itself. One whose parent ends while the list is read may be
+/// missing: whoever wants to be sure asks again.
+pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
+    descendants_in(processes().collect(), of.as_raw_nonzero().get())
+}
+
+fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
+    let mut found = Vec::new();
+    let mut parents = vec![of];
+    for depth in 1.. {
+        let is_child = |process: &mut ProcEntry| parents.contains(&process.parent);
+        let children: Vec<ProcEntry> = others.extract_if(.., is_child).collect();
+        if children.is_empty() {
+            break;
+        }
+        parents = children
+            .iter()
+            .map(|child| child.pid.as_raw_nonzero().get())
+            .collect();
+        found.extend(children.iter().map(|child| Descendant {
+            pid: child.pid,
+            depth,
+        }));
+    }
+    found
+}
+
+/// Memory that only this process has, in bytes; pages that it shares with the process it came of count for both.
+pub(super) fn memory_bytes(pid: Pid) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()));
+    let statm = statm.unwrap_or_default();
+    let mut pages = statm
+        .split(' ')
+        .skip(1)
+        .map_while(|field| field.parse::<u64>().ok());
+    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident
+        .saturating_sub(shared)
+        .saturating_mul(rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_parent_and_group_are_found_behind_a_name_with_parentheses() {
+        assert_eq!(fields("12 (a) b (c) S 1 99 98 0 -1"), Some(("S", 1, 99)));
+    }
+
+    #[test]
+    fn descendants_are_found_through_every_generation_and_others_are_not() {
+        let process = |pid, parent| ProcEntry {
+            pid: Pid::from_raw(pid).unwrap(),
+            parent,
+            group: 0,
+        };
+        let all = vec![
+            process(9, 7),
+            process(5, 1),
+            process(6, 5),
+            process(7, 6),
+            process(8, 1),
+        ];
+        let found = descendants_in(all, 5);
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.pid.as_raw_nonzero().get(), one.depth))
+            .collect();
+        assert_eq!(found, [(6, 1), (7, 2), (9, 3)]);
+    }
+}
