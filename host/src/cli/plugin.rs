@@ -59,6 +59,7 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
     } else {
         reports.iter().for_each(render::plugins::row);
         plugins.left_out.iter().for_each(render::plugins::left_out);
+        render::plugins::streaming(&reports);
     }
     Ok(exit(&plugins))
 }

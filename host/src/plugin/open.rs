@@ -164,9 +164,13 @@ impl Loaded {
             point: point.to_owned(),
             priority: priority.unwrap_or(DEFAULT_PRIORITY),
             deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
-            on_failure: on_failure.unwrap_or(kind.default_on_failure()),
+            on_failure: on_failure.unwrap_or_else(|| match catalog::find(point) {
+                Some(row) => row.default_on_failure(),
+                None => kind.default_on_failure(),
+            }),
             is_async: options.is_async,
             may_change: self.granted.has(&Capability::Session),
+            may: options.may.clone(),
         }
     }
 
