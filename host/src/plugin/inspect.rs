@@ -183,7 +183,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
             on_failure: holds.on_failure,
             is_async,
             enabled,
-            may: options.may.clone(),
+            may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),
         }

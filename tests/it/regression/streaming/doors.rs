@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::BoxFuture;
 use rind::event::Event;
 use rind::message::Role;
 use rind::point::catalog as at;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome as o;
-use rind::point::payload::{Source, StopReason};
+use rind::point::payload::{Source, StopReason, TextDelta};
+use rind::point::{Hook, caller::Caller};
 use rind::provider::scripted::{Reply, When};
 use rind::session::Body;
 use rind_tests::guests::Host;
@@ -219,32 +221,48 @@ async fn what_goes_on_from_what_was_shown_is_no_correction() {
     assert!(!running.names().contains(&"correction"));
 }
 
+/// Lets the first piece through; at the next one somebody interrupts the turn while it still looks.
+struct Interrupted(CancellationToken);
+
+impl Hook<at::OutputDelta> for Interrupted {
+    fn call<'a>(
+        &'a self,
+        _: &'a Caller,
+        delta: &'a TextDelta,
+    ) -> BoxFuture<'a, Result<o::DeltaOutcome, Failure>> {
+        Box::pin(async move {
+            if !delta.before.is_empty() {
+                self.0.cancel();
+                std::future::pending::<()>().await;
+            }
+            Ok(o::DeltaOutcome::default())
+        })
+    }
+}
+
 #[tokio::test]
 async fn a_cancelled_answer_leaves_what_was_shown_of_it_and_no_more() {
     let (_host, setup) = guarded(vec![Reply::text(format!("the card {CARD}"))]).await;
     let cancel = CancellationToken::new();
-    let stop = cancel.clone();
-    // The rest of the text was not shown yet when the turn ends.
-    let mut running = setup
-        .hook_blocking::<at::OutputDelta>("stopper", move |_, delta| {
-            if !delta.before.is_empty() {
-                stop.cancel();
-            }
-            Ok(o::DeltaOutcome::default())
-        })
-        .build();
+    let hook = Arc::new(Interrupted(cancel.clone()));
+    let setup = setup.bind::<at::OutputDelta>("stopper", OnFailure::Block, hook);
+    let mut running = setup.build();
     let outcome = running
         .agent
         .run_turn("hello", Source::Terminal, &cancel)
         .await;
-    assert_eq!(outcome.unwrap().summary.stop, StopReason::Cancelled);
     running.drain();
+    let stop = outcome.unwrap().summary.stop;
+    assert_eq!(stop, StopReason::Cancelled, "{}", said(&running));
     assert!(!said(&running).contains("4111 1"), "{}", said(&running));
     let kept = running.session.messages();
     let last = kept.last().unwrap();
     assert_eq!(last.role, Role::Assistant);
     assert!(!last.joined_text().contains("4111 1"), "{last:?}");
-    assert!(last.joined_text().contains("[the answer was cut off here]"));
+    assert!(
+        last.joined_text().contains("[the answer was cut off here]"),
+        "{last:?}"
+    );
 }
 
 #[tokio::test]

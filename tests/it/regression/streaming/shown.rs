@@ -64,7 +64,7 @@ fn json_run(rind: &Rind, server: &Server) -> (String, Vec<String>) {
     let lines = ran.json_lines();
     let deltas = lines.iter().filter(|line| line["type"] == "text-delta");
     let texts = deltas.map(|line| line["text"].as_str().unwrap().to_owned());
-    (ran.stdout.clone(), texts.collect())
+    (ran.stdout, texts.collect())
 }
 
 /// Whether any two groups of the number stand together.
