@@ -48,6 +48,8 @@ pub enum Reply {
     Held,
     /// These bytes and no more.
     Raw(Vec<u8>),
+    /// An event stream: each piece is sent at once, an empty one waits for [`Server::release`].
+    Stream(Vec<String>),
 }
 
 impl Reply {
@@ -129,6 +131,11 @@ impl Server {
         self.received().pop().expect("nothing was sent")
     }
 
+    /// Lets the next held piece go.
+    pub fn release_one(&self) {
+        self.held.add_permits(1);
+    }
+
     /// Lets held answers go.
     pub fn release(&self) {
         self.held.add_permits(1000);
@@ -203,6 +210,18 @@ async fn send(stream: &mut TcpStream, reply: Reply, held: &Semaphore) -> io::Res
                 .await
         }
         Reply::Raw(bytes) => stream.write_all(&bytes).await,
+        Reply::Stream(pieces) => {
+            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            stream.write_all(head).await?;
+            for piece in pieces {
+                if piece.is_empty() {
+                    held.acquire().await.map_err(io::Error::other)?.forget();
+                }
+                stream.write_all(piece.as_bytes()).await?;
+                stream.flush().await?;
+            }
+            Ok(())
+        }
     }
 }
 

@@ -158,12 +158,26 @@ pub enum Event {
         /// Why it stays; null when it was moved.
         refused: Option<String>,
     },
-    /// The model wrote more text.
+    /// The model wrote more text, as hooks let it through.
     TextDelta {
         /// The new piece.
         text: String,
     },
-    /// The model reasoned on.
+    /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or reasoning is not shown.
+    TextHeld {
+        /// Whether the model reasons, which is shown only where no hook judges what it writes.
+        is_thinking: bool,
+        /// Plugins that hold text back until it is whole.
+        by: Vec<String>,
+    },
+    /// What was shown of an answer does not stand: hooks changed it later, or the request is sent again.
+    Correction {
+        /// What was shown.
+        shown: String,
+        /// What stands in its place; empty when that is still to come.
+        text: String,
+    },
+    /// The model reasoned on. Not sent where hooks judge what the model writes.
     ThinkingDelta {
         /// The new piece.
         text: String,
@@ -179,7 +193,8 @@ pub enum Event {
     },
     /// A message is finished and in the session.
     MessageEnd {
-        /// The message.
+        /// The message. Where hooks judge what the model writes, its text is what they let through, or why it is not shown, and
+        /// its reasoning is left out.
         message: Message,
     },
     /// A tool call was made: hooks and policy judge it next.
@@ -319,6 +334,8 @@ impl Event {
             Self::ArchiveStart { .. } => "archive-start",
             Self::ArchiveEnd { .. } => "archive-end",
             Self::TextDelta { .. } => "text-delta",
+            Self::TextHeld { .. } => "text-held",
+            Self::Correction { .. } => "correction",
             Self::ThinkingDelta { .. } => "thinking-delta",
             Self::Retry { .. } => "retry",
             Self::MessageEnd { .. } => "message-end",

@@ -70,6 +70,18 @@ pub enum Content {
     ToolResult(ToolResult),
 }
 
+/// Who wrote the words of a message, where neither its role nor its plugin says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A model, a plugin or the host, in place of messages that were compacted or archived.
+    Summary,
+    /// A model or a plugin that sent an answer back.
+    Reflection,
+    /// The agent that gave this one its task.
+    Agent,
+}
+
 /// One entry of the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
@@ -82,6 +94,9 @@ pub struct Message {
     /// Name of the plugin that put it there; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
+    /// Who wrote it, where that is not who it is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 impl Message {
@@ -99,7 +114,23 @@ impl Message {
             role,
             content,
             plugin: None,
+            origin: None,
         }
+    }
+
+    /// The same as the words of somebody else than its role says.
+    #[must_use]
+    pub fn from(self, origin: Origin) -> Self {
+        Self {
+            origin: Some(origin),
+            ..self
+        }
+    }
+
+    /// Whether the person wrote it.
+    #[must_use]
+    pub fn is_users(&self) -> bool {
+        self.role == Role::User && self.plugin.is_none() && self.origin.is_none()
     }
 
     /// The texts of the message, joined by newlines. Reasoning, calls and results are left out.

@@ -118,6 +118,7 @@ fn native() -> Dispatcher {
         on_failure: OnFailure::Skip,
         is_async: false,
         may_change: true,
+        may: None,
     };
     registry.add::<AfterSystemPrompt>(spec, Arc::new(Native));
     Dispatcher::new(Arc::new(registry), Arc::new(NoSink))

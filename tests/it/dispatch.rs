@@ -70,6 +70,7 @@ fn spec<P: Point>(plugin: &str, priority: u16) -> HookSpec {
         on_failure: P::KIND.default_on_failure(),
         is_async: false,
         may_change: true,
+        may: None,
     }
 }
 
@@ -363,6 +364,7 @@ async fn a_gate_without_the_session_side_effect_may_refuse_but_not_change() {
     let mut registry = Registry::default();
     let spec = HookSpec {
         may_change: false,
+        may: None,
         ..spec::<PreTool>("gate", 1)
     };
     answers::<PreTool>(&mut registry, spec, |_| {

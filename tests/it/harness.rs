@@ -81,11 +81,42 @@ impl Setup {
         self.bind::<P>(plugin, P::KIND.default_on_failure(), Arc::new(Native(run)))
     }
 
+    /// Binds a hook whose failure refuses what it judges.
+    pub(crate) fn hook_blocking<P: Point>(
+        self,
+        plugin: &str,
+        run: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.bind::<P>(plugin, OnFailure::Block, Arc::new(Native(run)))
+    }
+
     /// Binds a hook with a failure policy of its own.
     pub(crate) fn bind<P: Point>(
+        self,
+        plugin: &str,
+        on_failure: OnFailure,
+        hook: Arc<dyn Hook<P>>,
+    ) -> Self {
+        self.add_hook(plugin, on_failure, None, hook)
+    }
+
+    /// Binds a hook that keeps only these rights.
+    pub(crate) fn narrowed<P: Point>(
+        self,
+        plugin: &str,
+        may: &[&str],
+        run: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        let may = may.iter().map(|right| (*right).to_owned()).collect();
+        let on_failure = P::KIND.default_on_failure();
+        self.add_hook::<P>(plugin, on_failure, Some(may), Arc::new(Native(run)))
+    }
+
+    fn add_hook<P: Point>(
         mut self,
         plugin: &str,
         on_failure: OnFailure,
+        may: Option<Vec<String>>,
         hook: Arc<dyn Hook<P>>,
     ) -> Self {
         let spec = HookSpec {
@@ -96,6 +127,7 @@ impl Setup {
             on_failure,
             is_async: false,
             may_change: true,
+            may,
         };
         self.hooks
             .push(Box::new(move |registry| registry.add::<P>(spec, hook)));

@@ -65,7 +65,8 @@ impl Row {
     /// What the trace says that the hook did.
     fn trace(&self) -> &'static str {
         match self.outcome {
-            "block" | "verdict.block" | "verdict.cancel" | "action.drop" => "blocked",
+            "block" | "stop" | "verdict.block" | "verdict.cancel" | "action.drop" => "blocked",
+            "keep" => "pass",
             "verdict.ask" => "asked",
             _ => "changed",
         }

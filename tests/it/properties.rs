@@ -31,6 +31,7 @@ fn message(id: String, role: Role, content: Vec<Content>) -> Message {
         role,
         content,
         plugin: None,
+        origin: None,
     }
 }
 

@@ -165,6 +165,7 @@ fn response(content: Vec<Content>, finish: Finish, usage: Usage, raw: &str) -> R
             role: Role::Assistant,
             content,
             plugin: None,
+            origin: None,
         },
         finish,
         usage,

@@ -28,7 +28,13 @@ impl Turn<'_> {
         let (stop, last_words, fault) = match ended {
             Ok(()) => (StopReason::Done, None, None),
             Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
-            Err(Stop::Blocked(text)) => (StopReason::Blocked, Some(text), None),
+            Err(Stop::Blocked(text)) => {
+                let shown = std::mem::take(&mut self.progress.shown);
+                if !shown.is_empty() {
+                    self.scope.correct(shown, text.clone());
+                }
+                (StopReason::Blocked, Some(text), None)
+            }
             Err(Stop::Cancelled) => {
                 let text = "[cancelled by the user]".to_owned();
                 (StopReason::Cancelled, Some(text), None)
@@ -138,7 +144,7 @@ impl Turn<'_> {
 
     /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it.
     async fn keep_partial(&mut self) -> Result<(), Stop> {
-        let partial = std::mem::take(&mut self.partial);
+        let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {
             return Ok(());
         }

@@ -4,11 +4,11 @@ use super::assess::{assess, settle};
 use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Message, Role};
+use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::{Dispatched, Said};
 use crate::point::outcome::Level;
-use crate::point::payload::{Decision, TurnInput};
+use crate::point::payload::{Decision, Source, TurnInput};
 
 impl Turn<'_> {
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's message. An input that a
@@ -35,7 +35,10 @@ impl Turn<'_> {
             reasons: assessment.reasons,
         });
 
-        let message = Message::text(Role::User, self.input.text.clone());
+        let mut message = Message::text(Role::User, self.input.text.clone());
+        if self.input.source == Source::Agent {
+            message.origin = Some(Origin::Agent);
+        }
         self.push(message).await?;
         self.inject(started.inject).await?;
         self.inject(taken.inject).await?;
@@ -97,6 +100,11 @@ impl Turn<'_> {
 /// Ends the turn when a hook refused.
 pub(super) fn refused(what: &str, said: Option<&Said>) -> Result<(), Stop> {
     said.map_or(Ok(()), |said| Err(refusal(what, said)))
+}
+
+/// What stands in the place of an answer that a hook held back, or stopped while it was written.
+pub(super) fn held_back(Said { plugin, text }: &Said) -> String {
+    format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 
 /// How a turn ends that a hook refused to go on with.

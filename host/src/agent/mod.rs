@@ -5,7 +5,7 @@
 //! hooks change by `point`.
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
-//! `system` (the system prompt), `step` (one request), `calls` (its tool calls), `end` (however it ends), `archive` (what
+//! `system` (the system prompt), `step` (one request), `stream` (what is shown of its answer), `calls` (its tool calls), `end` (however it ends), `archive` (what
 //! becomes of it then). What plugins may do while they are called stands in `scope` and `power`; a request (`request`) and a
 //! tool call (`call`) are the same for both, a question of the host's own (`ask`) too.
 
@@ -27,6 +27,7 @@ mod scope;
 mod sink;
 mod steering;
 mod step;
+mod stream;
 mod system;
 mod tell;
 mod turn;

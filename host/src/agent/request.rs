@@ -4,9 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::scope::TurnScope;
+use super::stream::tell_retry;
 use super::tell::{blocked, chain};
 use crate::event::Event;
 use crate::message::Usage;
@@ -15,7 +17,7 @@ use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::Said;
 use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
-use crate::provider::{self, Request, Response, StreamEvent};
+use crate::provider::{self, Request, Response};
 use crate::session::{self, Body};
 
 /// Why there is no answer.
@@ -58,21 +60,13 @@ impl TurnScope {
             Purpose::Step | Purpose::Host(_) => None,
         };
         let request = self.reasoned(purpose, caller, request).await?;
-        let mut on = |event| {
-            if let StreamEvent::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            } = event
-            {
-                self.spec.events.emit(Event::Retry {
-                    attempt,
-                    delay_ms,
-                    reason,
-                });
-            }
+        let send = |body| -> BoxFuture<'_, _> {
+            Box::pin(async move {
+                let mut on = |event| tell_retry(self, event);
+                self.spec.provider.send(body, &mut on, &self.cancel).await
+            })
         };
-        self.request(by.as_ref(), caller, &request, &mut on, kept)
+        self.request(by.as_ref(), caller, &request, send, kept)
             .await
     }
 
@@ -108,7 +102,8 @@ impl TurnScope {
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
-                .injected(&plugin, injection)
+                .injected(caller, &plugin, injection)
+                .await
                 .map_err(NoAnswer::Session)?;
             request.messages.push(message);
         }
@@ -116,13 +111,13 @@ impl TurnScope {
     }
 
     /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
-    /// that the session keeps; the tokens count in the turn.
-    pub(super) async fn request(
+    /// that the session keeps; the tokens count in the turn. `send` has the provider send a body.
+    pub(super) async fn request<'s>(
         &self,
         by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
-        on: &mut (dyn FnMut(StreamEvent) + Send),
+        send: impl FnOnce(Value) -> BoxFuture<'s, Result<Response, provider::Error>> + Send,
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
         let (provider, session) = (&self.spec.provider, &self.spec.session);
@@ -140,7 +135,7 @@ impl TurnScope {
             by: by.map(ToString::to_string),
             call_id: caller.call.as_deref().map(str::to_owned),
         });
-        let response = match provider.send(body, on, &self.cancel).await {
+        let response = match send(body).await {
             Ok(response) => response,
             Err(error) => {
                 let is_cancelled =

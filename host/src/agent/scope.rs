@@ -158,8 +158,9 @@ impl TurnScope {
     }
 
     /// Makes the message of what a plugin wants to say, and notes that it did.
-    pub(super) fn injected(
+    pub(super) async fn injected(
         &self,
+        caller: &Caller,
         plugin: &str,
         Injection { text, keep }: Injection,
     ) -> Result<Message, session::Error> {
@@ -170,6 +171,8 @@ impl TurnScope {
             text: text.clone(),
             keep,
         })?;
+        // It may quote the model.
+        let text = self.for_watchers(caller, text).await;
         self.spec
             .events
             .emit(Event::Injected { plugin, text, keep });

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::input::{refusal, refused};
+use futures_util::future::BoxFuture;
+
+use super::input::{held_back, refusal, refused};
 use super::request::NoAnswer;
+use super::stream::Live;
 use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
@@ -12,7 +15,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::{ModelRequest, Purpose};
 use crate::prompt;
-use crate::provider::{Finish, Request, Response, StreamEvent};
+use crate::provider::{Finish, Request, Response};
 use crate::session::Body;
 
 /// What a step came to.
@@ -103,26 +106,7 @@ impl Turn<'_> {
     async fn ask(&mut self, request: Request) -> Result<Response, Stop> {
         let caller = self.caller();
         let (scope, number, step) = (self.scope.clone(), self.number, self.step);
-        self.partial.clear();
-        let partial = &mut self.partial;
-        let events = &scope.spec.events;
-        let mut on = |event| match event {
-            StreamEvent::Text(text) => {
-                partial.push_str(&text);
-                events.emit(Event::TextDelta { text });
-            }
-            StreamEvent::Thinking(text) => events.emit(Event::ThinkingDelta { text }),
-            StreamEvent::ToolCall { .. } => {}
-            StreamEvent::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            } => events.emit(Event::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            }),
-        };
+        let mut live = Live::new(&scope, &caller, &mut self.progress);
         let tools = prompt::tools_hash(&request.tools);
         let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |request: &Request, response: &Response| Body::Step {
@@ -134,7 +118,18 @@ impl Turn<'_> {
             tools,
             tool_names,
         };
-        let answer = scope.request(None, &caller, &request, &mut on, kept).await;
+        let writing = &mut live;
+        let answer = scope.request(
+            None,
+            &caller,
+            &request,
+            |body| Box::pin(async move { writing.follow(body).await }) as BoxFuture<'_, _>,
+            kept,
+        );
+        let answer = answer.await;
+        if let Some(said) = live.stopped() {
+            return Err(Stop::Blocked(held_back(&said)));
+        }
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(said) => refusal("request", &said),
             NoAnswer::Cancelled => Stop::Cancelled,
@@ -149,6 +144,7 @@ impl Turn<'_> {
 
     /// `post-reason`, then the answer becomes a message.
     async fn take_reply(&mut self, response: Response) -> Result<Reply, Stop> {
+        let written = response.message.joined_text();
         let reviewed = self.dispatch::<at::PostReason>(response.message).await;
         let refusal = refused("answer", blocked(&reviewed));
         let mut message = reviewed.value;
@@ -162,10 +158,13 @@ impl Turn<'_> {
             calls: message.tool_calls().cloned().collect(),
             inject: reviewed.inject,
         };
-        self.partial.clear();
+        self.progress.partial.clear();
         // Providers refuse messages without content.
         if !message.content.is_empty() {
-            self.push(message).await?;
+            let is_shown = !self.progress.shown.is_empty() && reply.draft == written;
+            let shown = is_shown.then(|| self.progress.shown.clone());
+            self.keep(&message)?;
+            self.tell_as(message, shown).await;
         }
         refusal?;
         match response.finish {

@@ -53,9 +53,17 @@ impl Turn<'_> {
 
     /// Tells everybody of a message that is in the session.
     pub(super) async fn tell(&self, message: Message) {
-        self.emit(Event::MessageEnd {
-            message: message.clone(),
-        });
+        self.tell_as(message, None).await;
+    }
+
+    /// The same with the text of the message as it was shown, when hooks have let all of it through.
+    pub(super) async fn tell_as(&self, message: Message, shown: Option<String>) {
+        let caller = self.caller();
+        let shown = self
+            .scope
+            .message_for_watchers(&caller, &message, shown)
+            .await;
+        self.emit(Event::MessageEnd { message: shown });
         self.dispatch::<at::MessageEnd>(message).await;
     }
 
@@ -81,7 +89,8 @@ impl Turn<'_> {
         injection: Injection,
     ) -> Result<Message, Stop> {
         let keep = injection.keep;
-        let message = self.scope.injected(plugin, injection)?;
+        let caller = self.caller();
+        let message = self.scope.injected(&caller, plugin, injection).await?;
         if keep {
             self.push(message.clone()).await?;
         }

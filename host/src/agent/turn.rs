@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::call::RanCall;
+use super::input::held_back;
 use super::reflect::{MARK, Reflected};
 use super::scope::TurnScope;
+use super::stream::{Progress, goes_on_from};
 use super::tell::blocked;
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
-use crate::message::{Message, Role};
+use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
+use crate::point::dispatch::Said;
 use crate::point::payload::{TurnInput, UsedTool};
 use crate::provider::SystemBlock;
 use crate::session::{self, Body};
@@ -64,8 +67,8 @@ pub(super) struct Turn<'a> {
     /// Messages for the next request only.
     pub(super) passing: Vec<Message>,
     pub(super) system: Vec<SystemBlock>,
-    /// The answer that is streaming in, in case it never ends.
-    pub(super) partial: String,
+    /// The answer that is streaming in.
+    pub(super) progress: Progress,
     /// Calls that ran and whose results are not in the session yet.
     pub(super) ran: Mutex<Vec<RanCall>>,
     /// Whether tools are running, which then get a moment to stop by themselves.
@@ -94,7 +97,7 @@ impl<'a> Turn<'a> {
             used: Vec::new(),
             passing: Vec::new(),
             system: Vec::new(),
-            partial: String::new(),
+            progress: Progress::default(),
             ran: Mutex::new(Vec::new()),
             is_running_tools: Arc::default(),
             reflected: Reflected::default(),
@@ -177,7 +180,7 @@ impl<'a> Turn<'a> {
             match reflected.continue_because {
                 Some(reason) => {
                     let message = Message::text(Role::User, format!("{MARK}{reason}"));
-                    self.push(message).await?;
+                    self.push(message.from(Origin::Reflection)).await?;
                 }
                 // Looking at the answer takes a while, in which the user may have said more. At the limit that waits for the
                 // next turn, and this answer is whole.
@@ -207,19 +210,35 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// The output as hooks leave it: those of `pre-output`, and of `output-delta` where they have not let all of it through
+    /// already.
+    async fn judge_output(&self, draft: String) -> Result<String, Said> {
+        let judged = self.dispatch::<at::PreOutput>(draft).await;
+        if let Some(said) = blocked(&judged) {
+            return Err(said.clone());
+        }
+        let (text, shown) = (judged.value, &self.progress.shown);
+        // Nobody has looked at less than what was shown.
+        if !shown.is_empty() && goes_on_from(&text, shown) && goes_on_from(shown, &text) {
+            return Ok(text);
+        }
+        self.scope.look_at(&self.caller(), text).await
+    }
+
     /// `pre-output`, the output, `post-output`.
     async fn give_output(&mut self, draft: String) -> Result<(), Stop> {
-        let shown = self.dispatch::<at::PreOutput>(draft).await;
-        let (text, refusal) = match blocked(&shown) {
-            Some(said) => {
-                let text = format!(
-                    "[the answer was held back by plugin {}: {}]",
-                    said.plugin, said.text
-                );
+        let (text, refusal) = match self.judge_output(draft).await {
+            Ok(text) => (text, None),
+            Err(said) => {
+                let text = held_back(&said);
                 (text.clone(), Some(text))
             }
-            None => (shown.value, None),
         };
+        let shown = &self.progress.shown;
+        if !goes_on_from(&text, shown) {
+            self.scope.correct(shown.clone(), text.clone());
+        }
+        self.progress.shown.clear();
         self.outputs.push(text.clone());
         self.dispatch::<at::PostOutput>(text).await;
         match refusal {

@@ -62,6 +62,7 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
         reports.iter().for_each(render::plugins::row);
         plugins.left_out.iter().for_each(render::plugins::left_out);
         plugins.absent.iter().for_each(render::plugins::absent);
+        render::plugins::streaming(&reports);
     }
     Ok(exit(&plugins))
 }

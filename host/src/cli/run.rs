@@ -145,8 +145,7 @@ pub(super) async fn watched_turn(
     let view = View {
         json: show.json,
         trace: show.trace,
-        live: render::is_live() && !has_output_hooks(&agent),
-        passed: !has_output_hooks(&agent),
+        live: render::is_live(),
     };
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
@@ -180,14 +179,6 @@ pub(super) async fn watched_turn(
         _ => render::note(&format!("go on with: rind run --resume {id} \"…\"")),
     }
     Ok(exit)
-}
-
-/// Whether a hook may still change or hold back what the model says.
-fn has_output_hooks(agent: &Agent) -> bool {
-    let specs = agent.spec().hooks.specs();
-    specs
-        .iter()
-        .any(|spec| ["post-reason", "pre-reflect", "pre-output"].contains(&spec.point.as_str()))
 }
 
 async fn show_all(

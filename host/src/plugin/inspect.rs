@@ -15,6 +15,7 @@ use crate::point::catalog;
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::HookSpec;
+use crate::point::streaming;
 
 /// A hook and its options as they hold.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +34,11 @@ pub struct HookReport {
     pub is_async: bool,
     /// Whether it is bound; the operator may switch one off.
     pub enabled: bool,
+    /// The rights that its manifest keeps; absent where it gives none up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub may: Option<Vec<String>>,
+    /// Whether it keeps the model's text from being shown before it is whole.
+    pub holds_text: bool,
     /// What it would be without the operator's settings, where they change it.
     pub of_plugin: Option<OwnOptions>,
 }
@@ -154,10 +160,18 @@ pub struct Report {
 pub fn inspect(plugin: &Loaded) -> Report {
     let is_exported =
         |row: &&catalog::PointRow| plugin.exports.iter().any(|export| export == row.name);
+    let called: Vec<HookSpec> = catalog::CATALOG
+        .iter()
+        .filter(is_exported)
+        .filter(|row| plugin.hook_settings(row.name).enabled)
+        .map(|row| plugin.spec(row.name, row.kind, &plugin.manifest.hook(row.name)))
+        .collect();
     let hooks = catalog::CATALOG.iter().filter(is_exported).map(|row| {
         let options = plugin.manifest.hook(row.name);
         let spec = plugin.spec(row.name, row.kind, &options);
         let is_async = spec.is_async;
+        let enabled = plugin.hook_settings(row.name).enabled;
+        let holds_text = enabled && streaming::holds(&spec, called.iter());
         let untouched = PluginSettings::default();
         let own = OwnOptions::from(plugin.spec_with(row.name, row.kind, &options, &untouched));
         let holds = OwnOptions::from(spec);
@@ -168,7 +182,9 @@ pub fn inspect(plugin: &Loaded) -> Report {
             deadline_ms: holds.deadline_ms,
             on_failure: holds.on_failure,
             is_async,
-            enabled: plugin.hook_settings(row.name).enabled,
+            enabled,
+            may: options.may,
+            holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),
         }
     });

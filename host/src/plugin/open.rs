@@ -165,7 +165,10 @@ impl Loaded {
         let on_failure = on_failure.filter(|_| !self.is_required);
         let by_default = match self.is_required {
             true => OnFailure::Block,
-            false => kind.default_on_failure(),
+            false => match catalog::find(point) {
+                Some(row) => row.default_on_failure(),
+                None => kind.default_on_failure(),
+            },
         };
         HookSpec {
             plugin: Arc::from(self.manifest.name.as_str()),
@@ -175,6 +178,7 @@ impl Loaded {
             on_failure: on_failure.unwrap_or(by_default),
             is_async: options.is_async,
             may_change: self.granted.has(&Capability::Session),
+            may: options.may.clone(),
         }
     }
 

@@ -222,7 +222,7 @@ pub(super) fn does_block(plugin: &Loaded) -> bool {
 
 fn blocks(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
     let own = super::open::settings_for(settings, point);
-    let by_kind = catalog::find(point).map(|row| row.kind.default_on_failure());
+    let by_kind = catalog::find(point).map(catalog::PointRow::default_on_failure);
     let on_failure = own.on_failure.or(settings.on_failure);
     own.enabled && on_failure.or(options.on_failure).or(by_kind) == Some(OnFailure::Block)
 }

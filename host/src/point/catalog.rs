@@ -5,6 +5,7 @@
 
 use super::Point;
 use super::dispatch::Kind;
+use super::failure::OnFailure;
 use super::merge::{Merge, MergeEnv, Merged};
 use super::outcome as o;
 use super::payload as p;
@@ -25,6 +26,7 @@ macro_rules! for_each_point {
             Context, "context", context, Mutate, Vec<crate::message::Message>, o::ContextOutcome, ["transform_history"], "edits, for this request only";
             PreReason, "pre-reason", pre_reason, Mutate, p::ModelRequest, o::RequestOutcome, ["loop.before_llm"], "model, parameters, active tools, inject, block";
             BeforeProviderRequest, "before-provider-request", before_provider_request, Mutate, p::WireRequest, o::WireOutcome, ["before_provider_request"], "new body";
+            OutputDelta, "output-delta", output_delta, Mutate, p::TextDelta, o::DeltaOutcome, [], "new text, how much of it to keep back, stop";
             AfterProviderResponse, "after-provider-response", after_provider_response, Observe, p::WireResponse, o::Observed, ["after_provider_response"], "–";
             PostReason, "post-reason", post_reason, Mutate, crate::message::Message, o::ReplyOutcome, ["loop.after_llm"], "new text, inject (asks for another step), block";
             MessageEnd, "message-end", message_end, Observe, crate::message::Message, o::Observed, ["message_end"], "–";
@@ -59,13 +61,34 @@ pub struct PointRow {
     pub aliases: &'static [&'static str],
     /// What a hook may return, in words.
     pub returns: &'static str,
+    /// Names of what a hook may do, which `may` in a manifest can narrow.
+    pub rights: &'static [&'static str],
+}
+
+impl PointRow {
+    /// What a failing hook does when nobody said otherwise: that of its kind. What `output-delta` lets through is shown and
+    /// cannot be taken back, so a hook that failed there must not have let it through.
+    #[must_use]
+    pub fn default_on_failure(&self) -> OnFailure {
+        if self.name == OutputDelta::NAME {
+            OnFailure::Block
+        } else {
+            self.kind.default_on_failure()
+        }
+    }
 }
 
 macro_rules! table {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
         /// Every built-in point in the order of a session.
         pub const CATALOG: &[PointRow] = &[
-            $(PointRow { name: $name, kind: Kind::$kind, aliases: &[$($alias),*], returns: $returns },)*
+            $(PointRow {
+                name: $name,
+                kind: Kind::$kind,
+                aliases: &[$($alias),*],
+                returns: $returns,
+                rights: <$outcome as Merge<$payload>>::RIGHTS,
+            },)*
         ];
 
         $(

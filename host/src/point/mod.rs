@@ -17,6 +17,7 @@ pub mod outcome;
 pub mod payload;
 pub mod quarantine;
 pub mod registry;
+pub mod streaming;
 pub mod trace;
 
 use futures_util::future::BoxFuture;

@@ -293,6 +293,19 @@ pub struct OutputOutcome {
     pub effects: Vec<Effect>,
 }
 
+/// Of a hook on text as it is written.
+#[derive(Clone, Debug, Default)]
+pub struct DeltaOutcome {
+    /// Text to put in place.
+    pub text: Option<String>,
+    /// Bytes at the end of the text that are not to be shown yet.
+    pub keep: usize,
+    /// Stop the answer, for this reason.
+    pub stop: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
 /// What a hook says to compaction or archival.
 #[derive(Clone, Debug, Default)]
 pub enum SliceVerdict {

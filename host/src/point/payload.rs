@@ -161,6 +161,20 @@ pub struct WireRequest {
     pub body: String,
 }
 
+/// Text of an answer that is being written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TextDelta {
+    /// The end of what was shown already.
+    pub before: String,
+    /// What has not been shown.
+    pub text: String,
+    /// Whether nothing follows.
+    pub is_last: bool,
+    /// Bytes at the end of the text that hooks keep back. Guests do not see it.
+    #[serde(skip)]
+    pub keep: usize,
+}
+
 /// A provider's answer after its stream has ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WireResponse {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::failure::OnFailure;
-use super::{Hook, Point};
+use super::{Hook, Point, catalog};
 
 /// Priority of a hook that names none. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
@@ -28,6 +28,20 @@ pub struct HookSpec {
     pub is_async: bool,
     /// Whether it may change what the conversation holds (the side effect `session`).
     pub may_change: bool,
+    /// What it may do of the rights of its point; `None` is all of them.
+    pub may: Option<Vec<String>>,
+}
+
+impl HookSpec {
+    /// Whether the hook has a right: its point gives it and its manifest did not give it up.
+    #[must_use]
+    pub fn has_right(&self, right: &str) -> bool {
+        catalog::find(&self.point).is_some_and(|row| row.rights.contains(&right))
+            && self
+                .may
+                .as_ref()
+                .is_none_or(|may| may.iter().any(|name| name == right))
+    }
 }
 
 /// A hook and what is known of it.

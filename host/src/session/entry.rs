@@ -262,6 +262,13 @@ pub enum Body {
         /// What it holds.
         value: Value,
     },
+    /// What was shown of an answer did not stand.
+    Corrected {
+        /// What was shown.
+        shown: String,
+        /// What stands in its place; empty when that was still to come.
+        text: String,
+    },
     /// A plugin added a message; a kept one follows as a message.
     Injected {
         /// Name of the plugin.

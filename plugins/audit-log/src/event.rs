@@ -147,11 +147,7 @@ fn no_text_of_a_message_is_in_its_events() {
         is_error: true,
     };
     let of = |role, content| {
-        let message = Message {
-            id: "m".to_owned(),
-            role,
-            content,
-        };
+        let message = rind_sdk::testing::message("m", role, content);
         let events = self::message(&message);
         serde_json::to_value(&events).unwrap()
     };

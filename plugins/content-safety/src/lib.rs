@@ -1,10 +1,11 @@
-//! The last look at the output: masks personal data, and holds back what the operator does not want shown.
+//! The last look at what is shown: masks personal data, and holds back what the operator does not want shown.
 
 mod addresses;
 mod deny;
 mod edge;
 mod mask;
 mod numbers;
+mod open;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,28 @@ mod content_safety {
     use crate::settings::Settings;
     use crate::{deny, mask};
     use rind_sdk::prelude::*;
+
+    /// What may still become data is kept back until that is known. A pattern that holds the output back may begin anywhere in
+    /// it, so with one of those nothing is shown before all of it was looked at.
+    #[hook]
+    fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
+        let settings: Settings = config::all()?;
+        if settings.holds_back() && !delta.is_last {
+            return Ok(DeltaOutcome::default().keep(delta.text.len()));
+        }
+        if let Some(reason) = deny::reason(&delta.text, &settings)? {
+            return Ok(
+                DeltaOutcome::stop(&reason).log(Level::Warn, format!("answer stopped: {reason}"))
+            );
+        }
+        let whole = delta.before + &delta.text;
+        let from = whole.len() - delta.text.len();
+        let masked = mask::mask_settled(&whole, from, delta.is_last, &settings);
+        Ok(DeltaOutcome {
+            text: masked.text,
+            ..DeltaOutcome::default().keep(masked.kept)
+        })
+    }
 
     #[hook]
     fn pre_output(output: String) -> Result<OutputOutcome, Error> {

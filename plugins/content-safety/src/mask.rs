@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::settings::{Kind, Settings};
-use crate::{addresses, edge, numbers};
+use crate::{addresses, edge, numbers, open};
 
 /// A text with placeholders, and what they stand for.
 #[derive(Debug)]
@@ -17,33 +17,74 @@ pub(crate) struct Masked {
 
 /// Masks what the settings name. None when there is nothing of it.
 pub(crate) fn mask(text: &str, settings: &Settings) -> Option<Masked> {
-    let finds = find(text, settings);
+    let finds = find(text, 0, settings);
     if finds.is_empty() {
         return None;
     }
-    let mut masked = String::with_capacity(text.len());
     let mut counts = BTreeMap::new();
-    let mut kept = 0;
-    for (range, kind) in finds {
-        masked.push_str(&text[kept..range.start]);
-        masked.push_str(kind.placeholder());
-        kept = range.end;
-        *counts.entry(kind).or_default() += 1;
+    for (_, kind) in &finds {
+        *counts.entry(*kind).or_default() += 1;
     }
-    masked.push_str(&text[kept..]);
     Some(Masked {
-        text: masked,
+        text: replaced(text, 0, &finds),
         counts,
     })
 }
 
-/// Where data is, in order and apart from each other.
-fn find(text: &str, settings: &Settings) -> Vec<(Range<usize>, Kind)> {
+/// A text that is not whole yet, with placeholders as far as it can be judged.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// The text, and the part that is kept back at its end. None when nothing was masked.
+    pub(crate) text: Option<String>,
+    /// Bytes at its end that may become data with what follows.
+    pub(crate) kept: usize,
+}
+
+/// Masks in `whole` what begins behind `from`; what stands before was shown. `is_last` when nothing follows.
+pub(crate) fn mask_settled(
+    whole: &str,
+    from: usize,
+    is_last: bool,
+    settings: &Settings,
+) -> Settled {
+    let mut finds = find(whole, from, settings);
+    let mut open = whole.len();
+    if !is_last {
+        open = open::begins(whole.as_bytes(), from, &settings.mask);
+        // What was found is judged as one piece.
+        let across = |(range, _): &&(Range<usize>, Kind)| range.end > open;
+        open = finds
+            .iter()
+            .find(across)
+            .map_or(open, |(range, _)| open.min(range.start));
+        finds.retain(|(range, _)| range.end <= open);
+    }
+    Settled {
+        text: (!finds.is_empty()).then(|| replaced(whole, from, &finds)),
+        kept: whole.len() - open,
+    }
+}
+
+/// The text behind `from` with a placeholder for each find.
+fn replaced(text: &str, from: usize, finds: &[(Range<usize>, Kind)]) -> String {
+    let mut masked = String::with_capacity(text.len() - from);
+    let mut kept = from;
+    for (range, kind) in finds {
+        masked.push_str(&text[kept..range.start]);
+        masked.push_str(kind.placeholder());
+        kept = range.end;
+    }
+    masked.push_str(&text[kept..]);
+    masked
+}
+
+/// Where data is that begins at or behind `from`, in order and apart from each other.
+fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, Kind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();
     let bytes = text.as_bytes();
     let mut finds = Vec::new();
-    let mut at = 0;
+    let mut at = from;
     while at < bytes.len() {
         let find = kinds
             .iter()
@@ -67,14 +108,7 @@ fn find(text: &str, settings: &Settings) -> Vec<(Range<usize>, Kind)> {
 
 /// Where data of a kind ends that begins at `at`, if it does.
 fn end(kind: Kind, text: &[u8], at: usize) -> Option<usize> {
-    let first = text[at];
-    let may_begin = match kind {
-        Kind::Card | Kind::Ssn | Kind::Ipv4 => first.is_ascii_digit(),
-        Kind::Iban => first.is_ascii_uppercase(),
-        Kind::Email => first.is_ascii_alphanumeric(),
-        Kind::Phone => first == b'+',
-    };
-    if !may_begin || !edge::begins(text, at) {
+    if !kind.may_begin(text[at]) || !edge::begins(text, at) {
         return None;
     }
     let end = match kind {

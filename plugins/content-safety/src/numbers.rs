@@ -195,6 +195,13 @@ pub(crate) fn iban(text: &[u8], at: usize) -> Option<usize> {
     (has_check_digits && mod_97(&account) == 1).then_some(end)
 }
 
+/// Whether a text may be the beginning of a bank account: a country that has them, then two digits.
+pub(crate) fn may_be_iban(text: &[u8]) -> bool {
+    let is_country = |code: &[u8; 2]| code.iter().zip(text).all(|(a, b)| a == b);
+    IBAN_LENGTHS.iter().any(|(code, _)| is_country(code))
+        && text.iter().skip(2).take(2).all(u8::is_ascii_digit)
+}
+
 /// The remainder of an account number, its first four characters put last and letters read as 10 to 35.
 fn mod_97(account: &[u8]) -> u32 {
     let (front, rest) = account.split_at(4);

@@ -34,7 +34,24 @@ pub(crate) enum Kind {
     Ipv4,
 }
 
+impl Settings {
+    /// Whether anything could hold an output back as a whole.
+    pub(crate) fn holds_back(&self) -> bool {
+        !self.deny.is_empty() || !self.block.is_empty()
+    }
+}
+
 impl Kind {
+    /// Whether data of this kind begins with this byte.
+    pub(crate) fn may_begin(self, first: u8) -> bool {
+        match self {
+            Self::Card | Self::Ssn | Self::Ipv4 => first.is_ascii_digit(),
+            Self::Iban => first.is_ascii_uppercase(),
+            Self::Email => first.is_ascii_alphanumeric(),
+            Self::Phone => first == b'+',
+        }
+    }
+
     /// What stands in place of the data.
     pub(crate) fn placeholder(self) -> &'static str {
         match self {

@@ -1,7 +1,9 @@
 //! Tables of what is masked and what stays, and the hook on the host in memory.
 
-use crate::content_safety::__rind_hook_pre_output as pre_output;
-use crate::mask::mask;
+use crate::content_safety::{
+    __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
+};
+use crate::mask::{mask, mask_settled};
 use crate::settings::{Kind, Settings};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
@@ -284,4 +286,83 @@ fn categories_hold_back_what_is_theirs_once_they_are_on() {
             assert_eq!(run(on.clone(), text).unwrap().block, None, "{text}");
         }
     }
+}
+
+/// What is shown of a text that comes in pieces.
+fn streamed(pieces: &[&str], settings: &Settings) -> String {
+    let (mut shown, mut pending) = (String::new(), String::new());
+    for (n, piece) in pieces.iter().enumerate() {
+        pending.push_str(piece);
+        let is_last = n + 1 == pieces.len();
+        let whole = format!("{shown}{pending}");
+        let settled = mask_settled(&whole, shown.len(), is_last, settings);
+        let text = settled.text.unwrap_or(pending);
+        let (now, kept) = text.split_at(text.len() - settled.kept);
+        shown.push_str(now);
+        pending = kept.to_owned();
+    }
+    assert_eq!(pending, "");
+    shown
+}
+
+#[test]
+fn a_text_in_pieces_is_masked_as_the_whole_is_wherever_it_is_cut() {
+    let texts = [
+        "pay 4111111111111111.",
+        "4111 1111 1111 1111",
+        "no 4111 1111 1111 1112 and 4111-1111-1111-1111-5",
+        "卡号4111111111111111。",
+        "6011000990139424 3530111333300000 1 2 3 4",
+        "hash 9f4111111111111111 and v1.4111111111111111",
+        "to GB82 WEST 1234 5698 7654 32 today, or DE89370400440532013000",
+        "SSN: 219-45-6789! but not 219-45-6789-1",
+        "mail jane.doe+x@mail.example.co.uk. or git@example.com:path",
+        "call +1 (650) 253-0000 or 10.1.2.3, version 10.1.2.3",
+        "a very long number 411111111111111141111111111111114111111111111111 and an é",
+    ];
+    for kinds in [&ALL[..], &[Kind::Card, Kind::Iban, Kind::Ssn]] {
+        let settings = Settings {
+            mask: kinds.to_vec(),
+            block: Vec::new(),
+            deny: Vec::new(),
+            allow: Vec::new(),
+        };
+        for text in texts {
+            let expected = mask(text, &settings).map_or_else(|| text.to_owned(), |m| m.text);
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            for first in &places {
+                for second in places.iter().filter(|second| *second >= first) {
+                    let pieces = [&text[..*first], &text[*first..*second], &text[*second..]];
+                    assert_eq!(streamed(&pieces, &settings), expected, "{pieces:?}");
+                }
+            }
+            let letters: Vec<String> = text.chars().map(String::from).collect();
+            let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+            assert_eq!(streamed(&letters, &settings), expected);
+        }
+    }
+}
+
+#[test]
+fn with_a_pattern_that_holds_back_nothing_is_shown_before_all_is_there() {
+    let delta = |text: &str, is_last| {
+        let delta = TextDelta {
+            before: String::new(),
+            text: text.to_owned(),
+            is_last,
+        };
+        output_delta(&testing::context(), delta)
+    };
+    testing::reset();
+    testing::set_config(
+        json!({"mask": ["card"], "block": [], "deny": ["(?s)one.*two"], "allow": []}),
+    );
+    assert_eq!(delta("one and ", false).unwrap().keep, 8);
+    assert!(delta("one and two", true).unwrap().stop.is_some());
+    assert_eq!(
+        delta("one and three", true).unwrap(),
+        DeltaOutcome::default()
+    );
+    testing::set_config(json!({"mask": ["card"], "block": [], "deny": ["("], "allow": []}));
+    assert!(delta("one", true).is_err());
 }

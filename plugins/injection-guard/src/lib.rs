@@ -26,6 +26,9 @@ mod injection_guard {
         skip_tools: Vec<String>,
     }
 
+    /// The name of this plugin.
+    const OWN: &str = "injection-guard";
+
     /// How many of the last messages are asked for at first: a step mostly adds two, after the last that was looked at.
     const FEW: u32 = 3;
 
@@ -76,6 +79,11 @@ mod injection_guard {
         Memory::load(&ctx.agent)?.start_anew().save()
     }
 
+    #[hook]
+    fn after_archive(ctx: &CallContext, _slice: Slice) -> Result<(), Error> {
+        Memory::load(&ctx.agent)?.start_anew().save()
+    }
+
     /// The messages behind the last one that was looked at; all where that one is gone.
     fn new_messages(memory: &Memory) -> Vec<Message> {
         let mut last = FEW;
@@ -93,21 +101,30 @@ mod injection_guard {
         }
     }
 
-    /// Adds what there is to find in one message. What the model itself wrote is not looked at.
+    /// Adds what there is to find in one message. What the model itself wrote is not looked at; what others wrote is, as whom
+    /// ever the model reads it. The guard's own warnings are its own words.
     fn look_at(message: &Message, settings: &Settings, found: &mut Vec<Find>) {
         let mut add = |place: Place, text: &str| {
             if let Some(suspicion) = score::judge(text) {
                 found.push(Find { place, suspicion });
             }
         };
-        for part in &message.content {
-            match part {
-                Content::Text(text) if message.role == Role::User => add(Place::User, text),
-                Content::ToolResult(result) if !settings.skip_tools.contains(&result.name) => {
-                    add(Place::Tool(result.name.clone()), &result.content);
-                }
-                _ => {}
+        let place = match &message.origin {
+            Origin::User => Place::User,
+            Origin::Plugin(plugin) if plugin == OWN => return,
+            Origin::Plugin(plugin) => Place::Plugin(plugin.clone()),
+            Origin::Summary => Place::Summary,
+            Origin::Reflection => Place::Reflection,
+            Origin::Agent => Place::Task,
+            Origin::Model => return,
+            Origin::Tools => {
+                let results = message.tool_results();
+                let looked_at =
+                    results.filter(|result| !settings.skip_tools.contains(&result.name));
+                looked_at.for_each(|result| add(Place::Tool(result.name.clone()), &result.content));
+                return;
             }
-        }
+        };
+        add(place, &message.text());
     }
 }

@@ -6,6 +6,14 @@ use crate::score::Suspicion;
 pub(crate) enum Place {
     /// In the result of a tool.
     Tool(String),
+    /// In what a plugin said.
+    Plugin(String),
+    /// In a summary that stands for earlier messages.
+    Summary,
+    /// In the reason for which an answer was sent back.
+    Reflection,
+    /// In the task that another agent gave.
+    Task,
     /// In the user's text.
     User,
 }
@@ -19,9 +27,9 @@ pub(crate) struct Find {
 }
 
 impl Find {
-    /// Whether it is not the user speaking: from a tool, or hidden from the user in a text that they passed on.
+    /// Whether it is not the user speaking: somebody else's words, or hidden from the user in a text that they passed on.
     pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self.place, Place::Tool(_)) || self.suspicion.is_invisible
+        !matches!(self.place, Place::User) || self.suspicion.is_invisible
     }
 
     /// Where it is and what it does.
@@ -32,6 +40,10 @@ impl Find {
     fn place(&self) -> String {
         match &self.place {
             Place::Tool(tool) => format!("the result of `{tool}`"),
+            Place::Plugin(plugin) => format!("the words of plugin `{plugin}`"),
+            Place::Summary => "a summary of earlier messages".to_owned(),
+            Place::Reflection => "the reason for which the answer was sent back".to_owned(),
+            Place::Task => "the task of the agent above".to_owned(),
             Place::User => "the user's text".to_owned(),
         }
     }

@@ -13,15 +13,15 @@ fn start(mode: &str) {
 }
 
 fn message(id: &str, role: Role, content: Content) -> Message {
-    Message {
-        id: id.to_owned(),
-        role,
-        content: vec![content],
-    }
+    testing::message(id, role, vec![content])
 }
 
 fn user(id: &str, text: &str) -> Message {
     message(id, Role::User, Content::Text(text.to_owned()))
+}
+
+fn from(message: Message, origin: Origin) -> Message {
+    Message { origin, ..message }
 }
 
 fn result(id: &str, tool: &str, text: &str) -> Message {
@@ -118,7 +118,10 @@ fn a_find_in_a_tool_result_warns_the_model_and_the_person_once() {
     );
     assert!(matches!(&outcome.effects[..], [Effect::Notify(line)] if line.level == Level::Warn));
 
-    let warning = user("m3", text);
+    let warning = from(
+        user("m3", text),
+        Origin::Plugin("injection-guard".to_owned()),
+    );
     let later = ask(&[messages[0].clone(), messages[1].clone(), warning]);
     assert_eq!(
         later,
@@ -244,4 +247,22 @@ fn an_order_in_a_file_name_is_found_and_ordinary_names_are_not() {
 fn a_mark_begins_with_a_character_that_is_looked_for() {
     let begins = |mark: &str| mark.starts_with(['<', '[', '-']);
     assert!(crate::rules::MARKS.iter().all(|(_, mark)| begins(mark)));
+}
+
+#[test]
+fn what_others_wrote_is_not_taken_for_the_user_nor_for_the_model() {
+    let origins = [
+        Origin::Plugin("reviewer".to_owned()),
+        Origin::Summary,
+        Origin::Reflection,
+        Origin::Agent,
+    ];
+    for origin in origins {
+        for role in [Role::User, Role::Assistant] {
+            start("block");
+            let words = message("m1", role, Content::Text(ATTACKS[0].to_owned()));
+            let outcome = ask(&[from(words, origin.clone())]);
+            assert!(outcome.block.is_some(), "{origin:?}");
+        }
+    }
 }

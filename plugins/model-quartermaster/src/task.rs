@@ -110,11 +110,7 @@ mod tests {
     use super::*;
 
     fn message(role: Role, content: Content) -> Message {
-        Message {
-            id: "m".to_owned(),
-            role,
-            content: vec![content],
-        }
+        rind_sdk::testing::message("m", role, vec![content])
     }
 
     fn text(role: Role, n_bytes: usize) -> Message {

@@ -43,11 +43,8 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
     after_response(&ctx, response.clone()).unwrap();
     // A plugin's own question is no request of the turn.
     after_response(&ctx, response).unwrap();
-    let message = Message {
-        id: "m".to_owned(),
-        role: Role::Assistant,
-        content: vec![Content::Text("done".to_owned())],
-    };
+    let said = vec![Content::Text("done".to_owned())];
+    let message = testing::message("m", Role::Assistant, said);
     assert_eq!(post_reason(&ctx, message).unwrap(), ReplyOutcome::default());
     let summary = TurnSummary {
         stop,

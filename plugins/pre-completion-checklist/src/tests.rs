@@ -201,11 +201,7 @@ fn bash(command: &str) {
 }
 
 fn message(content: Vec<Content>) -> Message {
-    Message {
-        id: "m".to_owned(),
-        role: Role::Assistant,
-        content,
-    }
+    testing::message("m", Role::Assistant, content)
 }
 
 fn answer_as(ctx: &CallContext, text: &str) -> Option<String> {

@@ -251,19 +251,15 @@ fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
 
 #[test]
 fn only_the_last_call_of_the_last_answer_is_spoken_to() {
-    let answer = |ids: &[&str]| Message {
-        id: "m".to_owned(),
-        role: Role::Assistant,
-        content: ids
-            .iter()
-            .map(|id| {
-                let call = testing::proposed_call("grep", json!({})).call;
-                Content::ToolCall(ToolCall {
-                    id: (*id).to_owned(),
-                    ..call
-                })
+    let answer = |ids: &[&str]| {
+        let call = |id: &&str| {
+            let call = testing::proposed_call("grep", json!({})).call;
+            Content::ToolCall(ToolCall {
+                id: (*id).to_owned(),
+                ..call
             })
-            .collect(),
+        };
+        testing::message("m", Role::Assistant, ids.iter().map(call).collect())
     };
     let messages = [answer(&["a", "b"]), answer(&["c", "d"])];
     assert!(is_last(&messages, "d"));

@@ -8,11 +8,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::testing;
 
 fn message(id: &str, role: Role, part: Content) -> Message {
-    Message {
-        id: id.to_owned(),
-        role,
-        content: vec![part],
-    }
+    testing::message(id, role, vec![part])
 }
 
 fn said(id: &str, text: &str) -> Message {

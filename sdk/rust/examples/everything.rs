@@ -106,6 +106,18 @@ mod everything {
     }
 
     #[hook]
+    fn output_delta(delta: TextDelta) -> DeltaOutcome {
+        // A name that ends the text may go on with what comes next.
+        let cut = delta.text.rfind(' ').map_or(0, |space| space + 1);
+        let keep = if delta.is_last {
+            0
+        } else {
+            delta.text.len() - cut
+        };
+        DeltaOutcome::replace(delta.text.replace("Voldemort", "[name]")).keep(keep)
+    }
+
+    #[hook]
     fn pre_output(text: &str) -> Result<OutputOutcome, String> {
         Ok(OutputOutcome::replace(text.trim_end()))
     }

@@ -108,6 +108,20 @@ fn hooks_may_return_an_outcome_a_result_or_nothing() {
 }
 
 #[test]
+fn text_is_looked_at_as_it_comes_and_a_part_of_it_kept_back() {
+    testing::reset();
+    let delta = |text: &str, is_last| TextDelta {
+        before: String::new(),
+        text: text.to_owned(),
+        is_last,
+    };
+    let first = __rind_hook_output_delta(&ctx(), delta("said Vold", false)).unwrap();
+    assert_eq!((first.text.as_deref(), first.keep), (Some("said Vold"), 4));
+    let last = __rind_hook_output_delta(&ctx(), delta("Voldemort", true)).unwrap();
+    assert_eq!((last.text.as_deref(), last.keep), (Some("[name]"), 0));
+}
+
+#[test]
 fn commands_show_text_or_start_a_turn() {
     testing::reset();
     let names: Vec<_> = __rind_commands()

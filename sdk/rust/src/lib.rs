@@ -64,20 +64,20 @@ pub use {schemars, serde, serde_json};
 /// Everything that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::outcomes::{
-        AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, InputOutcome, MessageEdit,
-        Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome, Replacement,
-        ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict, SteeringAction,
-        SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
+        AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, DeltaOutcome, InputOutcome,
+        MessageEdit, Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome,
+        Replacement, ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict,
+        SteeringAction, SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
     };
     pub use crate::payloads::{
         Assessment, Decision, Failure, FinishedCall, ModelRequest, PromptContext, PromptPart,
         ProposedCall, Purpose, ReflectVerdict, Reflection, SessionInfo, Slice, Source, StopReason,
-        SubagentInfo, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
+        SubagentInfo, TextDelta, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
     };
     pub use crate::returns::CommandOutcome;
     pub use crate::types::{
         CallContext, Content, Effect, EffectClass, Error, Injection, Level, LogLine, Message,
-        Metric, Role, Stored, ToolCall, ToolResult, Usage,
+        Metric, Origin, Role, Stored, ToolCall, ToolResult, Usage,
     };
     pub use crate::{config, log, session, state, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};

@@ -1,10 +1,10 @@
 //! Making outcomes: a default that changes nothing, short constructors, and builders for what may be added.
 
 use crate::outcomes::{
-    AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, InputOutcome, MessageEdit,
-    Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome, Replacement,
-    ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict, SteeringAction,
-    SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
+    AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, DeltaOutcome, InputOutcome,
+    MessageEdit, Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome,
+    Replacement, ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict,
+    SteeringAction, SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
 };
 use crate::payloads::{Assessment, PromptPart, Tier};
 use crate::types::{Effect, Injection, Level, LogLine, Metric, Stored};
@@ -69,6 +69,7 @@ outcomes! {
     ReflectionOutcome { draft, criteria, verdict };
     VerdictOutcome { verdict };
     OutputOutcome { text, block };
+    DeltaOutcome { text, keep, stop };
     SliceOutcome { verdict };
 }
 
@@ -142,6 +143,12 @@ constructors! {
         /// Puts a text in place of the output.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
+    DeltaOutcome {
+        /// Puts a text in place.
+        replace(text: impl Into<String>) => text: Some(text.into());
+        /// Stops the answer, for this reason.
+        stop(reason: impl Into<String>) => stop: Some(reason.into());
+    }
     ResultOutcome {
         /// Puts a text in place of the tool's answer.
         replace(text: impl Into<String>) => content: Some(text.into());
@@ -203,6 +210,15 @@ impl CallOutcome {
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+}
+
+impl DeltaOutcome {
+    /// Also keeps the last `bytes` of the text back, until more of it comes.
+    #[must_use]
+    pub fn keep(mut self, bytes: usize) -> Self {
+        self.keep = u32::try_from(bytes).unwrap_or(u32::MAX);
         self
     }
 }

@@ -5,7 +5,10 @@
 //! compiled component in the real host.
 
 use crate::payloads::{FinishedCall, ModelRequest, ProposedCall, Purpose};
-use crate::types::{CallContext, EffectClass, Error, Level, Message, ToolCall, ToolResult, Usage};
+use crate::types::{
+    CallContext, Content, EffectClass, Error, Level, Message, Origin, Role, ToolCall, ToolResult,
+    Usage,
+};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -78,6 +81,22 @@ pub fn context() -> CallContext {
         tokens_used: 0,
         cost_usd: 0.0,
         tool_calls: 0,
+    }
+}
+
+/// A message of the user, the model or the tools.
+#[must_use]
+pub fn message(id: impl Into<String>, role: Role, content: Vec<Content>) -> Message {
+    let origin = match role {
+        Role::User => Origin::User,
+        Role::Assistant => Origin::Model,
+        Role::Tool => Origin::Tools,
+    };
+    Message {
+        id: id.into(),
+        role,
+        origin,
+        content,
     }
 }
 

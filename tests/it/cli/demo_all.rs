@@ -134,9 +134,9 @@ fn without_one_plugin_all_others_do_what_they_did() {
     assert_snapshot!(shown, @r#"
     audit-log message-end, post-output, turn-end
       left behind    a log of [N] lines; checked: each holds the hash of the one before
-    content-safety pre-output
+    content-safety output-delta, pre-output
       logged         1 [email masked], 1 [phone masked]
-      changed        text at pre-output
+      changed        text at output-delta, text at pre-output
     cost-tracker after-provider-response, post-output, turn-end
       said           cost: [MONEY]
       measured       cost.request.tokens, cost.request.usd, cost.turn.usd, cost.turn.tokens, cost.session.usd, cost.session.tokens, cost.all_sessions.usd

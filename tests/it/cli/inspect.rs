@@ -32,6 +32,8 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
       nothing runs without it: it blocks when it fails, or may do so, and it was installed or granted before; to go on without it: `--without echo` for one run; `rind plugin disable echo` for good
     ○ hello                    user     shadowed by [RIND_HOME]/managed/hello
+    ---- stderr
+    answers are shown as they are written
     "#);
 }
 
@@ -181,6 +183,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
           "on_failure": "skip",
           "is_async": false,
           "enabled": true,
+          "holds_text": false,
           "of_plugin": null
         },
         {
@@ -191,6 +194,18 @@ fn inspect_takes_a_folder_and_speaks_json() {
           "on_failure": "skip",
           "is_async": false,
           "enabled": true,
+          "holds_text": false,
+          "of_plugin": null
+        },
+        {
+          "point": "after-archive",
+          "kind": "observe",
+          "priority": 5,
+          "deadline_ms": 5000,
+          "on_failure": "skip",
+          "is_async": false,
+          "enabled": true,
+          "holds_text": false,
           "of_plugin": null
         }
       ],
@@ -256,12 +271,13 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     assert_snapshot!(list.screen(), @r"
     exit 1
     ---- stdout
-    ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails)
+    ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails), after-archive (priority 50, blocks when it fails)
     ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off), turn-end
     ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
       nothing runs without it: [RIND_HOME]/config/config.toml:10 configures it; to go on without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
     ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is more than a hook may take here, so [T] hold
+    answers are shown as they are written
     ");
     let shown = |name: &str| {
         let all = rind.run(&["plugin", "inspect", name]).exits(0).stdout;
@@ -276,6 +292,8 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     hook          pre-reason               mutate   priority 50, [T], blocks when it fails
                     your settings, in place of priority 5, [T], is skipped when it fails
     hook          after-compact            observe  priority 50, [T], blocks when it fails
+                    your settings, in place of priority 5, [T], is skipped when it fails
+    hook          after-archive            observe  priority 50, [T], blocks when it fails
                     your settings, in place of priority 5, [T], is skipped when it fails
     setting       mode                     "block" your settings
     setting       skip_tools               []

@@ -137,6 +137,32 @@ pub(super) fn rows() -> Vec<Row> {
     let mut rows = of_reply();
     rows.extend(of_reflection());
     rows.push(row(
+        "output-delta",
+        "text",
+        json!({"text": ["the draft", "the masked draft"]}),
+        vec![
+            See::Output("the masked draft"),
+            See::Messages("assistant: the draft", 1),
+            See::Entries("corrected", "", 0),
+        ],
+    ));
+    rows.push(row(
+        "output-delta",
+        "keep",
+        json!({"keep": 5}),
+        vec![See::Output("the draft"), See::Entries("corrected", "", 0)],
+    ));
+    rows.push(row(
+        "output-delta",
+        "stop",
+        json!({"stop": "it holds a key"}),
+        vec![
+            See::Stop(StopReason::Blocked),
+            See::Output("[the answer was held back by plugin scripted-hook: it holds a key]"),
+            See::Messages("the draft", 0),
+        ],
+    ));
+    rows.push(row(
         "pre-output",
         "text",
         json!({"text": "the draft, with a bow"}),

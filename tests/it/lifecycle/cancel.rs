@@ -75,7 +75,7 @@ async fn a_turn_that_is_cancelled_while_the_model_writes() {
     assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request post-reason message-end turn-end
+    main 1.1: context pre-reason before-provider-request output-delta post-reason output-delta message-end turn-end
     ");
 }
 

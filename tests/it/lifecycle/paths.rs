@@ -47,13 +47,13 @@ async fn a_whole_turn_meets_every_point_in_order_with_its_agent_and_step() {
     main 1.1: steering-received message-end context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool subagent-start
     sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     sub 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
-    sub 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
+    sub 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output turn-end
     main 1.1: subagent-end post-tool message-end
     main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.3: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.4: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
-    main 1.5: before-compact after-compact context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output error post-output steering-received message-end
-    main 1.6: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end before-archive pre-reason before-provider-request after-provider-response after-archive
+    main 1.5: before-compact after-compact context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output error output-delta post-output steering-received message-end
+    main 1.6: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output turn-end before-archive pre-reason before-provider-request after-provider-response after-archive
     main 0.0: session-end
     ");
     let met: BTreeSet<String> = hooks(&events)
@@ -81,7 +81,7 @@ async fn a_provider_that_fails() {
     assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
+    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.2: context pre-reason before-provider-request error turn-end
     ");
 }
@@ -98,7 +98,7 @@ async fn a_provider_that_fails_in_a_subagent() {
     sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     sub 1.1: context pre-reason before-provider-request error turn-end
     main 1.1: subagent-end post-tool message-end
-    main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
+    main 1.2: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
     ");
 }
 
@@ -134,11 +134,11 @@ async fn a_turn_that_is_refused_at_each_place_where_it_may_be() {
     -- post-reason
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end turn-end
+    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason output-delta message-end turn-end
     -- pre-output
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
+    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
     ");
 }
 
@@ -155,7 +155,7 @@ async fn a_turn_that_is_refused_in_a_subagent() {
     sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     sub 1.1: context pre-reason turn-end
     main 1.1: subagent-end post-tool message-end
-    main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
+    main 1.2: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-reflect post-reflect pre-output post-output turn-end
     ");
 }
 
@@ -169,8 +169,8 @@ async fn a_call_that_is_refused_and_a_turn_that_is_cut() {
     assert_snapshot!(fired(&running.stream), @r"
     main 0.0: session-start
     main 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
-    main 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
-    main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end pre-output post-output turn-end
+    main 1.1: context pre-reason before-provider-request output-delta after-provider-response post-reason message-end pre-tool post-tool message-end
+    main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end pre-output output-delta post-output turn-end
     ");
 }
 

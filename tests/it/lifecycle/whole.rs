@@ -84,6 +84,11 @@ pub(super) fn fired(events: &[Stamped]) -> String {
     for (agent, record) in hooks(events) {
         let place = format!("{agent} {}.{}", record.turn, record.step);
         match lines.last_mut() {
+            // How often text is looked at while it comes depends on how fast it comes.
+            Some((last, points))
+                if *last == place
+                    && record.point == "output-delta"
+                    && points.last().is_some_and(|point| point == "output-delta") => {}
             Some((last, points)) if *last == place => points.push(record.point.to_string()),
             _ => lines.push((place, vec![record.point.to_string()])),
         }

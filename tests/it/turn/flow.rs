@@ -7,7 +7,7 @@ use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
 use rind::provider::scripted::Reply;
 
-use super::{PLAIN, done, inject, read, write};
+use super::{done, held, inject, read, write};
 use crate::harness::{Setup, check_pairs, check_turn};
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_blocked_output_is_replaced_by_a_refusal_that_names_the_plugin() {
             })
         },
     );
-    let (_, outcome) = check_turn(setup, "hello there", PLAIN).await;
+    let (_, outcome) = check_turn(setup, "hello there", &held()).await;
     assert_eq!(outcome.summary.stop, StopReason::Blocked);
     assert_eq!(
         outcome.output,

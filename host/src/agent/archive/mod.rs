@@ -33,7 +33,7 @@ use super::request::NoAnswer;
 use super::tell::{blocked, chain};
 use super::turn::Turn;
 use crate::event::Event;
-use crate::message::{Message, Role};
+use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
@@ -121,10 +121,12 @@ impl Turn<'_> {
         match moved {
             Ok(slice) => {
                 self.agent.compaction.try_again();
+                let summary = slice.summary.clone();
+                let shown = self.scope.for_watchers(&self.caller(), summary).await;
                 self.emit(Event::ArchiveEnd {
                     messages: n_messages,
                     holder: Some(holder.agent),
-                    summary: Some(slice.summary.clone()),
+                    summary: Some(shown),
                     refused: None,
                 });
                 self.dispatch::<at::AfterArchive>(slice).await;
@@ -184,7 +186,10 @@ impl Turn<'_> {
         let replaced = spec.session.append(Body::Replaced {
             reason: slice.reason.clone(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-            messages: vec![asked, Message::text(Role::Assistant, text)],
+            messages: vec![
+                asked,
+                Message::text(Role::Assistant, text).from(Origin::Summary),
+            ],
             holder: Some(Holder {
                 agent: agent.clone(),
                 task: task.clone(),
@@ -256,8 +261,9 @@ impl Finished {
 
     /// The message that the turn began with; it stays in the conversation.
     fn asked(&self) -> Option<&Message> {
-        let is_users = |message: &&Message| message.role == Role::User && message.plugin.is_none();
-        self.messages.iter().find(is_users)
+        let is_asked =
+            |message: &&Message| message.is_users() || message.origin == Some(Origin::Agent);
+        self.messages.iter().find(is_asked)
     }
 }
 

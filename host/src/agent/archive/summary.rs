@@ -68,7 +68,7 @@ impl TurnScope {
     /// Has the model sum up the messages of a turn for the holder `agent`.
     ///
     /// # Errors
-    /// The turn was interrupted, or the session cannot be written. Everything else that can go wrong leaves a stand-in.
+    /// A hook refused the request, the turn was interrupted, or the session cannot be written. Everything else that can go wrong leaves a stand-in.
     pub(super) async fn sum_up(
         &self,
         caller: &Caller,
@@ -103,7 +103,10 @@ impl TurnScope {
                 (text, Some("the model wrote nothing".to_owned()))
             }
             Ok(Ok(text)) => (text, None),
-            Ok(Err(no @ (NoAnswer::Cancelled | NoAnswer::Session(_)))) => return Err(no),
+            // A hook's no is no to the archiving that needs the summary.
+            Ok(Err(no @ (NoAnswer::Blocked(_) | NoAnswer::Cancelled | NoAnswer::Session(_)))) => {
+                return Err(no);
+            }
             Ok(Err(no)) => (String::new(), Some(no.to_string())),
         };
         let text = match missing {

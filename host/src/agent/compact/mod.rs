@@ -21,7 +21,7 @@ use self::slice::Tail;
 use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Message, Role};
+use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
@@ -156,15 +156,18 @@ impl Turn<'_> {
             fit::cut_middle(slice.summary.trim(), limit)
         };
         let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
+        let message = message.from(Origin::Summary);
         self.agent.spec.session.append(Body::Replaced {
             reason: REASON.to_owned(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
             messages: vec![message],
             holder: None,
         })?;
+        let summary = slice.summary.clone();
+        let shown = self.scope.for_watchers(&self.caller(), summary).await;
         self.emit(Event::CompactEnd {
             messages: n_messages,
-            summary: Some(slice.summary.clone()),
+            summary: Some(shown),
             is_built_in,
             refused: None,
         });
@@ -218,7 +221,7 @@ fn slice_of(
 fn summary_in(message: &Message) -> Option<&str> {
     match &message.content[..] {
         [crate::message::Content::Text { text }]
-            if message.role == Role::User && message.plugin.is_none() =>
+            if message.role == Role::User && message.origin == Some(Origin::Summary) =>
         {
             text.strip_prefix(MARK)
         }

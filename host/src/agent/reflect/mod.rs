@@ -48,12 +48,15 @@ impl Turn<'_> {
         };
         if self.has_round() {
             self.reflected.n_rounds += 1;
+            let caller = self.caller();
+            let reason = self.scope.for_watchers(&caller, reason.clone()).await;
             let told = format!(
                 "reflection sent the answer back: {}",
-                clean(reason, TOLD_BYTES)
+                clean(&reason, TOLD_BYTES)
             );
             self.agent.notice(Level::Info, told);
         } else if let Some(reason) = verdict.continue_because.take() {
+            let reason = self.scope.for_watchers(&self.caller(), reason).await;
             self.agent.notice(
                 Level::Warn,
                 format!("reflection asked for another step and none is left: {reason}"),

@@ -46,6 +46,25 @@ pub(in super::super) fn row(report: &Report) {
     lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", styled(DIM, line))));
 }
 
+/// Whether the model's text is shown as it is written, and who keeps it from that.
+pub(in super::super) fn streaming(reports: &[Report]) {
+    let mut holders = Vec::new();
+    for report in reports {
+        let held = report.hooks.iter().filter(|hook| hook.holds_text);
+        let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
+        if !points.is_empty() {
+            holders.push(format!("{} ({})", report.name, points.join(", ")));
+        }
+    }
+    if holders.is_empty() {
+        return super::note("answers are shown as they are written");
+    }
+    super::note(&format!(
+        "answers are shown when they are whole: they may still be changed or refused by {}",
+        holders.join(", ")
+    ));
+}
+
 /// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for programs that look for a name.
 fn wrapped(parts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -223,10 +242,19 @@ pub(in super::super) fn report(report: &Report) {
         let wait = if hook.is_async { ", async" } else { "" };
         let holds = options(hook.priority, hook.deadline_ms, hook.on_failure);
         let kind = hook.kind.to_string();
+        let may = match &hook.may {
+            Some(may) if may.is_empty() => ", may change nothing".to_owned(),
+            Some(may) => format!(", may only {}", may.join(", ")),
+            None => String::new(),
+        };
         line(
             "hook",
-            format!("{:<24} {kind:<8} {holds}{wait}", hook.point),
+            format!("{:<24} {kind:<8} {holds}{wait}{may}", hook.point),
         );
+        if hook.holds_text {
+            let text = "  holds answers back until they are whole: it may change or refuse them";
+            line("", styled(WARN, text));
+        }
         let of_settings = match &hook.of_plugin {
             _ if !hook.enabled => "your settings switch it off".to_owned(),
             Some(own) => format!(

@@ -19,10 +19,8 @@ pub(in super::super) struct View {
     pub(in super::super) json: bool,
     /// As a tree with every hook.
     pub(in super::super) trace: Option<Detail>,
-    /// Whether the model's words may be shown while they come. Not when a hook may still change or hold them back.
+    /// Whether the model's words are shown while they come.
     pub(in super::super) live: bool,
-    /// Whether no hook stands between what the model says and what is shown.
-    pub(in super::super) passed: bool,
 }
 
 /// Shows events in the order they come.
@@ -65,10 +63,6 @@ impl TurnRenderer {
     pub(in super::super) fn show(&mut self, stamped: &Stamped) {
         let event = &stamped.event;
         if self.view.json {
-            // What hooks have not passed yet is shown to nobody.
-            if is_draft(event) && !self.view.passed {
-                return;
-            }
             match serde_json::to_string(stamped) {
                 Ok(line) => answer_line(line),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
@@ -108,7 +102,15 @@ impl TurnRenderer {
                 self.waiting.start(&what);
             }
             Event::TextDelta { text } => self.text(text),
-            Event::ThinkingDelta { .. } => self.waiting.start("thinking"),
+            Event::ThinkingDelta { .. }
+            | Event::TextHeld {
+                is_thinking: true, ..
+            } => self.waiting.start("thinking"),
+            Event::TextHeld { by, .. } => self.waiting.start(&format!(
+                "the model is writing; {} judges it when it is whole",
+                by.join(", ")
+            )),
+            Event::Correction { text, .. } => self.correction(text),
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
@@ -170,6 +172,20 @@ impl TurnRenderer {
         }
     }
 
+    /// What was shown stays there: nothing is taken back on a terminal, nor in a pipe.
+    fn correction(&mut self, text: &str) {
+        if self.streamed.is_empty() {
+            return;
+        }
+        let what = if text.is_empty() {
+            "the request is sent again; what was shown of this answer does not count"
+        } else {
+            "the answer was changed after it was shown; this stands in its place:"
+        };
+        self.line(warning(what));
+        self.streamed.clear();
+    }
+
     /// The words that come with tool calls are no answer: when they were not shown live, they are shown beside it.
     fn message_end(&mut self, message: &Message) {
         if message.role != Role::Assistant {
@@ -179,7 +195,7 @@ impl TurnRenderer {
         let text = message.joined_text();
         let is_plain = matches!(self.lines, Lines::Plain(_));
         if is_plain
-            && !self.view.live
+            && self.streamed.is_empty()
             && !text.trim().is_empty()
             && message.tool_calls().next().is_some()
         {
@@ -219,8 +235,9 @@ impl TurnRenderer {
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done => {
-                if self.streamed.trim() != output.trim() && !output.trim().is_empty() {
-                    answer_line(prose(output));
+                let rest = rest(output, &self.streamed);
+                if !rest.trim().is_empty() {
+                    answer_line(prose(rest));
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),
@@ -258,7 +275,35 @@ impl TurnRenderer {
     }
 }
 
-/// Whether it is a piece of what the model is still writing, here or in a subagent.
-fn is_draft(event: &Event) -> bool {
-    matches!(event, Event::TextDelta { .. } | Event::ThinkingDelta { .. })
+/// What is still to be shown of an output. Blanks do not count: parts of an answer are joined in different ways.
+fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
+    let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
+    let mut end = 0;
+    for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
+        match chars.next() {
+            Some((at, c)) if c == wanted => end = at + c.len_utf8(),
+            _ => return output,
+        }
+    }
+    output.get(end..).map_or(output, str::trim_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rest;
+
+    #[test]
+    fn only_what_was_not_shown_is_shown_at_the_end() {
+        let table = [
+            ("all of it", "", "all of it"),
+            ("all of it", "all of it\n", ""),
+            ("one\ntwo", "onetwo", ""),
+            ("all of it\n\n-- é", "all of it", "-- é"),
+            ("other", "all of it", "other"),
+            ("all", "all of it", "all"),
+        ];
+        for (output, shown, expected) in table {
+            assert_eq!(rest(output, shown), expected, "{output:?} {shown:?}");
+        }
+    }
 }

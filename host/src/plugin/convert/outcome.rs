@@ -306,6 +306,17 @@ impl FromGuest<wo::OutputOutcome> for o::OutputOutcome {
     }
 }
 
+impl FromGuest<wo::DeltaOutcome> for o::DeltaOutcome {
+    fn from_guest(outcome: wo::DeltaOutcome, exit: Exit<'_>) -> Self {
+        Self {
+            text: option("text", outcome.text, exit),
+            keep: outcome.keep as usize,
+            stop: reason("reason", outcome.stop, exit),
+            effects: effects(outcome.effects, exit),
+        }
+    }
+}
+
 impl FromGuest<wo::SliceOutcome> for o::SliceOutcome {
     fn from_guest(outcome: wo::SliceOutcome, exit: Exit<'_>) -> Self {
         let verdict = match outcome.verdict {

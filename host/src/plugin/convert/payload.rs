@@ -1,7 +1,7 @@
 //! Payloads and context, from our types to those that guests see.
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
-use crate::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, Usage};
+use crate::message::{Content, EffectClass, Message, Origin, Role, ToolCall, ToolResult, Usage};
 use crate::point::caller::CallContext;
 use crate::point::payload as p;
 
@@ -44,7 +44,20 @@ pub(in super::super) fn message(message: &Message) -> wt::Message {
     wt::Message {
         id: message.id.clone(),
         role,
+        origin: origin(message),
         content: message.content.iter().map(content).collect(),
+    }
+}
+
+fn origin(message: &Message) -> wt::Origin {
+    match (message.origin, &message.plugin, message.role) {
+        (Some(Origin::Summary), _, _) => wt::Origin::Summary,
+        (Some(Origin::Reflection), _, _) => wt::Origin::Reflection,
+        (Some(Origin::Agent), _, _) => wt::Origin::Agent,
+        (None, Some(plugin), _) => wt::Origin::Plugin(plugin.clone()),
+        (None, None, Role::User) => wt::Origin::User,
+        (None, None, Role::Assistant) => wt::Origin::Model,
+        (None, None, Role::Tool) => wt::Origin::Tools,
     }
 }
 
@@ -236,6 +249,17 @@ impl ToWit for p::WireRequest {
         wp::WireRequest {
             provider: self.provider.clone(),
             body: self.body.clone(),
+        }
+    }
+}
+
+impl ToWit for p::TextDelta {
+    type Wit = wp::TextDelta;
+    fn to_wit(&self) -> wp::TextDelta {
+        wp::TextDelta {
+            before: self.before.clone(),
+            text: self.text.clone(),
+            is_last: self.is_last,
         }
     }
 }

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::{Manifest, network};
 use crate::grant::SideEffect;
-use crate::point::catalog;
+use crate::point::catalog::{self, PointRow};
 use crate::point::dispatch::Kind;
 use crate::point::failure::OnFailure;
 use crate::tool::registry::is_tool_name;
@@ -86,6 +86,11 @@ impl Manifest {
             }) {
                 return Err(format!("[implements] `{name}` is not written `owner.NAME`"));
             }
+            if options.may.is_some() {
+                return Err(format!(
+                    "[implements] `{name}`: the point is another plugin's, so it has no rights that `may` could narrow"
+                ));
+            }
             if options.is_async {
                 return Err(format!(
                     "[implements] `{name}`: the owner of a point waits for its answers, so `async` is not possible"
@@ -161,6 +166,7 @@ impl Manifest {
                     row.kind
                 ));
             }
+            check_may(row, options.may.as_deref()).map_err(|why| format!("{at}: {why}"))?;
             let key = Spanned::new(name.span(), row.name.to_owned());
             if hooks.insert(key, options).is_some() {
                 return Err(format!("{at}: the hook on {} has options twice", row.name));
@@ -168,6 +174,24 @@ impl Manifest {
         }
         self.hooks = hooks;
         Ok(())
+    }
+}
+
+/// Rights are given up by naming those that stay, so a name that is none would give up more than was meant.
+fn check_may(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
+    let unknown = |name: &&String| !row.rights.contains(&name.as_str());
+    match may.and_then(|may| may.iter().find(unknown)) {
+        None => Ok(()),
+        Some(_) if row.rights.is_empty() => Err(format!(
+            "hooks of {} change nothing, so there is no right that `may` could name",
+            row.name
+        )),
+        Some(name) => Err(format!(
+            "may: `{}` is no right of {}; its rights are {}",
+            name.escape_debug(),
+            row.name,
+            row.rights.join(", ")
+        )),
     }
 }
 

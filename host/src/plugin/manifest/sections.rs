@@ -25,6 +25,9 @@ pub struct HookOptions {
     /// `agents`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
+    /// The rights of its point that it keeps; all when absent. An outcome that does more is the hook's failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may: Option<Vec<String>>,
 }
 
 /// `[filesystem]`: folders that the plugin asks for, `workspace[/sub]` or `data`.

@@ -38,7 +38,17 @@ impl Report<'_> {
             may_change: spec.may_change,
         };
         let merged = result.and_then(|outcome| {
-            let merge = AssertUnwindSafe(|| P::merge(payload, outcome, &env));
+            let merge = AssertUnwindSafe(|| match &spec.may {
+                None => P::merge(payload, outcome, &env),
+                // In a copy: what a hook gave up must not be done before it is refused.
+                Some(may) => {
+                    let mut changed = payload.clone();
+                    let merged = P::merge(&mut changed, outcome, &env)?;
+                    check_rights(&merged, may)?;
+                    *payload = changed;
+                    Ok(merged)
+                }
+            });
             match catch_unwind(merge) {
                 Ok(merged) => merged.map_err(Failure::Malformed),
                 Err(panic) => Err(Failure::panic(&*panic)),
@@ -111,5 +121,20 @@ impl Report<'_> {
             step,
             call_id: self.caller.call.clone(),
         });
+    }
+}
+
+/// Refuses an outcome that does what the manifest of its plugin gave up.
+fn check_rights(merged: &Merged, may: &[String]) -> Result<(), String> {
+    let answer = merged.answer.as_ref().map(|answer| match answer {
+        Answer::Ask(_) => "ask",
+        Answer::Block(_) => "block",
+    });
+    let mut done = merged.changed.iter().copied().chain(answer);
+    match done.find(|right| !may.iter().any(|name| name == right)) {
+        None => Ok(()),
+        Some(right) => Err(format!(
+            "it uses the right `{right}`, and its manifest allows only may = {may:?}"
+        )),
     }
 }

@@ -6,6 +6,8 @@ use crate::point::outcome as o;
 use crate::point::payload as p;
 
 impl Merge<p::ProposedCall> for o::CallOutcome {
+    const RIGHTS: &'static [&'static str] = &["arguments", "note", "ask", "block"];
+
     fn merge(self, payload: &mut p::ProposedCall, env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the note", self.note.as_ref())?;
         let mut merged = Merged::with(self.effects)?;
@@ -40,6 +42,8 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
 }
 
 impl Merge<p::FinishedCall> for o::ResultOutcome {
+    const RIGHTS: &'static [&'static str] = &["content", "is-error", "inject"];
+
     fn merge(self, payload: &mut p::FinishedCall, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new content", self.content.as_ref())?;
         let mut merged = Merged::with(self.effects)?;

@@ -41,6 +41,8 @@ fn position(messages: &[Message], id: &str) -> Result<usize, String> {
 }
 
 impl Merge<Vec<Message>> for o::ContextOutcome {
+    const RIGHTS: &'static [&'static str] = &["messages"];
+
     fn merge(self, payload: &mut Vec<Message>, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         if self.edits.is_empty() {

@@ -3,12 +3,13 @@
 //! Owns the sizes and rules of rule 4 of dispatch ("merged, then checked again"). It knows no plugin by name and calls
 //! nothing. The rules of each point stand with its kind of payload: `turn` for texts and decisions of a turn, `prompt`
 //! for the system prompt, `context` for the messages of a request, `model` for the request and its answer, `call` for
-//! tool calls.
+//! tool calls, `delta` for text as it is written.
 //!
 //! Start from [`Merge`].
 
 mod call;
 mod context;
+mod delta;
 mod model;
 mod prompt;
 #[cfg(test)]
@@ -117,6 +118,9 @@ impl Merged {
 
 /// How one outcome type applies to one payload type.
 pub trait Merge<P> {
+    /// Names of what the outcome can do: each that [`Merged::changed`] may hold, `ask`, and `block` for every refusal.
+    const RIGHTS: &'static [&'static str];
+
     /// Checks, then applies.
     fn merge(self, payload: &mut P, env: &MergeEnv<'_>) -> Result<Merged, String>;
 }
@@ -154,6 +158,8 @@ fn set_text(merged: &mut Merged, slot: &mut String, text: Option<String>, what: 
 }
 
 impl<P> Merge<P> for o::Observed {
+    const RIGHTS: &'static [&'static str] = &[];
+
     fn merge(self, _payload: &mut P, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         Merged::with(self.effects)
     }

@@ -8,6 +8,15 @@ use crate::point::outcome as o;
 use crate::point::payload as p;
 
 impl Merge<p::ModelRequest> for o::RequestOutcome {
+    const RIGHTS: &'static [&'static str] = &[
+        "model",
+        "temperature",
+        "max-tokens",
+        "tools",
+        "inject",
+        "block",
+    ];
+
     fn merge(self, payload: &mut p::ModelRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         if let Some(t) = self.temperature
             && !(0.0..=2.0).contains(&t)
@@ -107,6 +116,8 @@ fn check_body(old: &str, new: &str) -> Result<(), String> {
 }
 
 impl Merge<p::WireRequest> for o::WireOutcome {
+    const RIGHTS: &'static [&'static str] = &["body"];
+
     fn merge(self, payload: &mut p::WireRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         if let Some(body) = &self.body {
@@ -119,6 +130,8 @@ impl Merge<p::WireRequest> for o::WireOutcome {
 }
 
 impl Merge<Message> for o::ReplyOutcome {
+    const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
+
     fn merge(self, payload: &mut Message, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new text", self.text.as_ref())?;
         let mut merged = Merged::with(self.effects)?;

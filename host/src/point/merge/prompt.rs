@@ -42,6 +42,8 @@ fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize>
 }
 
 impl Merge<p::PromptContext> for o::PromptOutcome {
+    const RIGHTS: &'static [&'static str] = &["parts"];
+
     fn merge(self, payload: &mut p::PromptContext, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         check_number("prompt parts", self.parts.len(), MAX_PARTS)?;
@@ -63,6 +65,8 @@ impl Merge<p::PromptContext> for o::PromptOutcome {
 }
 
 impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
+    const RIGHTS: &'static [&'static str] = &["parts"];
+
     fn merge(self, payload: &mut Vec<p::PromptPart>, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         // All may be taken out.

@@ -82,6 +82,7 @@ fn message(id: &str, role: Role, content: Vec<Content>) -> Message {
         role,
         content,
         plugin: None,
+        origin: None,
     }
 }
 

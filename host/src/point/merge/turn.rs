@@ -7,6 +7,8 @@ use crate::point::outcome as o;
 use crate::point::payload as p;
 
 impl Merge<p::TurnInput> for o::InputOutcome {
+    const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
+
     fn merge(self, payload: &mut p::TurnInput, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new input", self.text.as_ref())?;
         let mut merged = Merged::with(self.effects)?;
@@ -18,6 +20,8 @@ impl Merge<p::TurnInput> for o::InputOutcome {
 }
 
 impl Merge<p::Assessment> for o::AssessmentOutcome {
+    const RIGHTS: &'static [&'static str] = &["assessment"];
+
     fn merge(self, payload: &mut p::Assessment, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         if let Some(new) = self.assessment {
@@ -41,6 +45,8 @@ impl Merge<p::Assessment> for o::AssessmentOutcome {
 }
 
 impl Merge<p::TurnInput> for o::SteeringOutcome {
+    const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
+
     fn merge(self, payload: &mut p::TurnInput, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         merged.inject(self.inject)?;
@@ -57,6 +63,8 @@ impl Merge<p::TurnInput> for o::SteeringOutcome {
 }
 
 impl Merge<p::Reflection> for o::ReflectionOutcome {
+    const RIGHTS: &'static [&'static str] = &["draft", "criteria", "verdict"];
+
     fn merge(self, payload: &mut p::Reflection, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new draft", self.draft.as_ref())?;
         check_number("criteria", self.criteria.len(), MAX_PARTS)?;
@@ -86,6 +94,8 @@ impl Merge<p::Reflection> for o::ReflectionOutcome {
 }
 
 impl Merge<p::ReflectVerdict> for o::VerdictOutcome {
+    const RIGHTS: &'static [&'static str] = &["verdict"];
+
     fn merge(self, payload: &mut p::ReflectVerdict, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         let verdict = match self.verdict {
@@ -103,6 +113,8 @@ impl Merge<p::ReflectVerdict> for o::VerdictOutcome {
 }
 
 impl Merge<String> for o::TextOutcome {
+    const RIGHTS: &'static [&'static str] = &["text"];
+
     fn merge(self, payload: &mut String, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new text", self.text.as_ref())?;
         let mut merged = Merged::with(self.effects)?;
@@ -112,6 +124,8 @@ impl Merge<String> for o::TextOutcome {
 }
 
 impl Merge<String> for o::OutputOutcome {
+    const RIGHTS: &'static [&'static str] = &["text", "block"];
+
     fn merge(self, payload: &mut String, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new output", self.text.as_ref())?;
         let mut merged = Merged::with(self.effects)?;
@@ -122,6 +136,8 @@ impl Merge<String> for o::OutputOutcome {
 }
 
 impl Merge<p::Slice> for o::SliceOutcome {
+    const RIGHTS: &'static [&'static str] = &["summary", "block"];
+
     fn merge(self, payload: &mut p::Slice, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         match self.verdict {

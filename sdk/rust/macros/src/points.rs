@@ -36,6 +36,7 @@ pub(crate) const POINTS: &[Point] = &[
     point("context", "list<message>", "context-outcome"),
     point("pre-reason", "model-request", "request-outcome"),
     point("before-provider-request", "wire-request", "wire-outcome"),
+    point("output-delta", "text-delta", "delta-outcome"),
     point("after-provider-response", "wire-response", "observed"),
     point("post-reason", "message", "reply-outcome"),
     point("message-end", "message", "observed"),

@@ -146,6 +146,15 @@ mod every_point {
     }
 
     #[hook]
+    fn output_delta(delta: TextDelta) -> DeltaOutcome {
+        match &*delta.text {
+            "secret" => DeltaOutcome::stop("it is a secret"),
+            text => DeltaOutcome::replace(format!("{}+{text}+{}", delta.before, delta.is_last))
+                .keep(if delta.is_last { 0 } else { 2 }),
+        }
+    }
+
+    #[hook]
     fn after_provider_response(response: WireResponse) -> Result<(), Error> {
         saw(
             "after-provider-response",

@@ -273,6 +273,25 @@ mod scripted_hook {
         })
     }
 
+    /// `text` is a pair: what to look for, and what to put there. `keep` holds as long as more follows.
+    #[hook]
+    fn output_delta(ctx: &CallContext, delta: TextDelta) -> Result<DeltaOutcome, Error> {
+        let rule = rule("output-delta", ctx, &delta.text)?;
+        let pair = rule.texts("text");
+        let keep = rule.0["keep"].as_u64().filter(|_| !delta.is_last);
+        Ok(DeltaOutcome {
+            text: match &pair[..] {
+                [from, to] => Some(delta.text.replace(from, to)),
+                _ => None,
+            },
+            keep: keep
+                .and_then(|keep| u32::try_from(keep).ok())
+                .unwrap_or_default(),
+            stop: rule.text("stop"),
+            effects: rule.effects(),
+        })
+    }
+
     #[hook]
     fn after_provider_response(
         ctx: &CallContext,

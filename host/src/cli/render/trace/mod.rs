@@ -61,6 +61,8 @@ pub(super) struct Trace {
     is_full: bool,
     /// Whether the words of the main agent are shown elsewhere, as they come.
     is_live: bool,
+    /// Whether those of this step were.
+    is_shown: bool,
     scopes: Scopes,
     agents: HashMap<Arc<str>, Progress>,
     /// Calls as they were proposed.
@@ -78,6 +80,7 @@ impl Trace {
         Self {
             is_full: detail == Detail::Full,
             is_live,
+            is_shown: false,
             scopes: Scopes::new("main"),
             agents: HashMap::new(),
             calls: HashMap::new(),
@@ -98,7 +101,11 @@ impl Trace {
                 self.put(agent, None, row.tail(DIM, input, self.long()));
             }
             Event::TurnEnd { .. } => self.turn_end(agent, stamped.is_main()),
-            Event::StepStart { step } => self.step_start(agent, *step),
+            Event::StepStart { step } => {
+                self.is_shown &= !stamped.is_main();
+                self.step_start(agent, *step);
+            }
+            Event::TextDelta { .. } => self.is_shown |= self.is_live && stamped.is_main(),
             Event::StepEnd { .. } => {
                 self.flush();
                 self.progress(agent).is_in_step = false;

@@ -15,7 +15,7 @@ impl Trace {
     pub(super) fn message(&mut self, stamped: &Stamped, message: &Message) {
         let text = message.joined_text();
         let is_said = message.role == Role::Assistant && message.tool_calls().next().is_some();
-        if !is_said || text.trim().is_empty() || (stamped.is_main() && self.is_live) {
+        if !is_said || text.trim().is_empty() || (stamped.is_main() && self.is_shown) {
             return;
         }
         let level = self.level(&stamped.agent);

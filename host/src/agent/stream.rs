@@ -1,0 +1,389 @@
+//! The model's text on its way to the person, past the hooks that judge it.
+//!
+//! Owns what is shown when: at once where no hook may change it, piece by piece where hooks of `output-delta` look at it, and
+//! not before it is whole where a hook that did not look may still change or refuse it ([`Streaming`]). Every text that leaves
+//! in an event and may hold words of the model passes here. What was shown is never taken back.
+//!
+//! Start from [`Live::follow`].
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::scope::TurnScope;
+use super::tell::blocked;
+use crate::event::Event;
+use crate::message::{Content, Message, Origin, Role};
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::dispatch::Said;
+use crate::point::payload::TextDelta;
+use crate::point::streaming::Streaming;
+use crate::provider::{self, Response, StreamEvent};
+
+/// Longest time that text waits for a look.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Shortest time between two looks: a model that writes many short lines does not cost a call for each.
+const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(20);
+
+/// Longest end of what was shown that hooks are told of, in bytes.
+const BEFORE_BYTES: usize = 256;
+
+/// Longest text that hooks keep back and are asked about again before the answer is whole, in bytes. Whoever keeps more wants
+/// to see all of it, and would be shown it anew at every line.
+const MAX_KEPT_BYTES: usize = 64 << 10;
+
+/// What one answer has come to so far. It outlives the request, which may be dropped at any await.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// What was written of an answer that may never end: what was shown, or all of it where nothing is shown before its end.
+    pub(super) partial: String,
+    /// What was shown of the step's answer.
+    pub(super) shown: String,
+}
+
+/// One answer that is being written.
+pub(super) struct Live<'a> {
+    scope: &'a TurnScope,
+    caller: &'a Caller,
+    streaming: Streaming,
+    progress: &'a mut Progress,
+    /// What was written and not shown.
+    pending: String,
+    /// Whether the hooks keep so much back that they look again only at the end.
+    is_put_off: bool,
+    /// The hook that stopped the answer.
+    stopped: Option<Said>,
+}
+
+impl<'a> Live<'a> {
+    pub(super) fn new(
+        scope: &'a TurnScope,
+        caller: &'a Caller,
+        progress: &'a mut Progress,
+    ) -> Self {
+        *progress = Progress::default();
+        Self {
+            scope,
+            caller,
+            streaming: scope.streaming(caller),
+            progress,
+            pending: String::new(),
+            is_put_off: false,
+            stopped: None,
+        }
+    }
+
+    /// The hook that stopped the answer, if one did.
+    pub(super) fn stopped(self) -> Option<Said> {
+        self.stopped
+    }
+
+    /// Sends a body and shows the answer while it comes, as far as hooks let it.
+    pub(super) async fn follow(&mut self, body: Value) -> Result<Response, provider::Error> {
+        let scope = self.scope;
+        let provider = &scope.spec.provider;
+        if self.streaming != Streaming::Judged {
+            let mut told = Told::default();
+            let mut on = |event| self.unjudged(event, &mut told);
+            return provider.send(body, &mut on, &scope.cancel).await;
+        }
+        let cancel = scope.cancel.child_token();
+        let (sender, pieces) = unbounded_channel();
+        let mut told = Told::default();
+        // The sender goes with the request: when the answer is whole, nothing more comes.
+        let sending = async {
+            let mut on = move |event| match event {
+                StreamEvent::Text(text) => drop(sender.send(Piece::Text(text))),
+                StreamEvent::Thinking(_) => told.thinks(scope, &[]),
+                StreamEvent::ToolCall { .. } => {}
+                retry @ StreamEvent::Retry { .. } => {
+                    let _ = sender.send(Piece::Again);
+                    tell_retry(scope, retry);
+                }
+            };
+            provider.send(body, &mut on, &cancel).await
+        };
+        let (response, ()) = tokio::join!(sending, self.judge(pieces, &cancel));
+        response
+    }
+
+    /// Where no hook looks at the text as it comes: it is shown at once, or not before it is whole.
+    fn unjudged(&mut self, event: StreamEvent, told: &mut Told) {
+        let is_free = self.streaming == Streaming::Free;
+        let events = &self.scope.spec.events;
+        match event {
+            StreamEvent::Text(text) => {
+                self.progress.partial.push_str(&text);
+                if is_free {
+                    self.progress.shown.push_str(&text);
+                    events.emit(Event::TextDelta { text });
+                } else {
+                    told.writes(self.scope, &self.streaming.holders());
+                }
+            }
+            StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
+            StreamEvent::Thinking(_) => told.thinks(self.scope, &self.streaming.holders()),
+            StreamEvent::ToolCall { .. } => {}
+            retry @ StreamEvent::Retry { .. } => {
+                self.begin_again();
+                tell_retry(self.scope, retry);
+            }
+        }
+    }
+
+    /// Has the hooks look at what comes: at the first piece, at line ends or every [`LOOK_EVERY`], and at the end.
+    async fn judge(&mut self, mut pieces: UnboundedReceiver<Piece>, cancel: &CancellationToken) {
+        let mut last: Option<Instant> = None;
+        // What came since the last look.
+        let mut has_new = false;
+        let mut has_line = false;
+        loop {
+            let wait = if has_line {
+                LOOK_AT_MOST_EVERY
+            } else {
+                LOOK_EVERY
+            };
+            let due = last
+                .filter(|_| has_new && !self.is_put_off)
+                .map(|last| last + wait);
+            let piece = match due {
+                Some(due) => {
+                    match select(pin!(pieces.recv()), pin!(tokio::time::sleep_until(due))).await {
+                        Either::Left((piece, _)) => Some(piece),
+                        Either::Right(_) => None,
+                    }
+                }
+                None => Some(pieces.recv().await),
+            };
+            let mut piece = match piece {
+                Some(None) => break,
+                Some(Some(piece)) => Some(piece),
+                None => None,
+            };
+            // All that has come is looked at together.
+            while let Some(one) = piece.take() {
+                match one {
+                    Piece::Text(text) => {
+                        has_line |= text.contains('\n');
+                        has_new = true;
+                        self.pending.push_str(&text);
+                    }
+                    Piece::Again => self.begin_again(),
+                }
+                piece = pieces.try_recv().ok();
+            }
+            let wait = if has_line {
+                LOOK_AT_MOST_EVERY
+            } else {
+                LOOK_EVERY
+            };
+            let is_due = last.is_none_or(|last| last.elapsed() >= wait);
+            if has_new && is_due && !self.is_put_off && self.stopped.is_none() {
+                self.look(false, cancel).await;
+                (last, has_new, has_line) = (Some(Instant::now()), false, false);
+            }
+        }
+        if self.stopped.is_none() && !self.pending.is_empty() {
+            self.look(true, cancel).await;
+        }
+    }
+
+    /// Has the hooks look at what was not shown, and shows what they let through.
+    async fn look(&mut self, is_last: bool, cancel: &CancellationToken) {
+        let delta = TextDelta {
+            before: end_of(&self.progress.shown).to_owned(),
+            text: std::mem::take(&mut self.pending),
+            is_last,
+            keep: 0,
+        };
+        let judged = self
+            .scope
+            .dispatch::<at::OutputDelta>(self.caller, delta)
+            .await;
+        if let Some(said) = blocked(&judged) {
+            self.stopped = Some(said.clone());
+            // Nobody will read the rest of it.
+            cancel.cancel();
+            return;
+        }
+        let TextDelta { mut text, keep, .. } = judged.value;
+        self.pending = text.split_off(text.len().saturating_sub(keep));
+        self.is_put_off = self.pending.len() > MAX_KEPT_BYTES;
+        if !text.is_empty() {
+            self.progress.shown.push_str(&text);
+            self.progress.partial.push_str(&text);
+            self.scope.spec.events.emit(Event::TextDelta { text });
+        }
+    }
+
+    /// The request is sent again: what was written does not count.
+    fn begin_again(&mut self) {
+        self.pending.clear();
+        self.is_put_off = false;
+        self.progress.partial.clear();
+        let shown = std::mem::take(&mut self.progress.shown);
+        if !shown.is_empty() {
+            self.scope.correct(shown, String::new());
+        }
+    }
+}
+
+/// What comes of an answer.
+enum Piece {
+    Text(String),
+    /// The request is sent again.
+    Again,
+}
+
+/// Whether it was said that the model writes, or thinks, and nothing of it is shown.
+#[derive(Default)]
+struct Told {
+    writes: bool,
+    thinks: bool,
+}
+
+impl Told {
+    fn writes(&mut self, scope: &TurnScope, by: &[Arc<str>]) {
+        if !std::mem::replace(&mut self.writes, true) {
+            tell_held(scope, false, by);
+        }
+    }
+
+    fn thinks(&mut self, scope: &TurnScope, by: &[Arc<str>]) {
+        if !std::mem::replace(&mut self.thinks, true) {
+            tell_held(scope, true, by);
+        }
+    }
+}
+
+fn tell_held(scope: &TurnScope, is_thinking: bool, by: &[Arc<str>]) {
+    scope.spec.events.emit(Event::TextHeld {
+        is_thinking,
+        by: by.iter().map(ToString::to_string).collect(),
+    });
+}
+
+/// Tells of a request that is sent again, and of nothing else.
+pub(super) fn tell_retry(scope: &TurnScope, event: StreamEvent) {
+    if let StreamEvent::Retry {
+        attempt,
+        delay_ms,
+        reason,
+    } = event
+    {
+        scope.spec.events.emit(Event::Retry {
+            attempt,
+            delay_ms,
+            reason,
+        });
+    }
+}
+
+/// The end of a text, of whole characters.
+fn end_of(text: &str) -> &str {
+    let from = text.len().saturating_sub(BEFORE_BYTES);
+    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
+    from.and_then(|from| text.get(from..)).unwrap_or_default()
+}
+
+impl TurnScope {
+    /// How the model's text reaches the person, as hooks are called for `caller`.
+    pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
+        let specs = self.dispatcher.registry().specs().iter();
+        Streaming::of(
+            specs
+                .map(AsRef::as_ref)
+                .filter(|spec| !caller.passes_over(&spec.plugin, false)),
+        )
+    }
+
+    /// A whole text as it may be shown: as the hooks of `output-delta` leave it.
+    ///
+    /// # Errors
+    /// A hook stops it.
+    pub(super) async fn look_at(&self, caller: &Caller, text: String) -> Result<String, Said> {
+        if text.is_empty() {
+            return Ok(text);
+        }
+        let delta = TextDelta {
+            text,
+            is_last: true,
+            ..TextDelta::default()
+        };
+        let judged = self.dispatch::<at::OutputDelta>(caller, delta).await;
+        match blocked(&judged) {
+            Some(said) => Err(said.clone()),
+            None => Ok(judged.value.text),
+        }
+    }
+
+    /// A text for those who watch that may hold words of the model and is no output: what hooks let through of it, or why it is
+    /// not shown.
+    pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
+        match self.streaming(caller) {
+            Streaming::Free => text,
+            Streaming::Judged => self.look_at(caller, text).await.unwrap_or_else(|said| {
+                let Said { plugin, text } = said;
+                format!("[not shown: plugin {plugin} stopped it: {text}]")
+            }),
+            held @ Streaming::Held(_) if !text.trim().is_empty() => format!(
+                "[not shown: it is judged by {} only as part of a whole answer]",
+                held.holders().join(", ")
+            ),
+            Streaming::Held(_) => text,
+        }
+    }
+
+    /// A message for those who watch, with its text as hooks have `judged` it already if they have. Words of the person and results of tools are shown as they are; reasoning is shown where
+    /// no hook judges what the model writes.
+    pub(super) async fn message_for_watchers(
+        &self,
+        caller: &Caller,
+        message: &Message,
+        judged: Option<String>,
+    ) -> Message {
+        let mut shown = message.clone();
+        let is_judged = message.role != Role::Tool && !message.is_users();
+        if !is_judged || self.streaming(caller) == Streaming::Free {
+            return shown;
+        }
+        shown
+            .content
+            .retain(|part| !matches!(part, Content::Thinking { .. }));
+        // A task was written by the agent above, whose own hooks have seen the call it came with.
+        if message.origin != Some(Origin::Agent) && !message.joined_text().is_empty() {
+            let text = match judged {
+                Some(text) => text,
+                None => self.for_watchers(caller, message.joined_text()).await,
+            };
+            shown.set_text(text);
+        }
+        shown
+    }
+
+    /// Says that what was shown of an answer does not stand, and what does.
+    pub(super) fn correct(&self, shown: String, text: String) {
+        self.spec
+            .session
+            .append_or_defer(crate::session::Body::Corrected {
+                shown: shown.clone(),
+                text: text.clone(),
+            });
+        self.spec.events.emit(Event::Correction { shown, text });
+    }
+}
+
+/// Whether a text is what was shown, or goes on from it. Blanks do not count: parts of an answer are joined in different ways.
+pub(super) fn goes_on_from(text: &str, shown: &str) -> bool {
+    let mut text = text.chars().filter(|c| !c.is_whitespace());
+    let mut shown = shown.chars().filter(|c| !c.is_whitespace());
+    shown.all(|c| text.next() == Some(c))
+}

@@ -1,0 +1,119 @@
+//! Text of an answer as it is written: what may be shown of it, and what is kept back until more comes.
+
+use super::{Merge, MergeEnv, Merged, check_option, set_text};
+use crate::point::outcome as o;
+use crate::point::payload as p;
+
+impl Merge<p::TextDelta> for o::DeltaOutcome {
+    const RIGHTS: &'static [&'static str] = &["text", "block"];
+
+    fn merge(self, payload: &mut p::TextDelta, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        check_option("the new text", self.text.as_ref())?;
+        if payload.is_last && self.keep > 0 {
+            return Err(format!(
+                "it keeps {} bytes back and nothing follows",
+                self.keep
+            ));
+        }
+        let mut merged = Merged::with(self.effects)?;
+        merged.block(self.stop);
+        let mut kept_from = payload.text.len().saturating_sub(payload.keep);
+        if let Some(text) = &self.text {
+            kept_from = moved(kept_from, &payload.text, text);
+        }
+        set_text(&mut merged, &mut payload.text, self.text, "text");
+        let own = payload.text.len().saturating_sub(self.keep);
+        let from = floor(&payload.text, kept_from.min(own));
+        payload.keep = payload.text.len() - from;
+        Ok(merged)
+    }
+}
+
+/// Where the part that an earlier hook keeps back begins in a new text. Where that cannot be told, it begins with the first
+/// difference: too much is kept rather than too little.
+fn moved(from: usize, old: &str, new: &str) -> usize {
+    let same = |(a, b): &(u8, u8)| a == b;
+    let n_before = old.bytes().zip(new.bytes()).take_while(same).count();
+    let backwards = old.bytes().rev().zip(new.bytes().rev());
+    let n_behind = backwards.take_while(same).count();
+    let keep = old.len() - from;
+    if n_before >= from {
+        from
+    } else if n_behind >= keep {
+        new.len() - keep
+    } else {
+        n_before
+    }
+}
+
+/// The last place at or before `at` that is between characters.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(payload: &p::TextDelta, text: Option<&str>, keep: usize) -> p::TextDelta {
+        let mut payload = payload.clone();
+        let outcome = o::DeltaOutcome {
+            text: text.map(str::to_owned),
+            keep,
+            ..Default::default()
+        };
+        let env = MergeEnv {
+            plugin: "p",
+            may_change: true,
+        };
+        outcome.merge(&mut payload, &env).unwrap();
+        payload
+    }
+
+    #[test]
+    fn what_one_hook_keeps_back_stays_kept_whatever_the_next_one_writes() {
+        let text = |text: &str, keep| p::TextDelta {
+            text: text.to_owned(),
+            keep,
+            ..Default::default()
+        };
+        let table = [
+            // Nothing changed: the longer part is kept.
+            ("one 4111", 4, None, 0, 4),
+            ("one 4111", 4, None, 6, 6),
+            ("one 4111", 4, None, 99, 8),
+            // Changed before it, in it, and in both.
+            ("bad 4111", 4, Some("[masked] 4111"), 0, 4),
+            ("one 4111", 4, Some("one [1]"), 0, 3),
+            ("bad 4111", 4, Some("[x] [1]"), 0, 7),
+            // Whole characters.
+            ("ab é", 0, None, 1, 2),
+        ];
+        for (old, kept, new, keep, expected) in table {
+            let after = after(&text(old, kept), new, keep);
+            assert_eq!(after.keep, expected, "{old} {new:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_can_be_kept_back_at_the_end() {
+        let mut payload = p::TextDelta {
+            text: "all".to_owned(),
+            is_last: true,
+            ..Default::default()
+        };
+        let outcome = o::DeltaOutcome {
+            keep: 1,
+            ..Default::default()
+        };
+        let env = MergeEnv {
+            plugin: "p",
+            may_change: true,
+        };
+        assert!(outcome.merge(&mut payload, &env).is_err());
+        assert_eq!((payload.text.as_str(), payload.keep), ("all", 0));
+    }
+}

@@ -1,0 +1,98 @@
+//! Which end of a text may become data with what follows it: a number that is written in pieces is one number.
+
+use crate::edge;
+use crate::numbers;
+use crate::settings::Kind;
+
+/// Bytes behind the longest data that decide whether it ends there.
+const BEHIND: usize = 2;
+
+/// Bytes of the longest text that is looked at, an email address.
+const LONGEST: usize = 64 + 1 + 253 + BEHIND;
+
+/// Where, at or behind `from`, the end of `text` begins that cannot be judged before more of it is there.
+pub(crate) fn begins(text: &[u8], from: usize, kinds: &[Kind]) -> usize {
+    let first = from.max(text.len().saturating_sub(LONGEST));
+    (first..text.len())
+        .find(|at| kinds.iter().any(|kind| may_go_on(*kind, text, *at)))
+        .unwrap_or(text.len())
+}
+
+/// Whether data of a kind may begin at `at` and end behind the text, or its end depend on what follows.
+fn may_go_on(kind: Kind, text: &[u8], at: usize) -> bool {
+    let rest = &text[at..];
+    let is_short = rest.len() < longest(kind) + BEHIND;
+    is_short
+        && kind.may_begin(rest[0])
+        && edge::begins(text, at)
+        && rest.iter().all(|byte| is_part(kind, *byte))
+        && (kind != Kind::Iban || numbers::may_be_iban(rest))
+}
+
+/// Bytes of the longest data of a kind, with separators.
+fn longest(kind: Kind) -> usize {
+    match kind {
+        Kind::Card => 19 + 4,
+        Kind::Iban => 34 + 8,
+        Kind::Ssn => 11,
+        // 15 digits, each with a separator or in parentheses.
+        Kind::Phone => 1 + 15 * 4,
+        Kind::Email => LONGEST - BEHIND,
+        Kind::Ipv4 => 16,
+    }
+}
+
+/// Whether a byte may stand in data of a kind, or right behind it where its end is decided.
+fn is_part(kind: Kind, byte: u8) -> bool {
+    let separators: &[u8] = match kind {
+        Kind::Card | Kind::Ssn | Kind::Iban | Kind::Ipv4 => b" -.",
+        Kind::Phone => b" -.()+",
+        Kind::Email => b"._%+-@:",
+    };
+    let is_letter = match kind {
+        Kind::Iban => byte.is_ascii_uppercase(),
+        Kind::Email => byte.is_ascii_alphabetic(),
+        _ => false,
+    };
+    byte.is_ascii_digit() || is_letter || separators.contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_become_data_is_kept_back() {
+        use Kind::{Card, Email, Iban, Ipv4, Phone, Ssn};
+        let usual: &[Kind] = &[Card, Iban, Ssn];
+        let table: &[(&[Kind], &str, &str)] = &[
+            (usual, "Hello", ""),
+            (usual, "see line 42", "42"),
+            (usual, "see line 42,", ""),
+            (usual, "it is 4111 1111 11", "4111 1111 11"),
+            (usual, "it is 4111 1111 1111 1111.", "4111 1111 1111 1111."),
+            (
+                usual,
+                "it is 4111 1111 1111 1111. ",
+                "4111 1111 1111 1111. ",
+            ),
+            (usual, "it is 4111 1111 1111 1111. b", ""),
+            (usual, "a hash 9f4111", ""),
+            (usual, "to DE", "DE"),
+            (usual, "to DE89 37", "DE89 37"),
+            (usual, "an API", ""),
+            (usual, "DEAR", ""),
+            (usual, "number 123456789012345678901234567890", ""),
+            (&[Email], "write to joe", "joe"),
+            (&[Email], "write to joe@exam", "joe@exam"),
+            (&[Email], "write to ", ""),
+            (&[Phone], "call +1 (650", "+1 (650"),
+            (&[Ipv4], "at 10.1.2", "10.1.2"),
+            (&[], "4111 1111", ""),
+        ];
+        for (kinds, text, kept) in table {
+            let at = begins(text.as_bytes(), 0, kinds);
+            assert_eq!(&text[at..], *kept, "{text:?}");
+        }
+    }
+}

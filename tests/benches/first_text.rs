@@ -1,0 +1,195 @@
+//! How long the first words of an answer take from the model's stream to whoever shows them, with the ten core plugins and
+//! without, one after the other in one run. `cargo bench -p rind-benches --bench first_text`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench that cannot go on fails, and it prints"
+)]
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle};
+use rind::event::{Event, Events};
+use rind::message::{Finish, Message, Role, Usage};
+use rind::plugin::load::PluginSet;
+use rind::point::handle::AgentHandle;
+use rind::point::payload::{Source, StopReason};
+use rind::provider::{Error, Provider, Request, Response, StreamEvent};
+use rind::session::{SessionSpec, SessionStore};
+use rind::tool::approval::DenyAll;
+use rind::tool::policy::ToolPolicy;
+use rind::tool::registry::ToolRegistry;
+use rind_tests::guests::Host;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const CORE: [&str; 10] = [
+    "audit-log",
+    "content-safety",
+    "cost-tracker",
+    "injection-guard",
+    "loop-detection",
+    "model-quartermaster",
+    "pre-completion-checklist",
+    "quartermaster",
+    "summarization",
+    "tool-output-sandbox",
+];
+
+/// Turns with the plugins and turns without.
+const PAIRS: usize = 40;
+
+/// The first piece of the answer.
+const FIRST: &str = "Here is what I found ";
+
+/// Time until the model writes the rest. Nothing of the rest is needed to show the first words.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A model that writes a piece, waits and writes another, and keeps when the first one left it.
+#[derive(Default)]
+struct Slow(Mutex<Option<Instant>>);
+
+impl Provider for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn body(&self, _: &Request) -> Value {
+        json!({})
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: Value,
+        on: &'a mut (dyn FnMut(StreamEvent) + Send),
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        Box::pin(async move {
+            let rest = "in the three files.\n";
+            *self.0.lock().unwrap() = Some(Instant::now());
+            on(StreamEvent::Text(FIRST.to_owned()));
+            tokio::time::sleep(PAUSE).await;
+            on(StreamEvent::Text(rest.to_owned()));
+            Ok(Response {
+                message: Message::text(Role::Assistant, format!("{FIRST}{rest}")),
+                model: None,
+                finish: Finish::Done,
+                usage: Usage::default(),
+                status: 200,
+                latency_ms: 1,
+                raw: String::new(),
+            })
+        })
+    }
+}
+
+/// Milliseconds from the first piece to the event that shows it, in the second turn of a session: every instance is there.
+fn first_text(runtime: &Runtime, plugins: &PluginSet) -> f64 {
+    let folder = tempfile::tempdir().unwrap();
+    let provider = Arc::new(Slow::default());
+    let spec = SessionSpec {
+        workspace: folder.path().to_owned(),
+        provider: "slow".to_owned(),
+        model: "bench".to_owned(),
+    };
+    let session = SessionStore::new(folder.path().join("sessions")).create(&spec);
+    let session = Arc::new(session.unwrap());
+    let (sender, mut events) = Events::channel();
+    let keep: KeepInStore = Arc::new(|_: &str, _: &str, _: &str| {});
+    let handle = Arc::new(SessionHandle::new(
+        session.clone(),
+        sender.clone(),
+        keep.clone(),
+    ));
+    let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
+    let open = plugins.open(&plugin_handle).unwrap();
+    let mut agent = Agent::new(AgentSpec {
+        provider: provider.clone(),
+        model: "bench".to_owned(),
+        temperature: None,
+        max_tokens: None,
+        tools: ToolRegistry::default(),
+        hooks: Arc::new(open.registry),
+        policy: ToolPolicy::default(),
+        approver: Arc::new(DenyAll(String::new())),
+        session,
+        events: sender,
+        keep_in_store: keep,
+        config: AgentConfig::default(),
+        workspace: folder.path().to_owned(),
+        parts: Vec::new(),
+        name: "main".into(),
+        depth: 0,
+        causes: Vec::new(),
+    });
+    handle.set_agent(&agent);
+    // In a thread of its own, as a terminal is.
+    let shown = std::thread::spawn(move || {
+        let mut shown = Vec::new();
+        while let Some(stamped) = events.blocking_recv() {
+            if let Event::TextDelta { text } = stamped.event
+                && text.starts_with("Here")
+            {
+                shown.push(Instant::now());
+            }
+        }
+        shown
+    });
+    let mut written = Vec::new();
+    for _ in 0..2 {
+        let cancel = CancellationToken::new();
+        let turn = agent.run_turn("What is there?", Source::Terminal, &cancel);
+        let outcome = runtime.block_on(turn).unwrap();
+        assert_eq!(outcome.summary.stop, StopReason::Done, "{}", outcome.output);
+        written.push(provider.0.lock().unwrap().take().unwrap());
+    }
+    drop((agent, handle, plugin_handle));
+    let shown = shown.join().unwrap();
+    assert_eq!(
+        shown.len(),
+        2,
+        "the first words are shown once in each turn"
+    );
+    (shown[1] - written[1]).as_secs_f64() * 1000.0
+}
+
+/// A quarter, the half, three quarters and all of the way through the sorted values.
+fn print(what: &str, values: impl Iterator<Item = f64>) {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let [low, middle, high] = [1, 2, 3].map(|n| values[values.len() * n / 4]);
+    let most = values[values.len() - 1];
+    println!("{what:<24} {middle:>7.3} ms  ({low:.3} to {high:.3}, at most {most:.3})");
+}
+
+fn main() {
+    let runtime = Runtime::new().unwrap();
+    let none = PluginSet::default();
+    let mut host = Host::default();
+    CORE.into_iter().for_each(|name| drop(host.guest(name)));
+    let ten = runtime.block_on(host.load());
+    assert_eq!(ten.plugins.len(), CORE.len(), "{:?}", ten.left_out);
+    let pairs: Vec<(f64, f64)> = (0..PAIRS)
+        .map(|n| {
+            if n % 2 == 0 {
+                let without = first_text(&runtime, &none);
+                (without, first_text(&runtime, &ten))
+            } else {
+                let with = first_text(&runtime, &ten);
+                (first_text(&runtime, &none), with)
+            }
+        })
+        .collect();
+    println!("{PAIRS} pairs of turns: from the first piece of an answer to its being shown");
+    print("no plugins", pairs.iter().map(|pair| pair.0));
+    print("ten core plugins", pairs.iter().map(|pair| pair.1));
+    print("the difference", pairs.iter().map(|pair| pair.1 - pair.0));
+}

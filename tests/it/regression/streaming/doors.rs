@@ -1,0 +1,295 @@
+//! Every door by which words of the model leave: none opens before the hooks that judge them have seen them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::BoxFuture;
+use rind::event::Event;
+use rind::message::Role;
+use rind::point::catalog as at;
+use rind::point::failure::{Failure, OnFailure};
+use rind::point::outcome as o;
+use rind::point::payload::{Source, StopReason, TextDelta};
+use rind::point::{Hook, caller::Caller};
+use rind::provider::scripted::{Reply, When};
+use rind::session::Body;
+use rind_tests::guests::Host;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::harness::{Hang, Running, Setup};
+
+const CARD: &str = "4111 1111 1111 1111";
+
+/// An agent with content-safety, which looks at text as it comes.
+async fn guarded(script: Vec<Reply>) -> (Host, Setup) {
+    let mut host = Host::default();
+    host.guest("content-safety");
+    let mut setup = Setup::new(script);
+    setup.plugins = host.load().await;
+    (host, setup)
+}
+
+/// A guard that judges whole outputs and lets all through.
+fn held(script: Vec<Reply>) -> Setup {
+    Setup::new(script).hook::<at::PreOutput>("guard", |_, _| Ok(o::OutputOutcome::default()))
+}
+
+/// Everything that the events of all agents say.
+fn said(running: &Running) -> String {
+    let lines: Vec<String> = running
+        .stream
+        .iter()
+        .map(|stamped| serde_json::to_string(stamped).unwrap())
+        .collect();
+    lines.join("\n")
+}
+
+fn read_with(text: &str) -> Reply {
+    Reply {
+        text: Some(text.to_owned()),
+        thinking: Some(format!("I think of {text}")),
+        ..Reply::call("read_file", json!({"path": "a.txt"}))
+    }
+}
+
+#[tokio::test]
+async fn no_event_shows_what_content_safety_masks() {
+    let text = format!("the card {CARD} is");
+    let answer = Reply {
+        thinking: Some(format!("thinking of {CARD}")),
+        ..Reply::text(format!("{text} yours"))
+    };
+    let (_host, setup) = guarded(vec![read_with(&text), answer]).await;
+    let mut running = setup.build();
+    let outcome = running.turn("go on with the work").await;
+    assert_eq!(outcome.output, "the card [card masked] is yours");
+    let said = said(&running);
+    assert!(!said.contains("4111 1"), "{said}");
+    assert_eq!(said.matches("\"type\":\"correction\"").count(), 0, "{said}");
+    // The session keeps what the model wrote.
+    assert!(running.lines().iter().any(|line| line.contains(CARD)));
+}
+
+#[tokio::test]
+async fn where_a_hook_judges_whole_answers_nothing_of_one_leaves_before() {
+    let text = format!("the card {CARD} is");
+    let setup = Setup::new(vec![read_with(&text), Reply::text(format!("{text} yours"))])
+        .hook::<at::PreOutput>("guard", |_, output| {
+        Ok(o::OutputOutcome {
+            text: Some(output.replace(CARD, "[card]")),
+            ..Default::default()
+        })
+    });
+    let mut running = setup.build();
+    let outcome = running.turn("go on with the work").await;
+    assert_eq!(outcome.output, "the card [card] is yours");
+    let said = said(&running);
+    assert!(!said.contains("4111 1"), "{said}");
+    assert!(
+        said.contains("[not shown: it is judged by guard only as part of a whole answer]"),
+        "{said}"
+    );
+    let held = |event: &&Event| matches!(event, Event::TextHeld { is_thinking: false, by } if by == &["guard"]);
+    assert_eq!(running.events.iter().filter(held).count(), 2);
+}
+
+#[tokio::test]
+async fn summaries_and_reasons_that_quote_the_model_are_judged_like_its_answers() {
+    let summary = Reply {
+        when: Some(When {
+            contains: Some("Sum up this turn.".to_owned()),
+            ..When::default()
+        }),
+        times: Some(0),
+        ..Reply::text(format!("They gave {CARD}."))
+    };
+    let mut script: Vec<Reply> = (0..5).map(|_| read_with("looking")).collect();
+    script.extend([Reply::text("done"), Reply::text("done again"), summary]);
+    for is_held in [false, true] {
+        let (_host, mut setup) = guarded(script.clone()).await;
+        if is_held {
+            setup = held(script.clone());
+        }
+        setup.config.subagents.enabled = true;
+        setup.config.archival.enabled = true;
+        let again = AtomicBool::new(true);
+        let mut running = setup
+            .hook::<at::PostReflect>("sender", move |_, _| {
+                let verdict = match again.swap(false, Ordering::SeqCst) {
+                    true => o::VerdictChange::Again(format!("you wrote {CARD}")),
+                    false => o::VerdictChange::Keep,
+                };
+                Ok(o::VerdictOutcome {
+                    verdict,
+                    ..Default::default()
+                })
+            })
+            .hook::<at::PostTool>("quoter", |_, _| {
+                Ok(o::ResultOutcome {
+                    inject: vec![o::Injection {
+                        text: format!("the model said {CARD}"),
+                        keep: true,
+                    }],
+                    ..Default::default()
+                })
+            })
+            .build();
+        running.turn("go on with the work").await;
+        let said = said(&running);
+        assert!(said.contains("\"type\":\"archive-end\""), "{said}");
+        assert!(said.contains("reflection sent the answer back"), "{said}");
+        assert!(!said.contains("4111 1"), "{said}");
+        let archived = running.lines();
+        assert!(archived[1].contains(CARD), "{archived:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_look_that_fails_or_hangs_shows_nothing_and_ends_the_turn() {
+    let script = || vec![Reply::text("some words")];
+    let fails =
+        Setup::new(script()).bind::<at::OutputDelta>("guard", OnFailure::Block, Arc::new(Hang));
+    let errs = Setup::new(script());
+    let errs = errs.hook_blocking::<at::OutputDelta>("guard", |_, _| {
+        Err(Failure::Error("out of ideas".to_owned()))
+    });
+    for setup in [fails, errs] {
+        let mut running = setup.build();
+        let outcome = running.turn("hello there").await;
+        assert_eq!(outcome.summary.stop, StopReason::Blocked);
+        assert!(
+            outcome
+                .output
+                .starts_with("[the answer was held back by plugin guard: "),
+            "{}",
+            outcome.output
+        );
+        assert!(!said(&running).contains("some words"), "{}", said(&running));
+    }
+    // Who is set to be skipped is.
+    let setup =
+        Setup::new(script()).bind::<at::OutputDelta>("guard", OnFailure::Skip, Arc::new(Hang));
+    let outcome = setup.build().turn("hello there").await;
+    assert_eq!(outcome.output, "some words");
+}
+
+#[tokio::test]
+async fn what_is_changed_after_it_was_shown_is_a_correction_and_kept_as_one() {
+    let setup = Setup::new(vec![Reply::text("it is nine")])
+        .hook_blocking::<at::OutputDelta>("clock", |_, _| Ok(o::DeltaOutcome::default()))
+        .hook::<at::PreOutput>("clock", |_, output| {
+            Ok(o::OutputOutcome {
+                text: Some(output.replace("nine", "ten")),
+                ..Default::default()
+            })
+        });
+    let mut running = setup.build();
+    let outcome = running.turn("what time is it").await;
+    assert_eq!(outcome.output, "it is ten");
+    let correction = Event::Correction {
+        shown: "it is nine".to_owned(),
+        text: "it is ten".to_owned(),
+    };
+    assert!(running.events.contains(&correction), "{:?}", running.events);
+    let corrected = kept(&running)
+        .into_iter()
+        .filter(|body| matches!(body, Body::Corrected { shown, text } if shown == "it is nine" && text == "it is ten"));
+    assert_eq!(corrected.count(), 1);
+}
+
+/// The entries of the session.
+fn kept(running: &Running) -> Vec<Body> {
+    let store = rind::session::SessionStore::new(running.folder.path().join("sessions"));
+    let (entries, _) = store.read(running.session.id()).unwrap();
+    entries.into_iter().map(|entry| entry.body).collect()
+}
+
+#[tokio::test]
+async fn what_goes_on_from_what_was_shown_is_no_correction() {
+    let setup = Setup::new(vec![Reply::text("it is nine")])
+        .hook_blocking::<at::OutputDelta>("clock", |_, _| Ok(o::DeltaOutcome::default()))
+        .hook::<at::PreOutput>("clock", |_, output| {
+            Ok(o::OutputOutcome {
+                text: Some(format!("{output}\n\n-- the clock")),
+                ..Default::default()
+            })
+        });
+    let mut running = setup.build();
+    let outcome = running.turn("what time is it").await;
+    assert_eq!(outcome.output, "it is nine\n\n-- the clock");
+    assert!(!running.names().contains(&"correction"));
+}
+
+/// Lets the first piece through; at the next one somebody interrupts the turn while it still looks.
+struct Interrupted(CancellationToken);
+
+impl Hook<at::OutputDelta> for Interrupted {
+    fn call<'a>(
+        &'a self,
+        _: &'a Caller,
+        delta: &'a TextDelta,
+    ) -> BoxFuture<'a, Result<o::DeltaOutcome, Failure>> {
+        Box::pin(async move {
+            if !delta.before.is_empty() {
+                self.0.cancel();
+                std::future::pending::<()>().await;
+            }
+            Ok(o::DeltaOutcome::default())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_answer_leaves_what_was_shown_of_it_and_no_more() {
+    let (_host, setup) = guarded(vec![Reply::text(format!("the card {CARD}"))]).await;
+    let cancel = CancellationToken::new();
+    let hook = Arc::new(Interrupted(cancel.clone()));
+    let setup = setup.bind::<at::OutputDelta>("stopper", OnFailure::Block, hook);
+    let mut running = setup.build();
+    let outcome = running
+        .agent
+        .run_turn("hello", Source::Terminal, &cancel)
+        .await;
+    running.drain();
+    let stop = outcome.unwrap().summary.stop;
+    assert_eq!(stop, StopReason::Cancelled, "{}", said(&running));
+    assert!(!said(&running).contains("4111 1"), "{}", said(&running));
+    let kept = running.session.messages();
+    let last = kept.last().unwrap();
+    assert_eq!(last.role, Role::Assistant);
+    assert!(!last.joined_text().contains("4111 1"), "{last:?}");
+    assert!(
+        last.joined_text().contains("[the answer was cut off here]"),
+        "{last:?}"
+    );
+}
+
+#[tokio::test]
+async fn texts_of_subagents_pass_the_same_hooks() {
+    let script = vec![
+        Reply::call("spawn_subagent", json!({"task": "look it up"})),
+        Reply::text(format!("it is {CARD}")),
+        Reply::text("done"),
+    ];
+    let (_host, mut setup) = guarded(script).await;
+    setup.config.subagents.enabled = true;
+    let mut running = setup.build();
+    running.turn("go on with the work").await;
+    let said = said(&running);
+    assert!(said.contains("it is [card masked]"), "{said}");
+    assert!(!said.contains("4111 1"), "{said}");
+}
+
+#[tokio::test]
+async fn a_hook_that_gave_all_its_rights_up_holds_nothing_back() {
+    let setup = Setup::new(vec![Reply::text("plain words")]).narrowed::<at::PreOutput>(
+        "counter",
+        &[],
+        |_, _| Ok(o::OutputOutcome::default()),
+    );
+    let mut running = setup.build();
+    running.turn("hello").await;
+    assert!(running.names().contains(&"text-delta"));
+    assert!(!running.names().contains(&"text-held"));
+}

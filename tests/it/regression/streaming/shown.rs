@@ -1,0 +1,219 @@
+//! Answers as they are written: what is shown when, at the real program with a model that writes piece by piece.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+
+use rind_tests::cli::Rind;
+use rind_tests::server::{Reply, Server};
+use serde_json::{Value, json};
+
+/// The plugins that come with Rind.
+const CORE: [&str; 10] = [
+    "audit-log",
+    "content-safety",
+    "cost-tracker",
+    "injection-guard",
+    "loop-detection",
+    "model-quartermaster",
+    "pre-completion-checklist",
+    "quartermaster",
+    "summarization",
+    "tool-output-sandbox",
+];
+
+/// A model that writes these pieces; at an empty one it waits until it is let go on.
+async fn model(pieces: &'static [&'static str]) -> Server {
+    let event = |delta: Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    Server::start(move |_| {
+        let piece = |text: &&str| match *text {
+            "" => String::new(),
+            text => event(json!({"content": text}), Value::Null),
+        };
+        let mut all: Vec<String> = pieces.iter().map(piece).collect();
+        all.push(event(json!({}), json!("stop")));
+        all.push("data: [DONE]\n\n".to_owned());
+        Reply::Stream(all)
+    })
+    .await
+}
+
+/// A machine with these plugins.
+fn with(plugins: &[&str]) -> Rind {
+    let rind = Rind::default();
+    for plugin in plugins {
+        rind.managed(plugin);
+    }
+    rind
+}
+
+/// The program that asks this model.
+fn asking(rind: &Rind, server: &Server, args: &[&str]) -> Command {
+    let args = [&["run", "hello", "--model", "m"], args].concat();
+    let mut command = rind.command(&args);
+    command.env("OPENAI_BASE_URL", server.at("127.0.0.1", "/v1"));
+    command
+}
+
+/// Everything that a run with `--json` writes, and the texts of its deltas.
+fn json_run(rind: &Rind, server: &Server) -> (String, Vec<String>) {
+    let ran = rind.finish(&mut asking(rind, server, &["--json"]));
+    let lines = ran.json_lines();
+    let deltas = lines.iter().filter(|line| line["type"] == "text-delta");
+    let texts = deltas.map(|line| line["text"].as_str().unwrap().to_owned());
+    (ran.stdout, texts.collect())
+}
+
+/// Whether any two groups of the number stand together.
+fn has_card(text: &str) -> bool {
+    ["4111 11", "11 1111", "1111 1111", "41111111"]
+        .iter()
+        .any(|part| text.contains(part))
+}
+
+/// Reads lines until one of this type comes.
+fn read_until(lines: &mut impl Iterator<Item = String>, kind: &str) -> Value {
+    for line in lines {
+        let value: Value = serde_json::from_str(&line).unwrap();
+        if value["type"] == kind {
+            return value;
+        }
+    }
+    panic!("no {kind}");
+}
+
+fn lines_of(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).lines().map(Result::unwrap)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_ten_core_plugins_answers_are_shown_as_they_are_written() {
+    let server = model(&["First words. ", "", "Last words."]).await;
+    let rind = with(&CORE);
+    let mut child = asking(&rind, &server, &["--json"]).spawn().unwrap();
+    let mut lines = lines_of(&mut child);
+    // The model has not written the rest: it waits.
+    let delta = read_until(&mut lines, "text-delta");
+    assert_eq!(delta["text"], "First words. ");
+    server.release();
+    let end = read_until(&mut lines, "turn-end");
+    assert_eq!(end["output"], "First words. Last words.");
+    assert!(child.wait().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_terminal_the_first_words_are_there_before_the_last_are_written() {
+    let server = model(&["First words. ", "", "Last words.\n"]).await;
+    let rind = with(&CORE);
+    rind.config(&format!(
+        "[provider]\nname = \"openai\"\nmodel = \"m\"\nbase_url = \"{}\"\n",
+        server.at("127.0.0.1", "/v1")
+    ));
+    let shown = tokio::task::block_in_place(|| {
+        rind.at_terminal_once(&["run", "hello"], "First words.", || server.release(), "")
+    });
+    let Some(shown) = shown else { return };
+    assert_eq!(
+        shown.matches("First words. Last words.").count(),
+        1,
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_number_in_three_pieces_is_never_shown() {
+    let pieces = &[
+        "It is 4111 11",
+        "11 1111 ",
+        "1111, and\n",
+        "4111",
+        "111111111111\nfine.",
+    ];
+    let expected = "It is [card masked], and\n[card masked]\nfine.";
+    let server = model(pieces).await;
+    let rind = with(&CORE);
+    let (all, deltas) = json_run(&rind, &server);
+    assert_eq!(deltas.concat(), expected);
+    assert!(!has_card(&all), "{all}");
+    // Nor where every piece is looked at by itself.
+    let server = model(&["It is 4111 11", "", "11 1111 ", "", "1111."]).await;
+    let rind = with(&CORE);
+    let mut child = asking(&rind, &server, &["--json"]).spawn().unwrap();
+    let mut lines = lines_of(&mut child);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        // Longer than text waits for a look.
+        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        server.release_one();
+    }
+    seen.extend(&mut lines);
+    assert!(child.wait().unwrap().success());
+    let seen = seen.join("\n");
+    assert!(seen.contains("It is [card masked]."), "{seen}");
+    assert!(!has_card(&seen), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_a_look_stops_ends_there_and_says_who_stopped_it() {
+    let server = model(&["fine\n", "", "a secret\n", "", "never read\n"]).await;
+    let rind = with(&["scripted-hook"]);
+    rind.config(
+        "[plugins.scripted-hook.config.answers.output-delta]\nwhen = \"secret\"\nstop = \"it is a secret\"\n",
+    );
+    let mut child = asking(&rind, &server, &["--json", "--grant", "scripted-hook"])
+        .spawn()
+        .unwrap();
+    let mut lines = lines_of(&mut child);
+    assert_eq!(read_until(&mut lines, "text-delta")["text"], "fine\n");
+    // The second is never given: the request is not waited for.
+    server.release_one();
+    let end = read_until(&mut lines, "turn-end");
+    assert_eq!(
+        end["output"],
+        "[the answer was held back by plugin scripted-hook: it is a secret]"
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let mut rest = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut rest)
+        .unwrap();
+    assert!(!rest.contains("never read"), "{rest}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_plugins_says_who_holds_answers_back() {
+    let rind = with(&CORE);
+    let list = rind.run(&["plugin", "list"]).exits(0);
+    assert!(
+        list.stderr
+            .contains("answers are shown as they are written"),
+        "{}",
+        list.stderr
+    );
+    rind.config("[plugins.content-safety.hooks.output-delta]\nenabled = false\n");
+    let list = rind.run(&["plugin", "list"]).exits(0);
+    assert!(
+        list.stderr
+            .contains("changed or refused by content-safety (pre-output)"),
+        "{}",
+        list.stderr
+    );
+    let server = model(&["First words. ", "Last words."]).await;
+    let (all, deltas) = json_run(&rind, &server);
+    assert_eq!(deltas, Vec::<String>::new());
+    assert!(
+        all.contains("\"type\":\"text-held\"") && all.contains("\"by\":[\"content-safety\"]"),
+        "{all}"
+    );
+    assert!(
+        all.contains("\"output\":\"First words. Last words.\""),
+        "{all}"
+    );
+}
