@@ -138,7 +138,7 @@ pub enum Event {
         /// Who refused, and why; null when nobody did.
         refused: Option<String>,
     },
-    /// A finished turn is about to be moved to a holder, which may take a while.
+    /// An earlier turn is about to be moved to a holder: its summary is there.
     ArchiveStart {
         /// How many messages.
         messages: u32,
@@ -147,7 +147,7 @@ pub enum Event {
         /// Why: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
     },
-    /// A finished turn was moved to a holder, or stays as it was.
+    /// An earlier turn was moved to a holder, or stays as it was.
     ArchiveEnd {
         /// How many messages.
         messages: u32,
@@ -182,7 +182,7 @@ pub enum Event {
         /// The new piece.
         text: String,
     },
-    /// A request is about to be sent again.
+    /// A request is about to be sent again: what was streamed of its answer is void.
     Retry {
         /// Number of the coming attempt, from 2.
         attempt: u32,

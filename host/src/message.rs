@@ -76,7 +76,7 @@ pub enum Content {
 pub enum Origin {
     /// A model, a plugin or the host, in place of messages that were compacted or archived.
     Summary,
-    /// A model or a plugin that sent an answer back.
+    /// A model, a plugin or the host that sent an answer, or a part of it, back.
     Reflection,
     /// The agent that gave this one its task.
     Agent,

@@ -254,6 +254,14 @@ impl Running {
         outcome.unwrap()
     }
 
+    /// The same; what is due for archival after it is archived at once.
+    pub(crate) async fn archived_turn(&mut self, input: &str) -> TurnOutcome {
+        let outcome = self.turn(input).await;
+        self.agent.finish_archival().await;
+        self.drain();
+        outcome
+    }
+
     /// Takes in what happened since the last time.
     pub(crate) fn drain(&mut self) {
         while let Ok(stamped) = self.receiver.try_recv() {

@@ -8,7 +8,7 @@
 
 mod failures;
 mod scripted;
-mod server;
+pub(crate) mod server;
 
 use std::sync::Arc;
 
@@ -29,24 +29,30 @@ const OPENAI_TEXT: &str = include_str!("../recorded/openai_text.sse");
 const OPENAI_TOOLS: &str = include_str!("../recorded/openai_tools.sse");
 
 /// Limits that keep the tests quick.
-fn quick() -> HttpConfig {
+pub(crate) fn quick() -> HttpConfig {
     HttpConfig {
         connect_timeout_ms: 2_000,
         first_byte_timeout_ms: 2_000,
         idle_timeout_ms: 2_000,
         max_attempts: 4,
         retry_delay_ms: 1,
-        max_retry_after_ms: 5_000,
+        max_retry_after_ms: 30_000,
+        ..HttpConfig::default()
     }
 }
 
 /// The provider `name` at `url`, with the key `sk-test-key`.
 pub(crate) fn provider(name: &str, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     let suffix = if name == "anthropic" { "" } else { "/v1" };
+    provider_at(name, &format!("{url}{suffix}"), http)
+}
+
+/// The same at exactly this base URL.
+fn provider_at(name: &str, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     let config = ProviderConfig {
         name: Some(name.to_owned()),
         model: Some("test-model".to_owned()),
-        base_url: Some(format!("{url}{suffix}")),
+        base_url: Some(url.to_owned()),
         http,
         ..ProviderConfig::default()
     };

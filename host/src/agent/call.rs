@@ -210,7 +210,7 @@ impl TurnScope {
 
     /// Writes that calls are about to run, and waits for the disk unless they only read: a power cut must not hide that a tool
     /// may have changed something.
-    pub(super) fn keep_starts(
+    pub(super) async fn keep_starts(
         &self,
         by: By<'_>,
         allowed: &[Allowed],
@@ -231,7 +231,7 @@ impl TurnScope {
         if allowed.iter().all(is_read) {
             return Ok(());
         }
-        session.sync()
+        session.synced().await
     }
 
     /// Runs a call within its deadline.

@@ -1,11 +1,12 @@
 //! The tool calls of a step: in which order they are judged and run, and what the model is told of them.
 //!
-//! Neighboring calls that only read run side by side; their results keep the order of the calls.
+//! Neighboring calls that only read run side by side, a few at a time; their results keep the order of the calls. An answer
+//! makes only so many: a model that repeats itself could otherwise keep the machine busy long after it was stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt;
 
 use super::call::{Allowed, By, RanCall};
 use super::turn::{Stop, Turn};
@@ -13,6 +14,24 @@ use crate::message::{Content, EffectClass, Message, Role, ToolCall};
 use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;
 use crate::point::payload::{FinishedCall, UsedTool};
+
+/// Takes the calls out of an answer that are more than `most`. What the model is told of them, if there are any.
+pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
+    let n_calls = message.tool_calls().count();
+    if n_calls <= most {
+        return None;
+    }
+    let mut n_seen = 0;
+    message.content.retain(|part| {
+        n_seen += usize::from(matches!(part, Content::ToolCall(_)));
+        n_seen <= most || !matches!(part, Content::ToolCall(_))
+    });
+    let n_more = n_calls - most;
+    Some(format!(
+        "[{n_more} of the {n_calls} tool calls of your answer were left out and not run: an answer makes at most {most} \
+         (agent.max_calls)]"
+    ))
+}
 
 impl Turn<'_> {
     /// Runs the calls of one answer. Returns what plugins want to say after the results.
@@ -94,14 +113,16 @@ impl Turn<'_> {
             caller: &caller,
             plugin: None,
         };
-        self.scope.keep_starts(by, &allowed)?;
+        self.scope.keep_starts(by, &allowed).await?;
         self.is_running_tools.store(true, Ordering::Release);
         let this = &*self;
         let runs = allowed.into_iter().map(|allowed| async move {
             let ran = this.scope.run(by, allowed).await;
             this.lock_ran().push(ran);
         });
-        join_all(runs).await;
+        let at_once = this.agent.spec.config.max_parallel_calls.max(1);
+        let runs = futures_util::stream::iter(runs);
+        runs.buffer_unordered(at_once).collect::<Vec<()>>().await;
         self.is_running_tools.store(false, Ordering::Release);
         if self.cancel.is_cancelled() {
             return Err(Stop::Cancelled);

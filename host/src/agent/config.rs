@@ -18,6 +18,12 @@ pub struct AgentConfig {
     pub max_steps: u32,
     /// What happens to an answer before it is given out.
     pub reflect: ReflectConfig,
+    /// Most tool calls of one answer; the model is told of those that are left out. Default: 128.
+    #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
+    pub max_calls: usize,
+    /// Most calls that run side by side, which only those do that just read. Default: 8.
+    #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
+    pub max_parallel_calls: usize,
     /// How long one tool call may run. The built-in `bash` takes up to ten minutes for a command and says so itself, so
     /// the default is a little longer.
     #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
@@ -42,6 +48,8 @@ impl Default for AgentConfig {
         Self {
             max_steps: 50,
             reflect: ReflectConfig::default(),
+            max_calls: 128,
+            max_parallel_calls: 8,
             tool_timeout_seconds: 660,
             tool_output_bytes: 4 << 20,
             context_files: true,

@@ -12,6 +12,9 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
 
+/// How the output of a turn ends whose model failed.
+pub(crate) const NO_ANSWER: &str = "[the model gave no answer: ";
+
 /// How long subagents have to end in good order once they were told to stop: a little longer than their tools have.
 const AGENT_GRACE: Duration = Duration::from_secs(7);
 
@@ -25,6 +28,7 @@ impl Turn<'_> {
     /// Puts the session in order and tells everybody, however the turn ended.
     pub(super) async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
         self.is_ending = true;
+        let mut given = Ok(());
         let (stop, last_words, fault) = match ended {
             Ok(()) => (StopReason::Done, None, None),
             Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
@@ -41,7 +45,8 @@ impl Turn<'_> {
             }
             Err(Stop::Provider(why)) => {
                 self.fail("provider", &why).await;
-                let text = format!("[the model gave no answer: {why}]");
+                given = self.give_partial().await;
+                let text = format!("{NO_ANSWER}{why}]");
                 (StopReason::Failed, Some(text), None)
             }
             Err(Stop::Host(error)) => {
@@ -56,7 +61,12 @@ impl Turn<'_> {
         {
             self.outputs.push(text);
         }
-        let closed = self.close_open(stop).await;
+        let closed = given.and(self.close_open(stop).await);
+        let scope = self.scope.clone();
+        self.agent.join_archived(&scope).await;
+        if self.cancel.is_cancelled() {
+            self.agent.stop_archival().await;
+        }
         self.end_agents().await;
         let mut outcome = TurnOutcome {
             turn: self.number,
@@ -71,7 +81,7 @@ impl Turn<'_> {
         });
         self.dispatch::<at::TurnEnd>(outcome.summary.clone()).await;
         self.take_halt(&mut outcome);
-        let synced = session.sync();
+        let synced = session.synced().await;
         self.emit(Event::TurnEnd {
             turn: outcome.turn,
             summary: outcome.summary.clone(),
@@ -86,7 +96,7 @@ impl Turn<'_> {
             _ => {
                 written?;
                 synced?;
-                self.archive(outcome.summary.stop).await;
+                self.note_archival(outcome.summary.stop).await;
                 Ok(outcome)
             }
         }
@@ -142,19 +152,35 @@ impl Turn<'_> {
         }
     }
 
-    /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it.
-    async fn keep_partial(&mut self) -> Result<(), Stop> {
+    /// Gives out what came of an answer that broke off, as far as hooks let it: it was paid for, and may be what was wanted.
+    async fn give_partial(&mut self) -> Result<(), Stop> {
+        let Some(text) = self.keep_partial().await? else {
+            return Ok(());
+        };
+        let shown = self.dispatch::<at::PreOutput>(text).await;
+        if blocked(&shown).is_none() {
+            self.outputs.push(shown.value.clone());
+            self.dispatch::<at::PostOutput>(shown.value).await;
+        }
+        Ok(())
+    }
+
+    /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it. The text as hooks left
+    /// it, if there is one.
+    async fn keep_partial(&mut self) -> Result<Option<String>, Stop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let text = format!("{partial}\n\n[the answer was cut off here]");
         let message = Message::text(Role::Assistant, text);
         let reviewed = self.dispatch::<at::PostReason>(message).await;
-        if blocked(&reviewed).is_none() {
-            self.push(reviewed.value).await?;
+        if blocked(&reviewed).is_some() {
+            return Ok(None);
         }
-        Ok(())
+        let text = reviewed.value.joined_text();
+        self.push(reviewed.value).await?;
+        Ok(Some(text))
     }
 
     fn summary(&self, stop: StopReason) -> TurnSummary {

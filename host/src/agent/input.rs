@@ -1,6 +1,7 @@
 //! What comes into a turn: the input that starts it, steering while it runs, follow-ups when it would end.
 
 use super::assess::{assess, settle};
+use super::steering::Queue;
 use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
@@ -49,9 +50,12 @@ impl Turn<'_> {
     pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
         let queue = self.agent.steering.clone();
         let mut is_new = false;
-        while let Some(input) = queue.next_steering() {
-            let received = self.dispatch::<at::SteeringReceived>(input).await;
-            queue.pop_steering();
+        while let Some(next) = queue.next(Queue::Steering) {
+            let received = next.input.clone();
+            let received = self.dispatch::<at::SteeringReceived>(received).await;
+            if !queue.take(Queue::Steering, &next) {
+                continue;
+            }
             is_new |= self.take_text(received).await?;
         }
         Ok(is_new)
@@ -61,9 +65,12 @@ impl Turn<'_> {
     /// steps again. Whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
         let queue = self.agent.steering.clone();
-        while let Some(input) = queue.next_follow_up() {
-            let received = self.dispatch::<at::SteeringReceived>(input).await;
-            queue.pop_follow_up();
+        while let Some(next) = queue.next(Queue::FollowUps) {
+            let received = next.input.clone();
+            let received = self.dispatch::<at::SteeringReceived>(received).await;
+            if !queue.take(Queue::FollowUps, &next) {
+                continue;
+            }
             if blocked(&received).is_none() {
                 self.input = received.value.clone();
             }

@@ -37,6 +37,7 @@ pub use archive::{
 };
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
+pub(crate) use end::NO_ANSWER;
 pub use handle::{CallPoint, SessionHandle};
 pub use reflect::ReflectConfig;
 pub use scope::Reach;
@@ -150,6 +151,10 @@ pub struct Agent {
     /// What those who watch are told once the session is open.
     opening: Vec<Event>,
     is_started: bool,
+    /// Earlier turns that are being archived.
+    archiving: Option<archive::Archiving>,
+    /// One that is being moved to its holder.
+    moving: Option<archive::Moving>,
 }
 
 impl Agent {
@@ -192,6 +197,8 @@ impl Agent {
             is_announced: false,
             opening: Vec::new(),
             is_started: false,
+            archiving: None,
+            moving: None,
             spec: Arc::new(spec),
         }
     }
@@ -276,7 +283,8 @@ impl Agent {
     ///
     /// # Errors
     /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
-    pub async fn close(self) -> Result<(), Error> {
+    pub async fn close(mut self) -> Result<(), Error> {
+        self.close_archival().await;
         if self.is_started {
             let info = self.session_info();
             let caller = self.caller();
@@ -286,7 +294,7 @@ impl Agent {
         // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
         self.report_failures().await;
         self.dispatcher.settle(SETTLE).await;
-        self.spec.session.sync()?;
+        self.spec.session.synced().await?;
         match self.family.halt.take() {
             Some(why) if self.is_main() => Err(Error::Guard(why)),
             _ => Ok(()),

@@ -13,21 +13,46 @@ pub struct SteerHandle(Arc<Mutex<Queues>>);
 
 #[derive(Debug, Default)]
 struct Queues {
-    steering: VecDeque<TurnInput>,
-    follow_ups: VecDeque<TurnInput>,
+    steering: VecDeque<Queued>,
+    follow_ups: VecDeque<Queued>,
+    /// Number of the next text.
+    next: u64,
+}
+
+/// A text that waits, with a number that no other has: it can be taken back while hooks look at it.
+#[derive(Clone, Debug)]
+pub(super) struct Queued {
+    number: u64,
+    pub(super) input: TurnInput,
+}
+
+/// Which of the two queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// For the next safe point.
+    Steering,
+    /// For the end of the turn.
+    FollowUps,
+}
+
+impl Queues {
+    fn of(&mut self, queue: Queue) -> &mut VecDeque<Queued> {
+        match queue {
+            Queue::Steering => &mut self.steering,
+            Queue::FollowUps => &mut self.follow_ups,
+        }
+    }
 }
 
 impl SteerHandle {
     /// Queues text for the next safe point: before the next request to the model.
     pub fn steer(&self, text: impl Into<String>, source: Source) {
-        let text = text.into();
-        self.lock().steering.push_back(TurnInput { text, source });
+        self.add(Queue::Steering, text.into(), source);
     }
 
     /// Queues text for when the turn would end.
     pub fn follow_up(&self, text: impl Into<String>, source: Source) {
-        let text = text.into();
-        self.lock().follow_ups.push_back(TurnInput { text, source });
+        self.add(Queue::FollowUps, text.into(), source);
     }
 
     /// Whether something waits for the next safe point.
@@ -44,26 +69,34 @@ impl SteerHandle {
         let Queues {
             steering,
             follow_ups,
+            ..
         } = &mut *queues;
-        steering.drain(..).chain(follow_ups.drain(..)).collect()
+        let all = steering.drain(..).chain(follow_ups.drain(..));
+        all.map(|queued| queued.input).collect()
     }
 
-    /// The next steering text. It stays queued until [`SteerHandle::pop_steering`], so that an interrupted turn loses none.
-    pub(super) fn next_steering(&self) -> Option<TurnInput> {
-        self.lock().steering.front().cloned()
+    /// The next text of a queue. It stays there until [`SteerHandle::take`], so that an interrupted turn loses none.
+    pub(super) fn next(&self, queue: Queue) -> Option<Queued> {
+        self.lock().of(queue).front().cloned()
     }
 
-    pub(super) fn pop_steering(&self) {
-        self.lock().steering.pop_front();
+    /// Takes a text out of its queue. Whether it was still there: who wrote it may have taken it back, and then nobody is to
+    /// read it, and none that was queued since is to go in its place.
+    pub(super) fn take(&self, queue: Queue, taken: &Queued) -> bool {
+        let mut queues = self.lock();
+        let waiting = queues.of(queue);
+        let at = waiting
+            .iter()
+            .position(|queued| queued.number == taken.number);
+        at.is_some_and(|at| waiting.remove(at).is_some())
     }
 
-    /// The next follow-up. It stays queued until [`SteerHandle::pop_follow_up`].
-    pub(super) fn next_follow_up(&self) -> Option<TurnInput> {
-        self.lock().follow_ups.front().cloned()
-    }
-
-    pub(super) fn pop_follow_up(&self) {
-        self.lock().follow_ups.pop_front();
+    fn add(&self, queue: Queue, text: String, source: Source) {
+        let mut queues = self.lock();
+        let number = queues.next;
+        queues.next += 1;
+        let input = TurnInput { text, source };
+        queues.of(queue).push_back(Queued { number, input });
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues> {

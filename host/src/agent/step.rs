@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use super::calls::leave_out;
 use super::input::{held_back, refusal, refused};
 use super::request::NoAnswer;
 use super::stream::Live;
 use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Content, Message, ToolCall, ToolSpec};
+use crate::message::{Content, Message, Origin, Role, ToolCall, ToolSpec};
 use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::{ModelRequest, Purpose};
@@ -30,6 +31,8 @@ pub(super) struct Step {
 struct Reply {
     draft: String,
     calls: Vec<ToolCall>,
+    /// What the model is told of calls that were too many.
+    left_out: Option<String>,
     inject: Vec<(Arc<str>, Injection)>,
 }
 
@@ -39,6 +42,8 @@ impl Turn<'_> {
         self.step += 1;
         self.emit(Event::StepStart { step: self.step });
         self.take_steering().await?;
+        let scope = self.scope.clone();
+        self.agent.join_archived(&scope).await;
         let request = self.build_request().await?;
         let response = self.ask(request).await?;
         let reply = self.take_reply(response).await?;
@@ -47,6 +52,11 @@ impl Turn<'_> {
         let has_calls = n_calls > 0;
         if has_calls {
             inject.extend(self.run_calls(reply.calls).await?);
+        }
+        if let Some(text) = reply.left_out {
+            self.agent.notice(Level::Warn, text.clone());
+            let message = Message::text(Role::User, text);
+            self.push(message.from(Origin::Reflection)).await?;
         }
         let goes_on = has_calls || !inject.is_empty();
         // After the results: nothing may stand between a call and its result.
@@ -143,7 +153,9 @@ impl Turn<'_> {
     }
 
     /// `post-reason`, then the answer becomes a message.
-    async fn take_reply(&mut self, response: Response) -> Result<Reply, Stop> {
+    async fn take_reply(&mut self, mut response: Response) -> Result<Reply, Stop> {
+        let most = self.agent.spec.config.max_calls;
+        let left_out = leave_out(&mut response.message, most);
         let written = response.message.joined_text();
         let reviewed = self.dispatch::<at::PostReason>(response.message).await;
         let refusal = refused("answer", blocked(&reviewed));
@@ -156,6 +168,7 @@ impl Turn<'_> {
         let reply = Reply {
             draft: message.joined_text(),
             calls: message.tool_calls().cloned().collect(),
+            left_out,
             inject: reviewed.inject,
         };
         self.progress.partial.clear();
@@ -200,7 +213,6 @@ fn mend(message: &mut Message) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Role;
 
     #[test]
     fn calls_get_ids_of_their_own_and_empty_texts_go() {

@@ -148,6 +148,9 @@ impl<'a> Turn<'a> {
     async fn body(&mut self) -> Result<(), Stop> {
         self.agent.start().await;
         let decision = self.take_input().await?;
+        let scope = self.scope.clone();
+        self.agent.join_archived(&scope).await;
+        self.agent.begin_archival(&scope);
         self.build_system(decision).await?;
         loop {
             let answer = self.answer().await?;

@@ -17,6 +17,7 @@ use super::exports::{Guests, Indices};
 use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES, MAX_POINT_CALLS};
 use crate::point::caller::Caller;
+use crate::point::deadline::waiting;
 use crate::point::failure::Failure;
 
 /// Most instances beside the warm one at once. Each may take as much memory as the manifest asks for, and plugins that call
@@ -70,10 +71,11 @@ impl Slot {
         Self::new(self.template.clone(), self.backing.clone())
     }
 
-    /// Waits until nobody else calls the plugin, and makes an instance if there is none.
+    /// Waits until nobody else calls the plugin, and makes an instance if there is none. That wait is not part of the call's
+    /// deadline.
     ///
     /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
-    /// do so until their deadlines. It gets an instance of its own, which is thrown away after it. There are only
+    /// do so as long as calls may wait. It gets an instance of its own, which is thrown away after it. There are only
     /// [`MAX_EXTRA`] of these; after that it waits like any other. Where the one that is called can wait for nobody, there is no
     /// need: one call after the other, so that what it reads and writes (a log, a sum) stays whole.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
@@ -85,7 +87,7 @@ impl Slot {
                 let extra = may_lock.then(|| self.extra.try_acquire().ok()).flatten();
                 match extra {
                     Some(extra) => (None, Some(extra)),
-                    None => (Some(self.warm.lock().await), None),
+                    None => (Some(waiting(self.warm.lock()).await), None),
                 }
             }
         };

@@ -14,6 +14,7 @@ use super::manifest::Manifest;
 use crate::grant::{self, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
+use crate::point::deadline::within;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::registry::{DESCRIPTION_CAP_BYTES, TOOLS_PER_PLUGIN_CAP, is_tool_name};
@@ -55,9 +56,8 @@ impl Tool for WasmTool {
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let call = tokio::time::timeout(self.deadline, self.call(&arguments, ctx));
             let answer = tokio::select! {
-                answer = call => answer.unwrap_or(Err(Failure::Deadline(self.deadline))),
+                answer = within(self.deadline, self.call(&arguments, ctx)) => answer,
                 () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
             };
             match answer {

@@ -15,10 +15,16 @@ use crate::text::clean;
 /// Longest name of a model, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
+/// Bytes that a part of an answer counts besides what is in it.
+const PART_BYTES: usize = 64;
+
 /// Reads one answer in one wire format.
 pub(crate) trait Decoder: Send {
     /// Takes the next event; calls `emit` for what it brings.
     fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
+
+    /// How many bytes the answer has so far.
+    fn n_bytes(&self) -> usize;
 
     /// Whether the format says that nothing more comes, so that the connection need not be waited for.
     fn is_done(&self) -> bool;
@@ -44,6 +50,8 @@ pub(crate) enum Fault {
     Bad { what: String, excerpt: String },
     /// It stopped before the answer was complete.
     EndedEarly,
+    /// It is longer than an answer may be.
+    TooLong { max_bytes: usize },
     /// The server reported an error inside the stream; `status` is what it would have been over plain HTTP.
     Said { status: u16, message: String },
 }
@@ -80,10 +88,16 @@ pub(crate) struct CallSlot(usize);
 #[derive(Default)]
 pub(crate) struct Assembler {
     parts: Vec<Part>,
+    n_bytes: usize,
     model: Option<String>,
 }
 
 impl Assembler {
+    /// How many bytes the answer has so far, with something for every part of it.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.n_bytes + self.parts.len() * PART_BYTES
+    }
+
     /// The server names the model that writes.
     pub(crate) fn model(&mut self, name: &Value) {
         let name = name.as_str().map(|name| clean(name, MAX_MODEL_BYTES));
@@ -97,6 +111,7 @@ impl Assembler {
         if delta.is_empty() {
             return;
         }
+        self.n_bytes += delta.len();
         match self.parts.last_mut() {
             Some(Part::Text(text)) => text.push_str(delta),
             _ => self.parts.push(Part::Text(delta.to_owned())),
@@ -109,6 +124,7 @@ impl Assembler {
         if delta.is_empty() {
             return;
         }
+        self.n_bytes += delta.len();
         match self.parts.last_mut() {
             // A signature closes its block: what follows is another one.
             Some(Part::Thinking {
@@ -125,6 +141,7 @@ impl Assembler {
 
     /// The proof of the reasoning just written; a block may consist of it alone.
     pub(crate) fn sign_thinking(&mut self, proof: String) {
+        self.n_bytes += proof.len();
         match self.parts.last_mut() {
             Some(Part::Thinking { signature, .. }) if signature.is_none() => {
                 *signature = Some(proof);
@@ -143,6 +160,7 @@ impl Assembler {
         name: &str,
         emit: &mut dyn FnMut(StreamEvent),
     ) -> CallSlot {
+        self.n_bytes += id.len() + name.len();
         self.parts.push(Part::Call {
             id: id.to_owned(),
             name: name.to_owned(),
@@ -156,6 +174,7 @@ impl Assembler {
 
     /// More of a call's arguments.
     pub(crate) fn arguments(&mut self, slot: CallSlot, delta: &str) {
+        self.n_bytes += delta.len();
         if let Some(Part::Call { arguments, .. }) = self.parts.get_mut(slot.0) {
             arguments.push_str(delta);
         }

@@ -99,6 +99,11 @@ impl Endpoint {
         )
     }
 
+    /// The address of `path` under the base URL as it may be shown.
+    pub(crate) fn shown(&self, path: &str) -> String {
+        format!("{}/{path}", self.shown_url())
+    }
+
     /// The address of `path` under the base URL.
     pub(crate) fn join(&self, path: &str) -> Url {
         let mut url = self.url.clone();

@@ -83,7 +83,25 @@ pub enum Error {
         advice: String,
     },
 
-    /// The server knows no such model, or has no such API at this address (404).
+    /// The server has no such API at this address (404 or 405, and not a word of the model).
+    #[error(
+        "{provider} has no model API at {url} (status {status}): {advice}, or choose another model with --model; the server \
+         said {said}"
+    )]
+    NoSuchApi {
+        /// Name of the provider.
+        provider: String,
+        /// Address of the request without credentials.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// The address that is probably meant, and the variable that sets it.
+        advice: String,
+        /// What the server said about it.
+        said: ServerText,
+    },
+
+    /// The server knows no such model (404).
     #[error(
         "{provider} knows no model `{model}` at {url} (status 404): choose another with --model, or correct {url_env}; \
          the server said {said}"
@@ -164,10 +182,7 @@ pub enum Error {
     },
 
     /// The answer is not in the format of this provider.
-    #[error(
-        "{provider} sent an answer that cannot be read: {what}, near {excerpt}; check that {url_env} names an API of \
-         this kind"
-    )]
+    #[error("{provider} sent an answer that cannot be read: {what}, near {excerpt}; {advice}")]
     BadStream {
         /// Name of the provider.
         provider: String,
@@ -175,8 +190,32 @@ pub enum Error {
         what: String,
         /// The place in the answer.
         excerpt: ServerText,
-        /// Environment variable that sets the base URL.
-        url_env: String,
+        /// Which address to check.
+        advice: String,
+    },
+
+    /// The answer has more bytes than one may have.
+    #[error(
+        "the answer of {provider} was cut off: it is longer than {max_bytes} bytes; ask for less at once, or raise \
+         provider.http.max_answer_bytes"
+    )]
+    TooLong {
+        /// Name of the provider.
+        provider: String,
+        /// How long an answer may be.
+        max_bytes: usize,
+    },
+
+    /// The request took too long as a whole.
+    #[error(
+        "{provider} did not finish its answer within {after_ms} ms, all attempts together; ask for less at once, or raise \
+         provider.http.total_timeout_ms"
+    )]
+    TookTooLong {
+        /// Name of the provider.
+        provider: String,
+        /// How long that may take.
+        after_ms: u64,
     },
 
     /// The connection broke, or was closed, in the middle of the answer.

@@ -4,7 +4,7 @@
 //! know any wire format: a [`Decoder`] reads the events. Start from [`Http::exchange`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
@@ -43,9 +43,16 @@ pub struct HttpConfig {
     /// model and read a long prompt before it says anything.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub first_byte_timeout_ms: u64,
-    /// Longest silence within an answer; 90 s.
+    /// Longest silence within an answer; 90 s. Comments and pings that only keep the connection open are silence as well.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub idle_timeout_ms: u64,
+    /// Longest time for one request in all, with every attempt and the waits between them; 30 minutes.
+    #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
+    pub total_timeout_ms: u64,
+    /// Longest answer in bytes: its text, its reasoning and the arguments of its tool calls; 4 MiB. The longest outputs of
+    /// today's models are below 1 MiB, and what comes is kept in the session.
+    #[serde(deserialize_with = "number::within::<1024, 0x0400_0000, _, _>")]
+    pub max_answer_bytes: usize,
     /// Most attempts for one request; 4.
     #[serde(deserialize_with = "number::within::<1, 100, _, _>")]
     pub max_attempts: u32,
@@ -63,10 +70,18 @@ impl Default for HttpConfig {
             connect_timeout_ms: 10_000,
             first_byte_timeout_ms: 120_000,
             idle_timeout_ms: 90_000,
+            total_timeout_ms: 1_800_000,
+            max_answer_bytes: 4 << 20,
             max_attempts: 4,
             retry_delay_ms: 500,
             max_retry_after_ms: 60_000,
         }
+    }
+}
+
+impl HttpConfig {
+    fn total(&self) -> Duration {
+        Duration::from_millis(self.total_timeout_ms)
     }
 }
 
@@ -140,12 +155,13 @@ impl Http {
             let attempt = Attempt {
                 endpoint: &self.endpoint,
                 model,
+                path,
                 number: number.fetch_add(1, Ordering::Relaxed) + 1,
             };
-            self.attempt(attempt, path, bytes.clone(), decoder(), &listener)
+            self.attempt(attempt, bytes.clone(), decoder(), &listener)
         })
         .retry(backoff)
-        .when(|failure| failure.is_retryable && !listener.has_streamed())
+        .when(|failure| failure.is_retryable)
         .adjust(|failure, delay| self.delay(failure, delay))
         .notify(|failure, delay| {
             listener.retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
@@ -153,9 +169,15 @@ impl Http {
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            outcome = attempts => outcome,
+            outcome = tokio::time::timeout(self.config.total(), attempts) => outcome,
         };
-        outcome.map_err(|failure| *failure.error)
+        match outcome {
+            Ok(outcome) => outcome.map_err(|failure| *failure.error),
+            Err(_) => Err(Error::TookTooLong {
+                provider: self.endpoint.provider.clone(),
+                after_ms: self.config.total_timeout_ms,
+            }),
+        }
     }
 
     /// How long to wait before the next attempt; `None` gives up.
@@ -171,7 +193,6 @@ impl Http {
     async fn attempt<D: Decoder>(
         &self,
         attempt: Attempt<'_>,
-        path: &str,
         body: Vec<u8>,
         mut decoder: D,
         listener: &Listener<'_>,
@@ -187,7 +208,7 @@ impl Http {
         );
         let sending = self
             .client
-            .post(self.endpoint.join(path))
+            .post(self.endpoint.join(attempt.path))
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, "application/json")
             .body(body)
@@ -200,10 +221,18 @@ impl Http {
             return Err(status_failure(attempt, status, &headers, &body));
         }
         let fault = |fault| stream_failure(attempt, fault);
-        let raw = if is_plain_json(response.headers()) {
-            read_plain(&mut response, &mut wait, &mut decoder, listener, fault).await?
+        let mut reading = Reading {
+            decoder: &mut decoder,
+            listener,
+            max_bytes: self.config.max_answer_bytes,
+        };
+        let raw = if has_type(response.headers(), "application/json") {
+            read_plain(&mut response, &mut wait, &mut reading, fault).await?
+        } else if has_type(response.headers(), "text/html") {
+            let page = read_error_body(&mut response, &mut wait).await;
+            return Err(fault(Fault::bad("it is a web page", &page)));
         } else {
-            read_stream(&mut response, &mut wait, &mut decoder, listener, fault).await?
+            read_stream(&mut response, &mut wait, &mut reading, fault).await?
         };
         let answer = decoder.finish().map_err(fault)?;
         Ok(Response {
@@ -218,20 +247,41 @@ impl Http {
     }
 }
 
+/// An answer that is being read.
+struct Reading<'a, 'l, D> {
+    decoder: &'a mut D,
+    listener: &'a Listener<'l>,
+    max_bytes: usize,
+}
+
+impl<D: Decoder> Reading<'_, '_, D> {
+    /// Refuses an answer that is too long. All that came of it would be kept in memory and in the session.
+    fn check_length(&self) -> Result<(), Fault> {
+        if self.decoder.n_bytes() > self.max_bytes {
+            return Err(Fault::TooLong {
+                max_bytes: self.max_bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
 async fn read_stream<D: Decoder>(
     response: &mut reqwest::Response,
     wait: &mut Wait<'_>,
-    decoder: &mut D,
-    listener: &Listener<'_>,
+    reading: &mut Reading<'_, '_, D>,
     fault: impl Fn(Fault) -> Failure,
 ) -> Result<String, Failure> {
     let mut feed = Feed::default();
-    while !decoder.is_done() {
+    while !reading.decoder.is_done() {
         let Some(piece) = wait.until(response.chunk()).await? else {
             break;
         };
-        let emit = &mut |event| listener.event(event);
-        feed.push(decoder, &piece, emit).map_err(&fault)?;
+        let emit = &mut |event| reading.listener.event(event);
+        if feed.push(reading.decoder, &piece, emit).map_err(&fault)? {
+            wait.progress();
+        }
+        reading.check_length().map_err(&fault)?;
     }
     Ok(feed.into_raw())
 }
@@ -240,13 +290,13 @@ async fn read_stream<D: Decoder>(
 async fn read_plain<D: Decoder>(
     response: &mut reqwest::Response,
     wait: &mut Wait<'_>,
-    decoder: &mut D,
-    listener: &Listener<'_>,
+    reading: &mut Reading<'_, '_, D>,
     fault: impl Fn(Fault) -> Failure,
 ) -> Result<String, Failure> {
     let mut body = Vec::new();
     let mut raw = RawCopy::default();
     while let Some(piece) = wait.until(response.chunk()).await? {
+        wait.progress();
         raw.push(&piece);
         body.extend_from_slice(&piece);
         if body.len() > ANSWER_LIMIT_BYTES {
@@ -255,16 +305,17 @@ async fn read_plain<D: Decoder>(
         }
     }
     let event = Sse::default().data(String::from_utf8_lossy(&body));
-    let emit = &mut |event| listener.event(event);
-    decoder.event(&event, emit).map_err(&fault)?;
+    let emit = &mut |event| reading.listener.event(event);
+    reading.decoder.event(&event, emit).map_err(&fault)?;
+    reading.check_length().map_err(&fault)?;
     Ok(raw.into_text())
 }
 
-fn is_plain_json(headers: &HeaderMap) -> bool {
+fn has_type(headers: &HeaderMap, name: &str) -> bool {
     headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.trim_start().starts_with("application/json"))
+        .is_some_and(|value| value.trim_start().starts_with(name))
 }
 
 /// The start of an error body. That it is cut, or breaks off, takes nothing from the status that came with it.
@@ -280,40 +331,23 @@ async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) 
 }
 
 /// The caller's ear, shared between the attempt that streams and the retry that is announced.
-struct Listener<'a>(Mutex<Heard<'a>>);
-
-struct Heard<'a> {
-    on: &'a mut (dyn FnMut(StreamEvent) + Send),
-    has_streamed: bool,
-}
+struct Listener<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
 
 impl<'a> Listener<'a> {
     fn new(on: &'a mut (dyn FnMut(StreamEvent) + Send)) -> Self {
-        Self(Mutex::new(Heard {
-            on,
-            has_streamed: false,
-        }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Heard<'a>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has_streamed(&self) -> bool {
-        self.lock().has_streamed
+        Self(Mutex::new(on))
     }
 
     fn event(&self, event: StreamEvent) {
-        let mut heard = self.lock();
-        heard.has_streamed = true;
-        (heard.on)(event);
+        let mut on = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        on(event);
     }
 
     fn retry(&self, attempt: u32, delay: Duration, error: &Error) {
         let reason = error.to_string();
         tracing::debug!(attempt, ?delay, reason, "trying again");
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        (self.lock().on)(StreamEvent::Retry {
+        self.event(StreamEvent::Retry {
             attempt,
             delay_ms,
             reason,

@@ -71,7 +71,7 @@ pub enum StreamEvent {
         /// Name of the tool.
         name: String,
     },
-    /// The request is about to be sent again.
+    /// The request is about to be sent again: what was streamed of its answer is void.
     Retry {
         /// Number of the coming attempt, from 2.
         attempt: u32,
@@ -110,7 +110,7 @@ pub trait Provider: Send + Sync {
     fn body(&self, request: &Request) -> Value;
 
     /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can
-    /// be retried as long as nothing was streamed yet. A set `cancel` ends it with [`Error::Cancelled`].
+    /// be retried; after [`StreamEvent::Retry`] the answer begins anew, and what was streamed of it before is void. A set `cancel` ends it with [`Error::Cancelled`].
     fn send<'a>(
         &'a self,
         body: Value,

@@ -31,6 +31,7 @@ fn read(mut decoder: impl Decoder, pieces: &[&[u8]]) -> Result<Message, String> 
     let said = |fault: Fault| match fault {
         Fault::Bad { what, .. } => what,
         Fault::EndedEarly => "it ended early".to_owned(),
+        Fault::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
         Fault::Said { status, message } => format!("status {status}: {message}"),
     };
     for piece in pieces {
@@ -50,13 +51,13 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Takes the next piece. What comes after the end of the answer is nobody's business.
+    /// Takes the next piece; whether it holds any of the answer. What comes after the end of the answer is nobody's business.
     pub(crate) fn push(
         &mut self,
         decoder: &mut impl Decoder,
         piece: &[u8],
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let pushed = self.parser.push(piece, &mut self.events);
         while let Some(event) = self.events.pop_front()
             && !decoder.is_done()
@@ -65,7 +66,8 @@ impl Feed {
         }
         match pushed {
             Err(bad) if !decoder.is_done() => Err(Fault::bad(bad.what, &bad.excerpt)),
-            _ => Ok(()),
+            Err(_) => Ok(true),
+            Ok(is_answer) => Ok(is_answer),
         }
     }
 

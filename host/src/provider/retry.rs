@@ -47,6 +47,8 @@ impl Failure {
 pub(crate) struct Attempt<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) model: &'a str,
+    /// Path of the request under the base URL.
+    pub(crate) path: &'a str,
     /// From 1.
     pub(crate) number: u32,
 }
@@ -95,6 +97,13 @@ pub(crate) fn status_failure(
             status,
             said,
         },
+        404 | 405 if !is_about_model(&message, &code) => Error::NoSuchApi {
+            provider,
+            url: endpoint.shown(attempt.path),
+            status,
+            advice: address_advice(attempt),
+            said,
+        },
         404 => Error::UnknownModel {
             provider,
             model: model.to_owned(),
@@ -139,7 +148,11 @@ pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
             provider,
             what,
             excerpt: endpoint.said(&excerpt),
-            url_env: endpoint.url_env.clone(),
+            advice: address_advice(attempt),
+        }),
+        Fault::TooLong { max_bytes } => Failure::fatal(Error::TooLong {
+            provider,
+            max_bytes,
         }),
         Fault::EndedEarly => Failure::passing(Error::EndedEarly {
             provider,
@@ -149,6 +162,36 @@ pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
             status_failure(attempt, status, &HeaderMap::new(), &message)
         }
     }
+}
+
+/// Whether an error speaks of the model and not of the address: only a model API does.
+fn is_about_model(message: &str, code: &str) -> bool {
+    code.contains("model") || message.to_lowercase().contains("model")
+}
+
+/// What to do when the address seems to be that of something else. The usual mistake is the version in the path.
+fn address_advice(attempt: Attempt<'_>) -> String {
+    let Attempt { endpoint, path, .. } = attempt;
+    let base = endpoint.shown_url();
+    let has_version = |path: &str| path.split('/').any(is_version);
+    let meant = match (has_version(endpoint.url.path()), has_version(path)) {
+        (false, false) => Some(format!("{base}/v1")),
+        (true, true) => base.rsplit_once('/').map(|(base, _)| base.to_owned()),
+        _ => None,
+    };
+    match meant {
+        Some(meant) => format!(
+            "set {} to {meant}, which is probably meant",
+            endpoint.url_env
+        ),
+        None => format!("check that {} names an API of this kind", endpoint.url_env),
+    }
+}
+
+/// Whether a segment of a path is a version, such as `v1`.
+fn is_version(segment: &str) -> bool {
+    let digits = segment.strip_prefix('v').unwrap_or_default();
+    digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The message and the code of an error body, in any of the shapes that servers use.
@@ -206,6 +249,7 @@ mod tests {
     fn every_status_has_its_error_and_says_whether_it_may_pass() {
         let quota = r#"{"error":{"message":"spent","code":"insufficient_quota"}}"#;
         let filter = r#"{"error":{"message":"no","code":"content_filter"}}"#;
+        let unknown = r#"{"error":{"message":"no `m`","code":"model_not_found"}}"#;
         let table: &[(u16, Option<&str>, &str, &str, bool)] = &[
             (400, None, "x", "BadRequest", false),
             (400, None, filter, "Refused", false),
@@ -214,7 +258,10 @@ mod tests {
             (403, Some("k"), "x", "RefusedKey", false),
             (403, None, "x", "BadRequest", false),
             (402, Some("k"), "x", "BadRequest", false),
-            (404, None, "x", "UnknownModel", false),
+            (404, None, "x", "NoSuchApi", false),
+            (405, None, "x", "NoSuchApi", false),
+            (404, None, unknown, "UnknownModel", false),
+            (404, None, "model `m` not found", "UnknownModel", false),
             (408, None, "x", "ServerFailed", true),
             (413, None, "x", "BadRequest", false),
             (429, None, "x", "Overloaded", true),
@@ -232,12 +279,40 @@ mod tests {
             let attempt = Attempt {
                 endpoint: &endpoint,
                 model: "m",
+                path: "chat/completions",
                 number: 1,
             };
             let failure = status_failure(attempt, *status, &HeaderMap::new(), body);
             let shown = format!("{:?}", failure.error);
             assert!(shown.starts_with(name), "{status}: {shown}");
             assert_eq!(failure.is_retryable, *is_retryable, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_version_that_is_missing_in_an_address_or_twice_in_it_is_named() {
+        for (base, path, expected) in [
+            ("http://h:1", "chat/completions", "to http://h:1/v1, which"),
+            (
+                "http://h/api/",
+                "chat/completions",
+                "to http://h/api/v1, which",
+            ),
+            ("https://h/v1", "v1/messages", "to https://h, which"),
+            ("https://h/v1", "chat/completions", "check that URL names"),
+            ("https://h", "v1/messages", "check that URL names"),
+        ] {
+            let mut endpoint = endpoint(None);
+            endpoint.url = Endpoint::parse_url("p", "URL", base).unwrap();
+            endpoint.url_env = "URL".to_owned();
+            let attempt = Attempt {
+                endpoint: &endpoint,
+                model: "m",
+                path,
+                number: 1,
+            };
+            let advice = address_advice(attempt);
+            assert!(advice.contains(expected), "{base}: {advice}");
         }
     }
 

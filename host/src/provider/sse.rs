@@ -39,6 +39,8 @@ pub(crate) struct SseParser {
     events: Events,
     line: Vec<u8>,
     event_bytes: usize,
+    /// Whether the event that is coming in is a ping.
+    is_ping: bool,
     raw: RawCopy,
 }
 
@@ -61,6 +63,7 @@ impl Default for SseParser {
             events: Box::pin(SseStream::from_bytes_stream(bytes)),
             line: Vec::new(),
             event_bytes: 0,
+            is_ping: false,
             raw: RawCopy::default(),
         }
     }
@@ -68,12 +71,13 @@ impl Default for SseParser {
 
 impl SseParser {
     /// Takes the next piece and appends the events that it completes to `events`. Events before a fault are appended
-    /// too.
+    /// too. Returns whether the piece holds any of the answer: comments and pings do not.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],
         events: &mut VecDeque<Sse>,
-    ) -> Result<(), SseFault> {
+    ) -> Result<bool, SseFault> {
+        let mut is_answer = false;
         self.raw.push(piece);
         if self.raw.n_bytes > ANSWER_LIMIT_BYTES {
             return Err(self.fault(format!("more than {} MiB", ANSWER_LIMIT_BYTES >> 20)));
@@ -81,6 +85,7 @@ impl SseParser {
         // One line at a time: the crate reports a bad line before the events that came ahead of it in the same piece.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             self.note_line(line);
+            is_answer |= self.is_of_answer();
             self.event_bytes += line.len();
             if self.event_bytes > EVENT_LIMIT_BYTES {
                 let what = format!("an event of more than {} MiB", EVENT_LIMIT_BYTES >> 20);
@@ -95,7 +100,21 @@ impl SseParser {
                 self.event_bytes = 0;
             }
         }
-        Ok(())
+        Ok(is_answer)
+    }
+
+    /// Whether the current line, as far as it is there, is part of an answer.
+    fn is_of_answer(&mut self) -> bool {
+        let line = self.line.trim_ascii();
+        if line.is_empty() {
+            self.is_ping = false;
+            return false;
+        }
+        if let Some(name) = line.strip_prefix(b"event:") {
+            self.is_ping = name.trim_ascii() == b"ping";
+            return false;
+        }
+        !line.starts_with(b":") && !self.is_ping
     }
 
     /// The answer as it came, cut after [`RAW_LIMIT_BYTES`].
@@ -152,6 +171,25 @@ impl RawCopy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn comments_and_pings_are_no_part_of_an_answer() {
+        let is_answer = |pieces: &[&str]| {
+            let mut parser = SseParser::default();
+            let mut events = VecDeque::new();
+            let push = |piece: &&str| parser.push(piece.as_bytes(), &mut events).unwrap();
+            pieces.iter().map(push).collect::<Vec<_>>()
+        };
+        assert_eq!(is_answer(&[": keep", "-alive\n", "\n"]), [false; 3]);
+        let ping = ["event: ping\ndata: {\"type\"", ": \"ping\"}\n\n"];
+        assert_eq!(is_answer(&ping), [false; 2]);
+        assert_eq!(is_answer(&["event: ping\n\ndata: 1\n"]), [true]);
+        assert_eq!(
+            is_answer(&["event: delta\n", "da", "ta: 1\n"]),
+            [false, true, true]
+        );
+        assert_eq!(is_answer(&["\r\n\r\n", ":\n:\n"]), [false; 2]);
+    }
 
     fn parse(pieces: &[&[u8]]) -> (Vec<String>, Option<SseFault>) {
         let mut parser = SseParser::default();

@@ -1,7 +1,8 @@
 //! The time limits of one attempt, and what a broken connection means.
 //!
-//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Start from
-//! [`Wait::until`].
+//! Owns which limit holds in which phase. It must not know what is waited for, nor try again. Bytes that are no part of the
+//! answer (comments and pings, which servers send to keep a connection open) end no phase: only [`Wait::progress`] does.
+//! Start from [`Wait::until`].
 
 use std::time::Duration;
 
@@ -37,23 +38,24 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits for the response or its next piece, no longer than the phase allows. A piece ends the phase.
-    pub(super) async fn until<T: Arrival>(
+    /// Waits for the response or its next piece, no longer than the phase allows.
+    pub(super) async fn until<T>(
         &mut self,
         arrival: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, Failure> {
         let deadline = self.since + Duration::from_millis(self.limit_ms);
-        let arrived = match timeout_at(deadline, arrival).await {
-            Ok(Ok(arrived)) => arrived,
-            Ok(Err(error)) => return Err(self.broken(&error)),
-            Err(_) => return Err(Failure::fatal(self.timeout(self.phase, self.limit_ms))),
-        };
-        if T::IS_PIECE {
-            self.phase = Phase::NextByte;
-            self.since = Instant::now();
-            self.limit_ms = self.config.idle_timeout_ms;
+        match timeout_at(deadline, arrival).await {
+            Ok(Ok(arrived)) => Ok(arrived),
+            Ok(Err(error)) => Err(self.broken(&error)),
+            Err(_) => Err(Failure::fatal(self.timeout(self.phase, self.limit_ms))),
         }
-        Ok(arrived)
+    }
+
+    /// More of the answer has come: the wait for the next piece begins.
+    pub(super) fn progress(&mut self) {
+        self.phase = Phase::NextByte;
+        self.since = Instant::now();
+        self.limit_ms = self.config.idle_timeout_ms;
     }
 
     fn timeout(&self, phase: Phase, after_ms: u64) -> Error {
@@ -86,20 +88,6 @@ impl<'a> Wait<'a> {
             }
         })
     }
-}
-
-/// What a [`Wait`] waits for: the headers are not yet an answer, a piece of the body is.
-pub(super) trait Arrival {
-    /// Whether it ends the phase.
-    const IS_PIECE: bool;
-}
-
-impl Arrival for reqwest::Response {
-    const IS_PIECE: bool = false;
-}
-
-impl<B> Arrival for Option<B> {
-    const IS_PIECE: bool = true;
 }
 
 /// The error at the bottom of the chain: it alone says what really happened, and it names no URL.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::entry::{Body, Entry, Holder};
 use super::live::Session;
@@ -105,17 +106,55 @@ fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
     parse(path, &bytes)
 }
 
-impl Session {
+/// Where a session lies. It holds nothing open, so that a thread which waits for the disk keeps no session from being closed.
+#[derive(Clone, Debug)]
+pub struct SessionFolder {
+    id: Arc<str>,
+    path: PathBuf,
+}
+
+impl SessionFolder {
     /// Makes the session of a subagent, in a folder of this one's. It is not in the list of sessions, and no turn of the user's
     /// goes on with it; `ID/agents/AGENT` reads it.
-    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Self, Error> {
-        let id = format!("{}/{AGENTS}/{agent}", self.id());
-        let agents = self.folder().join(AGENTS);
+    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
+        let id = format!("{}/{AGENTS}/{agent}", self.id);
+        let agents = self.path.join(AGENTS);
         let folder = agents.join(agent);
         private_folder(&agents)
             .and_then(|()| private_folder(&folder))
             .map_err(|source| Error::write(&folder, source))?;
-        Self::create_under(Some(self.id()), &id, &folder, spec)
+        Session::create_under(Some(&self.id), &id, &folder, spec)
+    }
+
+    /// The entries that were written at this [`end`](Session::end) of the file and after it.
+    pub(crate) fn entries_since(&self, end: u64) -> Result<Vec<Entry>, Error> {
+        Ok(read_from(&self.path.join(FILE), end)?.0)
+    }
+
+    /// Every entry of the subagent with this id, one of `children` or below one of them; `None` when there is none.
+    pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
+        let is_it = |child: &Child| child.agent == agent;
+        if children.iter().any(is_it) {
+            let file = self.path.join(AGENTS).join(agent).join(FILE);
+            return Ok(Some(read_from(&file, 0)?.0));
+        }
+        find_below(&self.path, children, agent, MAX_DEPTH)
+    }
+}
+
+impl Session {
+    /// Where it lies.
+    #[must_use]
+    pub fn place(&self) -> SessionFolder {
+        SessionFolder {
+            id: self.id().clone(),
+            path: self.folder().to_owned(),
+        }
+    }
+
+    /// Makes the session of a subagent; see [`SessionFolder::create_child`].
+    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Self, Error> {
+        self.place().create_child(agent, spec)
     }
 
     /// Makes the session of a holder, with these entries in it, on the disk when this returns. After an error there is none.
@@ -142,22 +181,6 @@ impl Session {
         if is_new && is_agent_id(agent) {
             let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
         }
-    }
-
-    /// The entries that were written at this [`end`](Session::end) of the file and after it.
-    pub(crate) fn entries_since(&self, end: u64) -> Result<Vec<Entry>, Error> {
-        Ok(read_from(&self.folder().join(FILE), end)?.0)
-    }
-
-    /// Every entry of the subagent with this id, one of this session or below one of it; `None` when there is none.
-    pub fn read_child(&self, agent: &str) -> Result<Option<Vec<Entry>>, Error> {
-        let children = self.children();
-        let is_it = |child: &Child| child.agent == agent;
-        let folder = self.folder().join(AGENTS);
-        if children.iter().any(is_it) {
-            return Ok(Some(read_from(&folder.join(agent).join(FILE), 0)?.0));
-        }
-        find_below(self.folder(), &children, agent, MAX_DEPTH)
     }
 }
 

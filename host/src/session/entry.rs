@@ -53,6 +53,17 @@ pub struct Holder {
     pub task: String,
 }
 
+/// A finished turn that is to be archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueTurn {
+    /// Its number.
+    pub turn: u32,
+    /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+    pub reason: String,
+    /// How often that was tried.
+    pub tries: u32,
+}
+
 /// What an entry says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -82,6 +93,17 @@ pub enum Body {
     Forked {
         /// Id of that session.
         from: String,
+    },
+    /// A finished turn is to be archived, or no longer is; the last entry of a turn counts.
+    Archival {
+        /// Its number.
+        turn: u32,
+        /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+        reason: String,
+        /// How often that was tried.
+        tries: u32,
+        /// Whether nothing more is to be done.
+        is_over: bool,
     },
     /// A finished message.
     Message {

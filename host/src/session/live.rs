@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::children::Child;
-use super::entry::{Body, Entry, Report, ReportLine, VERSION};
+use super::entry::{Body, DueTurn, Entry, Report, ReportLine, VERSION};
 use super::log::{FILE, Log};
 use super::state::States;
 use super::synced::Unsynced;
@@ -181,6 +181,15 @@ impl Session {
         self.lock().log.check()
     }
 
+    /// [Waits](Self::sync) for the disk on a thread of its own, so that nobody else is held up.
+    pub async fn synced(&self) -> Result<(), Error> {
+        if let Some(lines) = self.unsynced()? {
+            // A panic there is told as what it leads to: the lines are not known to be on the disk.
+            let _ = tokio::task::spawn_blocking(move || lines.sync()).await;
+        }
+        self.lock().log.check()
+    }
+
     /// What a power cut could still take, for somebody to put on the disk while others go on; `None` when there is nothing.
     /// That it failed is told by the next write or sync.
     pub(crate) fn unsynced(&self) -> Result<Option<Unsynced>, Error> {
@@ -227,6 +236,12 @@ impl Session {
     #[must_use]
     pub fn children(&self) -> Vec<Child> {
         self.lock().transcript.children.clone()
+    }
+
+    /// Finished turns that are to be archived, oldest first.
+    #[must_use]
+    pub fn archival_due(&self) -> Vec<DueTurn> {
+        self.lock().transcript.due.values().cloned().collect()
     }
 
     /// Gives every call of the last assistant message that has no result the one in `known`, or an error result that says

@@ -15,8 +15,8 @@ mod store;
 mod synced;
 mod transcript;
 
-pub use children::Child;
-pub use entry::{Body, Entry, Holder, PromptRow, Report, VERSION};
+pub use children::{Child, SessionFolder};
+pub use entry::{Body, DueTurn, Entry, Holder, PromptRow, Report, VERSION};
 pub use live::Session;
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,

@@ -3,10 +3,10 @@
 //! Owns the rule that every tool call has a result and every result a call, which providers insist on. It touches no
 //! file. Start from [`Transcript::apply`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
-use super::entry::Body;
+use super::entry::{Body, DueTurn};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 
 /// The conversation, and where its last turn stands.
@@ -22,6 +22,8 @@ pub(super) struct Transcript {
     pub(super) has_header: bool,
     /// Subagents that have a session below this one, oldest first.
     pub(super) children: Vec<Child>,
+    /// Finished turns that are to be archived, by their number.
+    pub(super) due: BTreeMap<u32, DueTurn>,
 }
 
 impl Transcript {
@@ -36,6 +38,22 @@ impl Transcript {
                 self.is_turn_open = true;
             }
             Body::TurnEnd { .. } | Body::Cut { .. } => self.is_turn_open = false,
+            Body::Archival { turn, is_over, .. } if *is_over => {
+                self.due.remove(turn);
+            }
+            Body::Archival {
+                turn,
+                reason,
+                tries,
+                ..
+            } => {
+                let due = DueTurn {
+                    turn: *turn,
+                    reason: reason.clone(),
+                    tries: *tries,
+                };
+                self.due.insert(*turn, due);
+            }
             Body::Replaced {
                 removed, messages, ..
             } => self.replace(removed, messages),

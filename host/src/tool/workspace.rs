@@ -7,6 +7,7 @@
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
@@ -73,6 +74,12 @@ pub enum WorkspaceError {
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// Looking took too long.
+    #[error("stopped: it took longer than {seconds} s; narrow it by path, glob or pattern")]
+    TooLong {
+        /// How long it may take.
+        seconds: u64,
+    },
     /// The host failed.
     #[error("the host failed while it worked on files: {0}")]
     Host(String),
@@ -93,6 +100,9 @@ impl WorkspaceError {
         }
     }
 }
+
+/// How long work that changes nothing has to end once it is called off.
+const CALLED_OFF: Duration = Duration::from_millis(100);
 
 /// The folder that built-in tools may touch.
 #[derive(Debug)]
@@ -143,6 +153,30 @@ impl Workspace {
         tokio::task::spawn_blocking(move || work(&workspace, &cancel))
             .await
             .unwrap_or_else(|error| Err(WorkspaceError::Host(error.to_string())))
+    }
+
+    /// [Runs](Self::blocking) work that changes nothing: when it does not end soon after `cancel` is set, it is left behind, and
+    /// so is work that takes longer than `limit`. It can stand in a computation that looks at no token.
+    ///
+    /// # Errors
+    /// Those of the work, [`WorkspaceError::Cancelled`] and [`WorkspaceError::TooLong`].
+    pub async fn looking<T: Send + 'static>(
+        self: &Arc<Self>,
+        cancel: &CancellationToken,
+        limit: Duration,
+        work: impl FnOnce(&Self, &CancellationToken) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let mut work = std::pin::pin!(self.blocking(cancel, work));
+        let gone = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(CALLED_OFF).await;
+        };
+        tokio::select! {
+            biased;
+            done = &mut work => done,
+            () = gone => Err(WorkspaceError::Cancelled),
+            () = tokio::time::sleep(limit) => Err(WorkspaceError::TooLong { seconds: limit.as_secs() }),
+        }
     }
 
     /// The path relative to the root. An absolute path is taken when it begins with the root; whether a path really stays

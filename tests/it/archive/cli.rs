@@ -15,15 +15,31 @@ fn script() -> String {
     )
 }
 
+/// A model that says little, and sums up: for the turn beside which the one before is archived.
+fn next(rind: &Rind) {
+    next_with(rind, super::SUMMARY);
+}
+
+fn next_with(rind: &Rind, summary: &str) {
+    let script = format!(
+        "[[reply]]\ntext = \"Still here.\"\ntimes = 0\n[[reply]]\nwhen = {{ contains = \"Sum up this turn.\" }}\ntext = '{summary}'\n"
+    );
+    rind.script(&script);
+}
+
 fn archived() -> (Rind, String) {
     let rind = Rind::with_script(&script());
     rind.file("a.txt", "alpha\n").config(ON);
     let ran = rind.run(&["run", "What does a.txt say?"]).exits(0);
     assert_eq!(ran.stdout, "It says alpha.\n");
+    assert!(!ran.stderr.contains('≡'), "{}", ran.stderr);
+    next(&rind);
+    let ran = rind.run(&["run", "--resume", "last", "Go on"]).exits(0);
+    assert_eq!(ran.stdout, "Still here.\n");
     let line = ran.stderr.lines().find(|line| line.starts_with('≡'));
     let line = line.unwrap_or_else(|| panic!("{}", ran.stderr));
     assert!(
-        line.starts_with("≡ the turn was archived: 12 messages are kept by held-"),
+        line.starts_with("≡ an earlier turn was archived: 12 messages are kept by held-"),
         "{line}"
     );
     let entry = rind.entries("replaced").remove(0);
@@ -47,7 +63,7 @@ fn a_turn_is_archived_listed_and_queried_over_several_runs() {
 
     let listed = rind.run(&["session", "list"]).exits(0);
     assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
-    assert!(listed.stdout.contains("2 turns"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("3 turns"), "{}", listed.stdout);
     let prompt = rind
         .run(&["session", "prompt", &format!("last/agents/{id}")])
         .exits(0);
@@ -65,15 +81,19 @@ fn a_turn_is_archived_listed_and_queried_over_several_runs() {
 }
 
 #[test]
-fn as_json_it_is_two_events_after_the_turn() {
+fn as_json_it_is_two_events_beside_the_next_turn() {
     let rind = Rind::with_script(&script());
     rind.file("a.txt", "alpha\n").config(ON);
-    let ran = rind.run(&["run", "--json", "Read it"]).exits(0);
+    rind.run(&["run", "Read it"]).exits(0);
+    next(&rind);
+    let ran = rind
+        .run(&["run", "--json", "--resume", "last", "Go on"])
+        .exits(0);
     let events = ran.json_lines();
     let mut types: Vec<&str> = events.iter().filter_map(|e| e["type"].as_str()).collect();
     types.retain(|name| *name != "hook" && !name.starts_with("request-"));
-    let at = types.iter().position(|name| *name == "turn-end").unwrap();
-    assert_eq!(types[at..], ["turn-end", "archive-start", "archive-end"]);
+    let at = types.iter().position(|name| *name == "archive-start");
+    assert_eq!(types[at.unwrap() + 1], "archive-end");
     let start = events.iter().find(|e| e["type"] == "archive-start");
     assert_eq!(start.unwrap()["reason"], "tool-calls");
 }
@@ -101,9 +121,13 @@ fn settings_may_be_json_and_a_trusted_project_may_bring_them() {
     let file = rind.home().join("config/config.json");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, settings).unwrap();
-    let is_archived = |stderr: &str| stderr.contains("the turn was archived");
-    let ran = rind.run(&["run", "Read it"]).exits(0);
+    let is_archived = |stderr: &str| stderr.contains("an earlier turn was archived");
+    rind.run(&["run", "Read it"]).exits(0);
+    next(&rind);
+    let again = ["run", "--resume", "last", "Go on"];
+    let ran = rind.run(&again).exits(0);
     assert!(is_archived(&ran.stderr), "{}", ran.stderr);
+    rind.script(&script());
     let wrong = settings.replace("depth_cap", "depth");
     std::fs::write(&file, wrong).unwrap();
     let ran = rind.run(&["run", "Read it"]).exits(2);
@@ -118,8 +142,10 @@ fn settings_may_be_json_and_a_trusted_project_may_bring_them() {
     rind.file(".rind/config.json", settings);
     let ran = rind.run(&["run", "Read it"]).exits(0);
     assert!(ran.stderr.contains("is not trusted"), "{}", ran.stderr);
-    assert!(!is_archived(&ran.stderr), "{}", ran.stderr);
-    let ran = rind.run(&["run", "--trust-project", "Read it"]).exits(0);
+    assert_eq!(rind.entries("archival").len(), 0);
+    rind.run(&["run", "--trust-project", "Read it"]).exits(0);
+    next(&rind);
+    let ran = rind.run(&again).exits(0);
     assert!(is_archived(&ran.stderr), "{}", ran.stderr);
 }
 
@@ -144,10 +170,12 @@ fn archival_without_subagents_is_a_mistake_in_the_settings() {
 /// of the session's file.
 fn with_long_summary(limit: Option<u64>) -> (Rind, String, u64) {
     let sentence = "It went well and as it was to be expected. ";
-    let rind = Rind::with_script(&script().replace(super::SUMMARY, &sentence.repeat(350)));
+    let rind = Rind::with_script(&script());
     rind.file("a.txt", "alpha\n");
     rind.config(&format!("{ON}summary.style = \"paragraph\"\n"));
-    let run = rind.command(&["run", "What does a.txt say?"]);
+    rind.run(&["run", "What does a.txt say?"]).exits(0);
+    next_with(&rind, &sentence.repeat(350));
+    let run = rind.command(&["run", "--resume", "last", "Go on"]);
     let limit = limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
     let mut limited = std::process::Command::new("bash");
     limited
@@ -172,11 +200,11 @@ fn with_long_summary(limit: Option<u64>) -> (Rind, String, u64) {
 #[test]
 fn a_disk_that_is_full_at_the_last_entry_leaves_the_turn_and_no_copy_of_it() {
     let (rind, said, bytes) = with_long_summary(None);
-    assert!(said.contains("≡ the turn was archived"), "{said}");
+    assert!(said.contains("≡ an earlier turn was archived"), "{said}");
     assert_eq!(holders(&rind), 1);
     // The last entry has the summary in it and has no room now; everything before it has.
     let (rind, said, less) = with_long_summary(Some((bytes - 8192) / 1024));
-    let line = "≡ the turn is not archived: cannot write ";
+    let line = "≡ an earlier turn is not archived: cannot write ";
     assert!(said.contains(line) && less < bytes - 8192, "{said}");
     assert_eq!(rind.entries("replaced").len(), 0);
     assert_eq!(holders(&rind), 0);

@@ -43,7 +43,7 @@ async fn a_turn_with_five_calls_leaves_the_users_message_and_a_summary_with_the_
             Ok(o::Observed::default())
         });
     let mut running = setup.build();
-    let outcome = running.turn("Read a.txt\nfive times").await;
+    let outcome = running.archived_turn("Read a.txt\nfive times").await;
     assert_eq!(outcome.output, "done");
 
     let id = holder(&running);
@@ -63,7 +63,7 @@ async fn a_turn_with_five_calls_leaves_the_users_message_and_a_summary_with_the_
     let end = names.iter().position(|name| *name == "turn-end").unwrap();
     assert_eq!(names[end..], ["turn-end", "archive-start", "archive-end"]);
 
-    running.turn("and now?").await;
+    running.archived_turn("and now?").await;
     assert_eq!(ends(&running).len(), 1, "a small turn stays");
     let request = running.provider.bodies().len() - 1;
     assert_eq!(running.request(request)[..2], lines);
@@ -93,7 +93,7 @@ async fn the_question_for_the_summary_goes_the_way_of_every_request() {
             Ok(o::Observed::default())
         });
     let mut running = setup.build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     assert_eq!((*sent.lock().unwrap(), *answered.lock().unwrap()), (7, 7));
     let bodies = running.provider.bodies();
     assert_eq!(bodies.len(), 7);
@@ -125,8 +125,8 @@ async fn nothing_is_archived_unless_it_is_switched_on() {
     let mut script = reads(20);
     script.push(Reply::text("ok"));
     let mut running = Setup::new(script).build();
-    running.turn("go on").await;
-    running.turn("and on").await;
+    running.archived_turn("go on").await;
+    running.archived_turn("and on").await;
     assert_eq!(ends(&running), []);
     assert_eq!(running.lines().len(), 44);
     let names = tools(&running, 21);
@@ -148,7 +148,7 @@ async fn each_trigger_archives_by_itself_and_without_any_the_turn_stays() {
         trigger.tool_call_threshold = 1000;
         set(&mut setup);
         let mut running = setup.build();
-        running.turn("go on").await;
+        running.archived_turn("go on").await;
         check_pairs(&running.session.messages());
         reasons(&running)
     }
@@ -192,14 +192,14 @@ async fn a_turn_that_was_refused_or_failed_stays() {
         })
     });
     let mut running = setup.build();
-    let outcome = running.turn("go on").await;
+    let outcome = running.archived_turn("go on").await;
     assert_eq!(outcome.summary.stop, StopReason::Blocked);
     assert_eq!(ends(&running), []);
 
     let mut script = reads(9);
     script.pop();
     let mut running = archiving(script).build();
-    let outcome = running.turn("go on").await;
+    let outcome = running.archived_turn("go on").await;
     assert_eq!(outcome.summary.stop, StopReason::Failed);
     assert_eq!(ends(&running), []);
     assert_eq!(running.lines().len(), 19);
@@ -218,7 +218,7 @@ async fn with_archivist(refuses: bool) -> Running {
         setup.plugins.left_out
     );
     let mut running = setup.build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     running
 }
 
@@ -256,7 +256,7 @@ async fn a_hook_that_hangs_refuses_as_a_guard_and_is_passed_over_otherwise() {
         let setup =
             archiving(reads(5)).bind::<at::BeforeArchive>("hangs", on_failure, Arc::new(Hang));
         let mut running = setup.build();
-        running.turn("go on").await;
+        running.archived_turn("go on").await;
         assert_eq!(ends(&running)[0].0.is_some(), is_done, "{on_failure:?}");
         assert_eq!(running.lines().len(), if is_done { 2 } else { 12 });
     }
@@ -270,38 +270,51 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
             delay_ms: 20,
             ..Reply::text("It went well and as it was to be expected.")
         };
-        let mut setup = with_summary(reads(5), summary)
+        let mut script = reads(5);
+        script.extend([read("b.txt"), read("b.txt")]);
+        script.push(Reply {
+            delay_ms: 60,
+            ..Reply::text("done again")
+        });
+        let mut setup = with_summary(script, summary)
             .hook::<at::BeforeArchive>("looks", |_, _| Ok(o::SliceOutcome::default()));
         setup.config.archival.summary.style = rind::agent::Style::Paragraph;
         let (store, workspace) = (setup.store(), setup.workspace());
         let mut running = setup.build();
+        running.turn("go on").await;
+        assert_eq!(running.session.archival_due().len(), 1);
         let cancel = CancellationToken::new();
         let outcome = {
-            let turn = running.agent.run_turn("go on", Source::Terminal, &cancel);
+            let turn = running.agent.run_turn("and on", Source::Terminal, &cancel);
             tokio::pin!(turn);
-            let mut n_after = None;
+            let mut n_seen = 0;
             loop {
-                if n_after.is_some_and(|after| after >= n) {
+                if n_seen >= n {
                     cancel.cancel();
                 }
                 tokio::select! {
                     biased;
                     event = running.receiver.recv() => {
-                        let is_end = event.as_ref().is_some_and(|e| matches!(e.event, Event::TurnEnd { .. }));
-                        n_after = n_after.map(|n| n + 1).or(is_end.then_some(0));
+                        n_seen += 1;
                         running.stream.extend(event);
                     }
                     outcome = &mut turn => break outcome.unwrap(),
                 }
             }
         };
-        assert_eq!(outcome.summary.stop, StopReason::Done);
+        let stop = outcome.summary.stop;
         running.drain();
         let messages = running.session.messages();
         check_pairs(&messages);
         let is_archived = ends(&running).iter().any(|end| end.0.is_some());
-        assert_eq!(messages.len(), if is_archived { 2 } else { 12 }, "{n}");
+        let n_first = if is_archived { 2 } else { 12 };
+        assert_eq!(messages[0].joined_text(), "go on");
+        let texts: Vec<String> = messages.iter().map(Message::joined_text).collect();
+        let second = texts.iter().position(|text| text == "and on");
+        assert_eq!(second.unwrap_or(texts.len()), n_first, "{n}: {texts:?}");
         assert_eq!(running.session.children().len(), usize::from(is_archived));
+        let due = usize::from(!is_archived);
+        assert_eq!(running.session.archival_due().len(), due, "{n}");
         let agents = running.session.folder().join("agents");
         assert_eq!(agents.exists(), is_archived, "{n}");
         let id = running.session.id().to_string();
@@ -309,15 +322,69 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
         drop((running.agent, running.session));
         let resumed = store.resume(&id, &session_spec(&workspace)).unwrap();
         assert_eq!(resumed.messages(), messages, "{n}");
+        assert_eq!(resumed.archival_due().len(), due, "{n}");
         assert_eq!(resumed.notices(), Vec::<String>::new());
         drop(folder);
-        if is_archived {
-            n_archived += 1;
+        n_archived += usize::from(is_archived);
+        n_kept += usize::from(!is_archived);
+        if stop == StopReason::Done {
             break;
         }
-        n_kept += 1;
     }
-    assert!(n_kept >= 2 && n_archived == 1, "{n_kept}");
+    assert!(n_kept >= 2 && n_archived >= 1, "{n_kept} {n_archived}");
+}
+
+#[tokio::test]
+async fn the_next_turn_waits_for_no_summary() {
+    let mut script = reads(5);
+    script.push(Reply::text("at once"));
+    let summary = Reply {
+        delay_ms: 3_600_000,
+        ..Reply::text(SUMMARY)
+    };
+    let mut setup = with_summary(script, summary);
+    setup.config.archival.summary.timeout_seconds = 3_600;
+    let mut running = setup.build();
+    running.turn("go on").await;
+    assert_eq!(
+        running.provider.bodies().len(),
+        6,
+        "a session that ends here costs no summary"
+    );
+    let outcome = running.turn("and?").await;
+    assert_eq!(outcome.output, "at once");
+    assert_eq!(ends(&running), []);
+    let session = running.session.clone();
+    let started = std::time::Instant::now();
+    running.agent.close().await.unwrap();
+    assert!(started.elapsed().as_secs() < 60);
+    assert_eq!(session.archival_due().len(), 1);
+    assert_eq!(session.children(), []);
+}
+
+#[tokio::test]
+async fn what_one_process_left_due_is_archived_beside_the_next_turn_of_another() {
+    let mut running = archiving(reads(5)).build();
+    running.turn("go on").await;
+    let mut script = vec![read("b.txt"), read("b.txt")];
+    script.push(Reply {
+        delay_ms: 200,
+        ..Reply::text("done again")
+    });
+    let mut running = again(running, archiving(script));
+    running.turn("and on").await;
+    let id = holder(&running);
+    let lines = running.lines();
+    assert_eq!(lines[0], "user: go on");
+    assert!(
+        lines[1].contains(&format!("subagent_id: {id}")),
+        "{lines:?}"
+    );
+    assert_eq!(lines[2], "user: and on");
+    assert_eq!(running.session.archival_due(), []);
+    let names = running.names();
+    let at = |name: &str| names.iter().position(|n| *n == name).unwrap();
+    assert!(at("turn-start") < at("archive-start"), "{names:?}");
 }
 
 #[tokio::test]
@@ -331,7 +398,7 @@ async fn a_disk_that_fails_leaves_the_turn_and_everybody_is_told() {
     let mut running = setup.build();
     // A file where the folder of the subagents should be.
     std::fs::write(running.session.folder().join("agents"), "").unwrap();
-    let outcome = running.turn("go on").await;
+    let outcome = running.archived_turn("go on").await;
     assert_eq!(outcome.output, "done");
     let ends = ends(&running);
     let why = ends[0].2.as_deref().unwrap();
@@ -359,7 +426,7 @@ async fn follow_ups_and_texts_of_plugins_go_to_the_holder_with_the_rest() {
         .agent
         .steering()
         .follow_up("and again", Source::Terminal);
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     assert_eq!(running.lines().len(), 2);
     assert_eq!(running.lines()[0], "user: go on");
     let kept = messages(entries(&running, &format!("/agents/{}", holder(&running))));
@@ -381,7 +448,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
     let long = "a line of text\n".repeat(800);
     std::fs::write(setup.workspace().join("a.txt"), long).unwrap();
     let mut running = setup.build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let n_compacted = running
         .names()
         .iter()
@@ -400,7 +467,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
             .join(format!("agents/{id}/session.jsonl")),
     );
 
-    running.turn("and on").await;
+    running.archived_turn("and on").await;
     let lines = running.lines();
     assert!(
         lines[1].starts_with("user: [summary of earlier messages"),
@@ -440,7 +507,7 @@ async fn what_policy_denies_and_hooks_block_holds_for_the_tools_of_subagents_too
     let rule = PolicyRule::for_tool("spawn_subagent", Rule::Deny).unwrap();
     setup.policy.rules = vec![rule];
     let mut running = setup.build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let refused: Vec<Option<String>> = running.results().into_iter().map(|r| r.2).collect();
     assert_eq!(
         refused,

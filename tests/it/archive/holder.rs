@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_holder_keeps_the_whole_turn_in_a_session_of_its_own() {
     let mut running = archiving(reads(5)).build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let id = holder(&running);
     let kept = entries(&running, &format!("/agents/{id}"));
     let Body::Session { parent_session, .. } = &kept[0] else {
@@ -46,7 +46,7 @@ async fn a_holder_keeps_the_whole_turn_in_a_session_of_its_own() {
 #[tokio::test]
 async fn a_resumed_session_and_a_fork_have_their_holders_also_when_archival_is_off() {
     let mut running = archiving(reads(5)).build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let id = holder(&running);
     let store = store(&running);
     let spec = session_spec(&running.folder.path().join("w"));
@@ -84,7 +84,7 @@ async fn a_resumed_session_and_a_fork_have_their_holders_also_when_archival_is_o
 #[tokio::test]
 async fn a_session_reads_subagents_by_their_id_and_nothing_else() {
     let mut running = archiving(reads(5)).build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let id = holder(&running);
     let (store, session) = (store(&running), running.session.id().to_string());
     let known = format!("{session}/agents/{id}");
@@ -114,7 +114,7 @@ async fn many_holders_are_no_limit_and_the_prompt_lists_the_newest() {
     setup.config.archival.trigger.tool_call_threshold = 1;
     let mut running = setup.build();
     for n in 0..53 {
-        running.turn(&format!("look {n}")).await;
+        running.archived_turn(&format!("look {n}")).await;
     }
     assert_eq!(running.session.children().len(), 53);
     assert_eq!(running.lines().len(), 106);

@@ -7,13 +7,13 @@ use super::*;
 /// An agent after an archived turn, resumed with a model that queries its holder like this and is told what came of it.
 async fn queried(query: impl FnOnce(&str) -> Value, answer: Option<Reply>) -> Running {
     let mut running = archiving(reads(5)).build();
-    running.turn("Read a.txt").await;
+    running.archived_turn("Read a.txt").await;
     let id = holder(&running);
     let mut script = vec![Reply::call("query_subagent", query(&id))];
     script.extend(answer);
     script.push(Reply::text("ok"));
     let mut running = again(running, archiving(script));
-    running.turn("what did it say?").await;
+    running.archived_turn("what did it say?").await;
     running
 }
 
@@ -106,7 +106,7 @@ async fn only_subagents_of_the_conversation_can_be_asked() {
 #[tokio::test]
 async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     let mut running = archiving(reads(5)).build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let id = holder(&running);
     let file = running.session.folder().join("session.jsonl");
     let (store, session) = (store(&running), running.session.id().to_string());
@@ -118,13 +118,19 @@ async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     let spec = session_spec(&folder.path().join("w"));
     let resumed = store.resume(&session, &spec).unwrap();
     assert_eq!(resumed.children(), []);
-    assert!(resumed.read_child("../../other").unwrap().is_none());
+    assert!(
+        resumed
+            .place()
+            .read_child(&resumed.children(), "../../other")
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[tokio::test]
 async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words() {
     let mut running = archiving(reads(5)).build();
-    running.turn("Read a.txt").await;
+    running.archived_turn("Read a.txt").await;
     let id = holder(&running);
     let ask = || Reply::call("query_subagent", json!({"id": id, "prompt": "what?"}));
     let mut script = Vec::new();
@@ -139,7 +145,7 @@ async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words()
     setup.config.max_steps = 50;
     setup.config.archival.enabled = false;
     let mut running = again(running, setup);
-    running.turn("what did it say?").await;
+    running.archived_turn("what did it say?").await;
     let messages = running.session.messages();
     let results = messages.iter().flat_map(Message::tool_results);
     let results: Vec<&str> = results.map(|result| result.content.as_str()).collect();

@@ -161,51 +161,39 @@ fn busy() -> Setup {
 }
 
 #[tokio::test]
-async fn a_subagents_own_turn_is_archived_and_can_be_reached_from_above() {
+async fn a_subagent_has_one_turn_which_nobody_pays_to_sum_up() {
     let mut running = busy().build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let sub = running.session.children().remove(0).agent;
-    let inner = inner_holders(&running);
-    assert_eq!(inner.len(), 1, "{:?}", running.names());
-    assert_eq!(ends(&running), [], "one call of its own is not many");
-    assert_eq!(last_result(&running), format!("subagent_id: {sub}\n\ndone"));
-    let kept = entries(&running, &format!("/agents/{sub}/agents/{}", inner[0]));
-    assert_eq!(messages(kept).len(), 12);
-
-    for id in [&sub, &inner[0]] {
-        let query = json!({"id": id, "search": "alpha"});
-        let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
-        running = again(running, archiving(script));
-        running.turn("and?").await;
-        let found = last_result(&running);
-        assert!(found.starts_with("5 of "), "{found}");
-    }
-}
-
-#[tokio::test]
-async fn the_depth_cap_stops_archival_below_it() {
-    let mut setup = busy();
-    setup.config.archival.trigger.depth_cap = 1;
-    setup.config.archival.trigger.tool_call_threshold = 1;
-    let mut running = setup.build();
-    running.turn("go on").await;
     assert_eq!(inner_holders(&running), Vec::<String>::new());
-    assert_eq!(ends(&running).len(), 1);
+    assert_eq!(ends(&running), [], "one call of its own is not many");
+    assert_eq!(
+        running.provider.bodies().len(),
+        8,
+        "two requests above, six below"
+    );
+    assert_eq!(last_result(&running), format!("subagent_id: {sub}\n\ndone"));
+
+    let query = json!({"id": sub, "search": "alpha"});
+    let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
+    running = again(running, archiving(script));
+    running.turn("and?").await;
+    let found = last_result(&running);
+    assert!(found.starts_with("5 of "), "{found}");
 }
 
 #[tokio::test]
-async fn what_a_subagent_uses_for_a_summary_counts_in_the_turn_above() {
-    let mut running = busy().build();
-    let outcome = running.turn("go on").await;
-    let used = |body: &Body| match body {
-        Body::Step { usage, .. } | Body::HostAsked { usage, .. } => usage.total(),
-        _ => 0,
-    };
-    let sub = running.session.children().remove(0).agent;
-    let below: u64 = entries(&running, &format!("/agents/{sub}"))
-        .iter()
-        .map(used)
-        .sum();
-    let own: u64 = entries(&running, "").iter().map(used).sum();
-    assert_eq!(outcome.summary.usage.total(), own + below);
+async fn no_agent_is_as_deep_as_the_depth_cap() {
+    for (depth_cap, expected) in [
+        (3, "subagent_id: "),
+        (2, "subagent_id: "),
+        (1, "at most 0 deep"),
+    ] {
+        let mut setup = busy();
+        setup.config.archival.trigger.depth_cap = depth_cap;
+        let mut running = setup.build();
+        running.turn("go on").await;
+        let results = running.results();
+        assert!(results[0].0.contains(expected), "{depth_cap}: {results:?}");
+    }
 }

@@ -15,7 +15,7 @@ async fn summary_of(answer: Reply, set: impl FnOnce(&mut Setup)) -> (String, Vec
     let mut setup = with_summary(reads(5), answer);
     set(&mut setup);
     let mut running = setup.build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let id = holder(&running);
     let line = running.lines().remove(1);
     let head = format!("assistant: [archived turn]\nsubagent_id: {id}\n\n");
@@ -42,7 +42,7 @@ async fn a_paragraph_stays_as_it_is_written() {
 }
 
 #[tokio::test]
-async fn without_an_answer_the_turn_is_archived_and_says_that_there_is_no_summary() {
+async fn without_an_answer_the_next_turns_try_again_and_the_third_archives_without_a_summary() {
     let failing = Reply {
         error: Some(ReplyError {
             status: 400,
@@ -65,15 +65,49 @@ async fn without_an_answer_the_turn_is_archived_and_says_that_there_is_no_summar
         (slow, "it took longer than 1 s"),
     ];
     for (answer, why) in table {
-        let set = |setup: &mut Setup| setup.config.archival.summary.timeout_seconds = 1;
-        let (text, notices) = summary_of(answer, set).await;
-        assert_eq!(text, "[summary unavailable]");
+        let mut setup = with_summary(reads(5), answer);
+        setup.config.archival.summary.timeout_seconds = 1;
+        let mut running = setup.build();
+        running.archived_turn("go on").await;
+        running.agent.finish_archival().await;
+        running.drain();
+        let told = ends(&running);
+        assert_eq!(told.len(), 2, "{told:?}");
+        for end in told {
+            let refused = end.2.unwrap();
+            assert!(refused.contains(why), "{refused}");
+            assert!(refused.ends_with("the next turn tries again"), "{refused}");
+        }
+        assert_eq!(running.lines().len(), 12);
+        running.agent.finish_archival().await;
+        running.drain();
+        assert!(running.lines()[1].ends_with("\n\n[summary unavailable]"));
+        let notices = notices(&running);
         assert!(
-            notices[0].starts_with("there is no summary of the archived turn: "),
+            notices[0].starts_with("there is no summary of the archived turn after 3 tries: "),
             "{notices:?}"
         );
         assert!(notices[0].contains(why), "{notices:?}");
+        assert_eq!(running.session.archival_due(), []);
     }
+}
+
+#[tokio::test]
+async fn a_fault_that_passes_leaves_no_mark() {
+    let failing = Reply {
+        error: Some(ReplyError {
+            status: 400,
+            message: "no".to_owned(),
+        }),
+        ..Reply::default()
+    };
+    let mut running = with_summary(reads(5), failing).build();
+    running.archived_turn("go on").await;
+    assert_eq!(running.lines().len(), 12);
+    let mut running = again(running, archiving(vec![read("b.txt"), Reply::text("ok")]));
+    running.archived_turn("and on").await;
+    let line = running.lines().remove(1);
+    assert!(line.ends_with(SUMMARY), "{line}");
 }
 
 #[tokio::test]
@@ -81,7 +115,7 @@ async fn another_model_of_the_provider_may_write_it() {
     let mut setup = archiving(reads(5));
     setup.config.archival.summary.model = Some("small".to_owned());
     let mut running = setup.build();
-    running.turn("go on").await;
+    running.archived_turn("go on").await;
     let bodies = running.provider.bodies();
     let models: Vec<&Value> = bodies.iter().map(|body| &body["model"]).collect();
     assert_eq!(models[5..], ["test-model", "small"]);
@@ -116,8 +150,8 @@ async fn with_ollama_it_is_a_paragraph_and_that_is_said_once() {
     let mut running = with_summary(script, Reply::text("I read it.")).build();
     let named = Named("ollama", running.provider.clone());
     running.agent.spec_mut().provider = Arc::new(named);
-    running.turn("go on").await;
-    running.turn("and on").await;
+    running.archived_turn("go on").await;
+    running.archived_turn("and on").await;
     let summaries: Vec<Option<String>> = ends(&running).into_iter().map(|end| end.1).collect();
     assert_eq!(
         summaries,

@@ -248,7 +248,7 @@ async fn steps_depth_and_number_of_subagents_are_bounded() {
     let mut running = setup(script).await.build();
     assert_eq!(
         acted(&mut running).await,
-        "ok: second: ok: limit: subagents are nested deeper than 2"
+        "ok: second: ok: limit: subagents are nested at most 2 deep (archival.trigger.depth_cap = 3)"
     );
 
     let mut often = run("again", &[]);

@@ -53,7 +53,8 @@ async fn a_whole_turn_meets_every_point_in_order_with_its_agent_and_step() {
     main 1.3: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.4: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.5: before-compact after-compact context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output error output-delta post-output steering-received message-end
-    main 1.6: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output turn-end before-archive pre-reason before-provider-request after-provider-response after-archive
+    main 1.6: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output turn-end
+    main 1.0: before-archive pre-reason before-provider-request after-provider-response after-archive
     main 0.0: session-end
     ");
     let met: BTreeSet<String> = hooks(&events)

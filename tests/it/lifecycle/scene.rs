@@ -36,7 +36,7 @@ pub(super) enum Scene {
     AskedNo,
     /// Reads until the conversation is too long.
     Long,
-    /// The first turn is archived after its end.
+    /// The first turn is archived before the next one.
     Archived,
 }
 
@@ -189,7 +189,7 @@ pub(super) async fn run(row: &Row) -> Seen {
         }
         _ => {}
     }
-    let outcome = running.turn(INPUT).await;
+    let outcome = running.archived_turn(INPUT).await;
     let first_turn = running.provider.bodies().len();
     running.turn("and now?").await;
     let events = running.events.iter().map(to_json).collect();

@@ -43,7 +43,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     let queue = running.agent.steering();
     queue.steer("hurry", Source::Terminal);
     queue.follow_up("and then?", Source::Terminal);
-    running.turn(INPUT).await;
+    running.archived_turn(INPUT).await;
     let stored = running.stored.clone();
     let events = close(running).await;
     let stored = stored.lock().unwrap().clone();

@@ -160,16 +160,38 @@ async fn an_overload_reported_inside_a_stream_is_tried_again_while_nothing_was_s
 }
 
 #[tokio::test]
-async fn an_error_inside_a_stream_ends_it_once_something_was_said() {
+async fn an_error_inside_a_stream_is_tried_again_and_the_answer_begins_anew() {
+    let broken = Reply::stream([
+        up_to(OPENAI_TEXT, "Hello "),
+        "data: {\"error\":{\"code\":503,\"message\":\"upstream died\"}}\n\n",
+    ]);
+    let server = Server::start(vec![broken.clone(), Reply::stream([OPENAI_TEXT])]).await;
+    let client = provider("openai", &server.url, quick());
+    let (response, events) = send(&*client, json!({})).await.answer();
+    assert_eq!(response.message.joined_text(), "Hello there.");
+    assert_eq!(
+        shown(&events),
+        [
+            "Text(\"Hello \")",
+            "2 openai limits the rate or is overloaded (status 503, attempt 1): wait, or choose another model with \
+             --model; the server said \"upstream died\"",
+            "Text(\"Hello \")",
+            "Text(\"there.\")",
+        ]
+    );
+    let (error, events) = fail("openai", broken, quick()).await;
+    assert!(error.contains("(status 503, attempt 4)"), "{error}");
+    assert_eq!(events.len(), 7, "{events:?}");
+}
+
+#[tokio::test]
+async fn an_error_inside_a_stream_that_would_come_again_ends_it() {
     let reply = Reply::stream([
         up_to(OPENAI_TEXT, "Hello "),
-        "data: {\"error\":{\"code\":502,\"message\":\"upstream died\"}}\n\n",
+        "data: {\"error\":{\"code\":400,\"message\":\"too long\"}}\n\n",
     ]);
     let (error, events) = fail("openai", reply, quick()).await;
-    assert_eq!(
-        error,
-        "openai failed with status 502 (attempt 1): try again later; the server said \"upstream died\""
-    );
+    assert!(error.contains("status 400"), "{error}");
     assert_eq!(events, ["Text(\"Hello \")"]);
 }
 
@@ -252,21 +274,135 @@ async fn a_silent_server_is_given_up_before_and_within_the_answer() {
 }
 
 #[tokio::test]
-async fn a_torn_stream_is_an_error_once_something_was_said() {
+async fn a_torn_stream_is_tried_again_and_an_error_in_the_end() {
     for (name, recorded) in [("anthropic", ANTHROPIC_TEXT), ("openai", OPENAI_TEXT)] {
         let begun = up_to(recorded, "Hello ");
-        let (error, events) = fail(name, Reply::stream([begun]).torn(), quick()).await;
+        let torn = Reply::stream([begun]).torn();
+        let server = Server::start(vec![torn.clone(), Reply::stream([recorded])]).await;
+        let client = provider(name, &server.url, quick());
+        let (response, events) = send(&*client, json!({})).await.answer();
+        assert_eq!(response.message.joined_text(), "Hello there.");
+        assert!(matches!(events[1], StreamEvent::Retry { attempt: 2, .. }));
+
+        let (error, events) = fail(name, torn, quick()).await;
         assert!(
             error.starts_with(&format!("the answer of {name} ended early (")),
             "{error}"
         );
-        assert_eq!(events, ["Text(\"Hello \")"]);
+        assert_eq!(events.len(), 7, "{events:?}");
         let (error, _) = fail(name, Reply::stream([begun]), quick()).await;
         assert_eq!(
             error,
             format!("the answer of {name} ended early (the connection was closed): try again")
         );
     }
+}
+
+#[tokio::test]
+async fn comments_and_pings_do_not_keep_a_request_alive() {
+    let http = HttpConfig {
+        first_byte_timeout_ms: 400,
+        idle_timeout_ms: 400,
+        ..quick()
+    };
+    let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
+    for (name, noise, begun) in [
+        ("openai", ": keep-alive\n\n", up_to(OPENAI_TEXT, "Hello ")),
+        ("anthropic", ping, up_to(ANTHROPIC_TEXT, "Hello ")),
+    ] {
+        let reply = Reply::stream([noise; 200]).every(20);
+        let (error, _) = fail(name, reply, http.clone()).await;
+        assert!(
+            error.contains("waited 400 ms for the first byte"),
+            "{error}"
+        );
+        let mut pieces = vec![begun];
+        pieces.extend([noise; 200]);
+        let (error, events) = fail(name, Reply::stream(pieces).every(20), http.clone()).await;
+        assert!(
+            error.contains("waited 400 ms for more of an answer"),
+            "{error}"
+        );
+        assert_eq!(events, ["Text(\"Hello \")"]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_trickles_is_bounded_as_a_whole() {
+    let http = HttpConfig {
+        idle_timeout_ms: 60_000,
+        total_timeout_ms: 500,
+        ..quick()
+    };
+    let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
+    let (error, events) = fail(
+        "openai",
+        Reply::stream([chunk; 500]).every(20),
+        http.clone(),
+    )
+    .await;
+    assert_eq!(
+        error,
+        "openai did not finish its answer within 500 ms, all attempts together; ask for less at once, or raise \
+         provider.http.total_timeout_ms"
+    );
+    assert!(!events.is_empty() && events.len() < 200, "{}", events.len());
+    // The waits between attempts count as well.
+    let busy = Reply::plain(429, &["retry-after: 20"], "{}");
+    let (error, _) = fail("openai", busy, http).await;
+    assert!(error.contains("within 500 ms"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_refused_whatever_it_consists_of() {
+    let http = HttpConfig {
+        max_answer_bytes: 100_000,
+        ..quick()
+    };
+    let text = json!({"choices": [{"delta": {"content": "x".repeat(3_000)}}]});
+    let reasoning = json!({"choices": [{"delta": {"reasoning": "x".repeat(3_000)}}]});
+    let call = |n: usize| {
+        let call = json!({"index": n, "id": format!("c{n}"), "function": {"name": "look", "arguments": "{}"}});
+        json!({"choices": [{"delta": {"tool_calls": [call]}}]})
+    };
+    let calls: Vec<Value> = (0..20_000).map(call).collect();
+    for chunks in [vec![text; 40], vec![reasoning; 40], calls] {
+        let pieces = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+        let stream: String = pieces.collect();
+        let (error, _) = fail("openai", Reply::stream([stream]), http.clone()).await;
+        assert_eq!(
+            error,
+            "the answer of openai was cut off: it is longer than 100000 bytes; ask for less at once, or raise \
+             provider.http.max_answer_bytes"
+        );
+    }
+    let whole = json!({"choices": [{"message": {"content": "x".repeat(200_000)}, "finish_reason": "stop"}]});
+    let reply = Reply::plain(200, &[], &whole.to_string());
+    let (error, _) = fail("openai", reply, http).await;
+    assert!(error.contains("longer than 100000 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn an_address_without_its_version_is_not_taken_for_an_unknown_model() {
+    let page = Reply::plain(404, &[], "404 page not found");
+    let server = Server::start(vec![page]).await;
+    let bare = server.url.clone();
+    let client = provider_at("openai", &bare, quick());
+    let (error, _) = send(&*client, json!({"model": "m"})).await.error();
+    assert_eq!(
+        error.replace(&bare, "http://HERE"),
+        "openai has no model API at http://HERE/chat/completions (status 404): set provider.base_url to \
+         http://HERE/v1, which is probably meant, or choose another model with --model; the server said \
+         \"404 page not found\""
+    );
+    let server = Server::start(vec![Reply::page("<html>Welcome</html>")]).await;
+    let client = provider_at("openai", &server.url, quick());
+    let (error, _) = send(&*client, json!({"model": "m"})).await.error();
+    assert!(
+        error.contains("it is a web page, near \"<html>Welcome</html>\""),
+        "{error}"
+    );
+    assert!(error.contains("/v1, which is probably meant"), "{error}");
 }
 
 #[tokio::test]

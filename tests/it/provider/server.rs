@@ -1,6 +1,7 @@
 //! A model server on the loopback address that replays what it is told to, byte for byte, and keeps what it was sent.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,25 +25,28 @@ enum End {
 
 /// One answer of the server.
 #[derive(Clone)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     head: String,
     pieces: Vec<Vec<u8>>,
+    /// Milliseconds between two pieces.
+    pause_ms: u64,
     end: End,
 }
 
 impl Reply {
     /// An event stream; every piece reaches the client as a chunk of its own.
-    pub(super) fn stream<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
+    pub(crate) fn stream<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
         Self {
             head: "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
                 .to_owned(),
             pieces: pieces.into_iter().map(Into::into).collect(),
+            pause_ms: 0,
             end: End::Proper,
         }
     }
 
     /// An answer that is not a stream, with further header lines.
-    pub(super) fn plain(status: u16, headers: &[&str], body: &str) -> Self {
+    pub(crate) fn plain(status: u16, headers: &[&str], body: &str) -> Self {
         let mut head = format!("HTTP/1.1 {status} Told\r\ncontent-type: application/json\r\n");
         for header in headers {
             head.push_str(header);
@@ -51,27 +55,43 @@ impl Reply {
         Self {
             head,
             pieces: vec![body.as_bytes().to_vec()],
+            pause_ms: 0,
             end: End::Proper,
         }
     }
 
+    /// A web page.
+    pub(crate) fn page(body: &str) -> Self {
+        Self {
+            head: "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\n".to_owned(),
+            ..Self::plain(200, &[], body)
+        }
+    }
+
+    /// The same, with this many milliseconds between two pieces.
+    pub(crate) fn every(mut self, pause_ms: u64) -> Self {
+        self.pause_ms = pause_ms;
+        self
+    }
+
     /// The same, but cut off.
-    pub(super) fn torn(mut self) -> Self {
+    pub(crate) fn torn(mut self) -> Self {
         self.end = End::Torn;
         self
     }
 
     /// The same, but falling silent.
-    pub(super) fn silent(mut self) -> Self {
+    pub(crate) fn silent(mut self) -> Self {
         self.end = End::Silence;
         self
     }
 
     /// Accepts the connection and says nothing at all.
-    pub(super) fn mute() -> Self {
+    pub(crate) fn mute() -> Self {
         Self {
             head: String::new(),
             pieces: Vec::new(),
+            pause_ms: 0,
             end: End::Silence,
         }
     }
@@ -79,28 +99,28 @@ impl Reply {
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Received {
+pub(crate) struct Received {
     /// First line without the HTTP version.
-    pub(super) line: String,
+    pub(crate) line: String,
     /// Header lines, names in lower case.
-    pub(super) headers: Vec<String>,
+    pub(crate) headers: Vec<String>,
     /// The body.
-    pub(super) body: Value,
+    pub(crate) body: Value,
 }
 
 impl Received {
     /// Whether this header line was sent.
-    pub(super) fn has(&self, header: &str) -> bool {
+    pub(crate) fn has(&self, header: &str) -> bool {
         self.headers.iter().any(|line| line == header)
     }
 }
 
 /// A running server. It stops when dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     /// Address without a path, such as `http://127.0.0.1:4010`.
-    pub(super) url: String,
+    pub(crate) url: String,
     /// Notified when a client hangs up on a silent reply.
-    pub(super) hung_up: Arc<Notify>,
+    pub(crate) hung_up: Arc<Notify>,
     received: Arc<Mutex<Vec<Received>>>,
     task: JoinHandle<()>,
 }
@@ -113,7 +133,7 @@ impl Drop for Server {
 
 impl Server {
     /// Gives `replies` in turn, and the last one again for every further request.
-    pub(super) async fn start(replies: Vec<Reply>) -> Self {
+    pub(crate) async fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -145,7 +165,7 @@ impl Server {
     }
 
     /// What was sent so far.
-    pub(super) fn received(&self) -> Vec<Received> {
+    pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 }
@@ -207,6 +227,9 @@ async fn answer(stream: &mut TcpStream, reply: Reply, hung_up: &Notify) -> std::
         chunk.extend_from_slice(b"\r\n");
         stream.write_all(&chunk).await?;
         stream.flush().await?;
+        if reply.pause_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(reply.pause_ms)).await;
+        }
     }
     match reply.end {
         End::Proper => stream.write_all(b"0\r\n\r\n").await,

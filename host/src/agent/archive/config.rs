@@ -34,7 +34,7 @@ impl Section for ArchivalConfig {
     const NAME: &'static str = "archival";
 }
 
-/// Which turns are archived: those that meet any of these, unless the agent is too deep.
+/// Which turns are archived: those of the main agent that meet any of these.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerConfig {
@@ -46,7 +46,9 @@ pub struct TriggerConfig {
     /// A turn with so many tool calls of the model. Default: 5.
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub tool_call_threshold: usize,
-    /// Agents so deep do not archive: 0 is the main agent, 1 its subagents. Default: 3.
+    /// How deep agents may be nested: no agent is so deep, where 0 is the main agent, 1 its subagents and so on. The default
+    /// of 3 gives two levels of subagents, 1 none, and with 0 nothing is archived either. At most 8.
+    #[serde(deserialize_with = "number::within::<0, MAX_DEPTH_CAP, _, _>")]
     pub depth_cap: u32,
 }
 
@@ -108,6 +110,16 @@ impl SummaryConfig {
         } else {
             self.style
         }
+    }
+}
+
+/// The deepest that agents may be nested whatever the settings say: their sessions are looked for no deeper.
+const MAX_DEPTH_CAP: u64 = 8;
+
+impl TriggerConfig {
+    /// The deepest that a subagent may be.
+    pub(in crate::agent) fn deepest(&self) -> u32 {
+        self.depth_cap.saturating_sub(1)
     }
 }
 

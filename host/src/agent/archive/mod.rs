@@ -5,296 +5,270 @@
 //! summary of their own. A holder is data: no process, no limit of number, no model until it is asked. Nothing is lost on the
 //! way: until the one entry is written that replaces the messages, the turn is as it was.
 //!
-//! It comes after everything else of a turn, `turn-end` included. The answer is with the user by then and the turn is whole on
-//! disk, so the summary delays nobody's answer and an interrupted one leaves a turn that is merely not archived. The next turn
-//! of the agent cannot start before it is over, so no request ever sees half of it.
-//!
-//! Start from [`Turn::archive`].
+//! At its end a turn is only [noted](Turn::note_archival) as due, in the session. What is due is prepared beside the next turn
+//! of the conversation, in this process or another, and joined where that turn is between two steps: nobody waits for a
+//! summary, and a conversation that is over costs none. When there is no summary the next turn tries again, a few times.
+//! Subagents have one turn and nobody who would go on with it: theirs stay as they are.
 
 mod config;
+mod finished;
 mod live;
+mod prepare;
 mod query;
 mod spawn;
 mod summary;
 mod transcript;
 mod trigger;
 
-use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use config::{ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check};
 
 pub(super) use live::{add_tools, live_part};
+pub(super) use prepare::Archiving;
 
+/// A turn that is being moved: its holder and what was taken out, or how many messages and why not.
+pub(super) type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
+
+use tokio::task::JoinHandle;
+
+use self::finished::Finished;
+use self::prepare::Prepared;
 use self::trigger::Facts;
 use super::Agent;
-use super::compact::cut_middle;
-use super::power::agent_id;
-use super::request::NoAnswer;
-use super::tell::{blocked, chain};
+use super::scope::TurnScope;
+use super::tell::chain;
 use super::turn::Turn;
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
-use crate::session::{self, Body, Entry, Holder, Session, SessionSpec};
-use crate::text::printable;
+use crate::session::{self, Body, DueTurn, Session, SessionSpec};
 
-/// Longest first line of an input in the name of a holder, in characters.
-const TASK_CHARS: usize = 80;
+/// How often a turn is summed up in vain before it is archived without a summary.
+const MAX_TRIES: u32 = 3;
 
-/// A turn that has ended, as the session keeps it.
-struct Finished {
-    /// What a holder keeps.
-    entries: Vec<Entry>,
-    /// All of its messages, those that compaction took out included.
-    messages: Vec<Message>,
-    /// Those that are in the conversation.
-    slice: Vec<Message>,
-}
+/// How long closing a session waits for a summary that is being written.
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Why a turn stays as it is.
-enum Kept {
-    /// Somebody refused, or the user interrupted.
+pub(super) enum Kept {
+    /// Somebody refused.
     Refused(String),
+    /// There is no summary yet.
+    Later(String),
     /// The session cannot be written or read.
     Failed(session::Error),
 }
 
-impl From<session::Error> for Kept {
-    fn from(error: session::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
 impl Turn<'_> {
-    /// Archives the turn, which has ended, when one of the triggers says so.
-    pub(super) async fn archive(&mut self, stop: StopReason) {
+    /// Notes that the turn, which has ended, is to be archived when one of the triggers says so.
+    pub(super) async fn note_archival(&mut self, stop: StopReason) {
         let spec = self.agent.spec.clone();
-        if !spec.config.archival.enabled || self.cancel.is_cancelled() {
+        if !spec.config.archival.enabled || !self.agent.is_main() || self.cancel.is_cancelled() {
             return;
         }
-        let finished = match Finished::read(&spec.session, self.begins_at) {
-            Ok(finished) => finished,
-            Err(error) => return self.stays(0, Kept::Failed(error)).await,
+        let (place, turn, from) = (spec.session.place(), self.number, self.begins_at);
+        let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, from));
+        let finished = match read.await {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(error)) => return self.agent.cannot_archive(&self.scope, 0, error).await,
+            Err(_) => return,
         };
         let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
         let facts = Facts {
-            depth: spec.depth,
             stop,
             n_calls: n_calls.count(),
             tokens: self.agent.compaction.tokens_of(&finished.messages),
         };
         let reason = trigger::reason(&spec.config.archival.trigger, &facts);
-        let Some((reason, asked)) = reason.zip(finished.asked().cloned()) else {
-            return;
-        };
-        let n_messages = u32::try_from(finished.slice.len()).unwrap_or(u32::MAX);
-        if let Some(tool) = trigger::unfinished(&finished.messages) {
-            let why = format!("a call of `{tool}` has no result");
-            return self.stays(n_messages, Kept::Refused(why)).await;
-        }
-        self.emit(Event::ArchiveStart {
-            messages: n_messages,
-            tokens: facts.tokens,
-            reason: reason.to_owned(),
-        });
-        let holder = Holder {
-            agent: agent_id("held").to_string(),
-            task: task(&asked.joined_text()),
-        };
-        let slice = Slice {
-            reason: reason.to_owned(),
-            messages: finished.slice.clone(),
-            summary: String::new(),
-        };
-        let summed_up = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(Kept::Refused(INTERRUPTED.to_owned())),
-            summed_up = self.summed_up(slice, &finished.messages, &holder.agent) => summed_up,
-        };
-        // From here on there is no await until it is done: it cannot be interrupted halfway.
-        let moved = summed_up.and_then(|slice| {
-            self.move_out(finished.entries, asked, &slice, &holder)?;
-            Ok(slice)
-        });
-        match moved {
-            Ok(slice) => {
-                self.agent.compaction.try_again();
-                let summary = slice.summary.clone();
-                let shown = self.scope.for_watchers(&self.caller(), summary).await;
-                self.emit(Event::ArchiveEnd {
-                    messages: n_messages,
-                    holder: Some(holder.agent),
-                    summary: Some(shown),
-                    refused: None,
-                });
-                self.dispatch::<at::AfterArchive>(slice).await;
-            }
-            Err(kept) => self.stays(n_messages, kept).await,
+        // A call without a result: the turn is not really over.
+        if let Some(reason) = reason
+            && trigger::unfinished(&finished.messages).is_none()
+        {
+            write(&spec.session, self.number, reason, 0, false);
         }
     }
-
-    /// `before-archive`, then the summary, unless a hook brought one.
-    async fn summed_up(
-        &self,
-        slice: Slice,
-        messages: &[Message],
-        agent: &str,
-    ) -> Result<Slice, Kept> {
-        let judged = self.dispatch::<at::BeforeArchive>(slice).await;
-        if let Some(said) = blocked(&judged) {
-            let why = format!("plugin {} held it back: {}", said.plugin, said.text);
-            return Err(Kept::Refused(why));
-        }
-        let mut slice = judged.value;
-        let own = slice.summary.trim();
-        if !own.is_empty() {
-            slice.summary = cut_middle(own, summary::MAX_BYTES);
-            return Ok(slice);
-        }
-        let caller = self.caller();
-        let summary = self.scope.sum_up(&caller, messages, agent).await;
-        let summary = summary.map_err(|no| match no {
-            NoAnswer::Session(error) => Kept::Failed(error),
-            no => Kept::Refused(no.to_string()),
-        })?;
-        if let Some(why) = summary.missing {
-            let text = format!("there is no summary of the archived turn: {why}");
-            self.agent.notice(Level::Warn, text);
-        }
-        slice.summary = summary.text;
-        Ok(slice)
-    }
-
-    /// The turn on disk for its holder, then the summary in its place.
-    fn move_out(
-        &self,
-        entries: Vec<Entry>,
-        asked: Message,
-        slice: &Slice,
-        Holder { agent, task }: &Holder,
-    ) -> Result<(), session::Error> {
-        let spec = &self.agent.spec;
-        let of_holder = SessionSpec {
-            workspace: spec.workspace.clone(),
-            provider: spec.provider.name().to_owned(),
-            model: spec.model.clone(),
-        };
-        spec.session.create_holder(agent, &of_holder, entries)?;
-        let text = format!("[archived turn]\nsubagent_id: {agent}\n\n{}", slice.summary);
-        let replaced = spec.session.append(Body::Replaced {
-            reason: slice.reason.clone(),
-            removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-            messages: vec![
-                asked,
-                Message::text(Role::Assistant, text).from(Origin::Summary),
-            ],
-            holder: Some(Holder {
-                agent: agent.clone(),
-                task: task.clone(),
-            }),
-        });
-        // A second copy of the turn that nobody can ask for would only fill the disk further.
-        replaced.inspect_err(|_| spec.session.remove_holder(agent))?;
-        spec.session.sync()
-    }
-
-    /// Says that the turn stays as it was, and why.
-    async fn stays(&self, messages: u32, kept: Kept) {
-        let (why, is_failure) = match kept {
-            Kept::Refused(why) => (why, false),
-            Kept::Failed(error) => (chain(&error), true),
-        };
-        self.emit(Event::ArchiveEnd {
-            messages,
-            holder: None,
-            summary: None,
-            refused: Some(why.clone()),
-        });
-        if is_failure {
-            self.dispatch::<at::Error>(FailureReport {
-                place: "session".to_owned(),
-                message: why,
-                plugin: None,
-            })
-            .await;
-        }
-    }
-}
-
-const INTERRUPTED: &str = "it was interrupted";
-
-impl Finished {
-    /// Reads the turn whose entries begin at `start` of the session's file.
-    fn read(session: &Session, start: u64) -> Result<Self, session::Error> {
-        let mut entries = session.entries_since(start)?;
-        let mut own = HashSet::new();
-        for entry in &entries {
-            match &entry.body {
-                Body::Message { message } => {
-                    own.insert(message.id.clone());
-                }
-                // A summary that compaction made of nothing but messages of this turn goes with them.
-                Body::Replaced {
-                    removed, messages, ..
-                } if removed.iter().all(|id| own.contains(id)) => {
-                    own.extend(messages.iter().map(|message| message.id.clone()));
-                }
-                _ => {}
-            }
-        }
-        let messages = entries.iter().filter_map(|entry| match &entry.body {
-            Body::Message { message } => Some(message.clone()),
-            _ => None,
-        });
-        let messages = messages.collect();
-        let mut slice = session.messages();
-        slice.retain(|message| own.contains(&message.id));
-        entries.retain(|entry| is_of_holder(&entry.body));
-        Ok(Self {
-            entries,
-            messages,
-            slice,
-        })
-    }
-
-    /// The message that the turn began with; it stays in the conversation.
-    fn asked(&self) -> Option<&Message> {
-        let is_asked =
-            |message: &&Message| message.is_users() || message.origin == Some(Origin::Agent);
-        self.messages.iter().find(is_asked)
-    }
-}
-
-/// Whether an entry is part of what a holder keeps: what was said and done, all of it. What plugins keep for themselves and what
-/// their hooks did stays with the session, and what compaction replaced is there in the first place.
-fn is_of_holder(body: &Body) -> bool {
-    !matches!(
-        body,
-        Body::Session { .. }
-            | Body::Resumed { .. }
-            | Body::Forked { .. }
-            | Body::State { .. }
-            | Body::Custom { .. }
-            | Body::Trace { .. }
-            | Body::Access { .. }
-            | Body::Replaced { .. }
-    )
-}
-
-/// What a holder is called: `Archive:` and the first line of what was asked.
-fn task(asked: &str) -> String {
-    let line = asked.lines().map(str::trim).find(|line| !line.is_empty());
-    let line: String = printable(line.unwrap_or_default())
-        .replace('\t', " ")
-        .chars()
-        .take(TASK_CHARS)
-        .collect();
-    format!("Archive: {}", line.trim_end())
 }
 
 impl Agent {
+    /// Begins to prepare the turns that are due, beside the turn `scope`.
+    pub(super) fn begin_archival(&mut self, scope: &Arc<TurnScope>) {
+        if !self.spec.config.archival.enabled || !self.is_main() || self.archiving.is_some() {
+            return;
+        }
+        let due = self.spec.session.archival_due();
+        if !due.is_empty() {
+            self.archiving = Some(Archiving::begin(scope, due));
+        }
+    }
+
+    /// Moves the turns out of the conversation whose summaries are there. For a safe point of the turn `scope`: no call is open,
+    /// and no request is being made.
+    pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
+        // One whose turn was interrupted while it was moved.
+        self.moved(scope).await;
+        let Some(archiving) = &self.archiving else {
+            return;
+        };
+        // Asked first: what is put there after that is for the next time.
+        let is_over = archiving.is_over();
+        let ready = archiving.take();
+        if is_over {
+            self.archiving = None;
+        }
+        for prepared in ready {
+            self.join(scope, prepared).await;
+        }
+    }
+
+    /// Archives the turns that are due, and waits for it. For whoever embeds an agent and has the time: without it they are
+    /// archived beside the next turn.
+    pub async fn finish_archival(&mut self) {
+        let Some(scope) = self.scope.clone() else {
+            return;
+        };
+        self.join_archived(&scope).await;
+        self.begin_archival(&scope);
+        if let Some(archiving) = &mut self.archiving {
+            archiving.wait().await;
+        }
+        self.join_archived(&scope).await;
+    }
+
+    /// Joins what is about to be ready when the session is closed. What is not stays due.
+    pub(super) async fn close_archival(&mut self) {
+        let (Some(scope), Some(archiving)) = (self.scope.clone(), &mut self.archiving) else {
+            return;
+        };
+        tokio::select! {
+            () = archiving.wait() => {}
+            () = scope.cancel.cancelled() => {}
+            () = tokio::time::sleep(CLOSE_GRACE) => {}
+        }
+        self.join_archived(&scope).await;
+        self.stop_archival().await;
+    }
+
+    /// Ends what is being prepared; it stays due.
+    pub(super) async fn stop_archival(&mut self) {
+        if let Some(mut archiving) = self.archiving.take() {
+            archiving.stop().await;
+        }
+    }
+
+    async fn join(&mut self, scope: &Arc<TurnScope>, prepared: Prepared) {
+        let session = self.spec.session.clone();
+        let due = prepared.due.clone();
+        let slice = prepared.finished.slice(&session);
+        if slice.is_empty() {
+            // Compaction or an earlier archival took it out.
+            return note(&session, &due, true);
+        }
+        let n_messages = u32::try_from(slice.len()).unwrap_or(u32::MAX);
+        self.spec.events.emit(Event::ArchiveStart {
+            messages: n_messages,
+            tokens: self.compaction.tokens_of(&slice),
+            reason: due.reason.clone(),
+        });
+        let summary = match &prepared.summary {
+            Ok(summary) => summary.clone(),
+            Err(_) => return self.stays(scope, n_messages, prepared).await,
+        };
+        let slice = Slice {
+            reason: due.reason.clone(),
+            messages: slice,
+            summary,
+        };
+        let of_holder = SessionSpec {
+            workspace: self.spec.workspace.clone(),
+            provider: self.spec.provider.name().to_owned(),
+            model: self.spec.model.clone(),
+        };
+        // In one piece on a thread of its own: it cannot be interrupted halfway.
+        self.moving = Some(tokio::task::spawn_blocking(move || {
+            let holder = prepared.holder.agent.clone();
+            let result = move_out(&session, &of_holder, prepared, &slice);
+            if result.is_err() {
+                note(&session, &due, due.tries + 1 >= MAX_TRIES);
+            }
+            result
+                .map(|()| (holder, slice))
+                .map_err(|error| (n_messages, error))
+        }));
+        self.moved(scope).await;
+    }
+
+    /// Waits for a turn that is being moved, and tells everybody.
+    async fn moved(&mut self, scope: &Arc<TurnScope>) {
+        let Some(moving) = &mut self.moving else {
+            return;
+        };
+        let moved = moving.await;
+        self.moving = None;
+        match moved {
+            Ok(Ok((holder, slice))) => {
+                self.compaction.try_again();
+                let caller = scope.caller(0);
+                let shown = scope.for_watchers(&caller, slice.summary.clone()).await;
+                self.spec.events.emit(Event::ArchiveEnd {
+                    messages: u32::try_from(slice.messages.len()).unwrap_or(u32::MAX),
+                    holder: Some(holder),
+                    summary: Some(shown),
+                    refused: None,
+                });
+                scope.dispatch::<at::AfterArchive>(&caller, slice).await;
+            }
+            Ok(Err((n_messages, error))) => self.cannot_archive(scope, n_messages, error).await,
+            Err(_) => {}
+        }
+    }
+
+    /// Says that a turn stays as it was, and why.
+    async fn stays(&self, scope: &Arc<TurnScope>, messages: u32, prepared: Prepared) {
+        let Prepared { due, summary, .. } = prepared;
+        let session = &self.spec.session;
+        let why = match summary {
+            Err(Kept::Refused(why)) => {
+                note(session, &due, true);
+                why
+            }
+            Err(Kept::Later(why)) => {
+                note(session, &due, false);
+                format!("there is no summary yet: {why}; the next turn tries again")
+            }
+            Err(Kept::Failed(error)) => {
+                note(session, &due, due.tries + 1 >= MAX_TRIES);
+                return self.cannot_archive(scope, messages, error).await;
+            }
+            Ok(_) => return,
+        };
+        self.not_archived(messages, why);
+    }
+
+    fn not_archived(&self, messages: u32, why: String) {
+        self.spec.events.emit(Event::ArchiveEnd {
+            messages,
+            holder: None,
+            summary: None,
+            refused: Some(why),
+        });
+    }
+
+    /// Says that the session failed; a turn that is due stays so.
+    async fn cannot_archive(&self, scope: &Arc<TurnScope>, messages: u32, error: session::Error) {
+        let why = chain(&error);
+        self.not_archived(messages, why.clone());
+        let report = FailureReport {
+            place: "session".to_owned(),
+            message: why,
+            plugin: None,
+        };
+        let caller = scope.caller(0);
+        scope.dispatch::<at::Error>(&caller, report).await;
+    }
     /// Says which of the settings for archival do not hold here. For the beginning of a session.
     pub(super) fn warn_archival(&self) {
         let config = &self.spec.config.archival;
@@ -310,18 +284,50 @@ impl Agent {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Notes what becomes of a turn that is due: nothing more, or another try.
+fn note(session: &Session, due: &DueTurn, is_over: bool) {
+    write(session, due.turn, &due.reason, due.tries + 1, is_over);
+}
 
-    #[test]
-    fn a_holder_is_called_by_the_first_line_of_what_was_asked() {
-        assert_eq!(
-            task("\n  Find the\tauth handler \nplease"),
-            "Archive: Find the auth handler"
-        );
-        assert_eq!(task(" \n"), "Archive: ");
-        assert_eq!(task(&"é".repeat(200)).chars().count(), 9 + TASK_CHARS);
-        assert_eq!(task("a\u{1b}[2Kb"), "Archive: a\\u{1b}[2Kb");
+fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) {
+    let written = session.append(Body::Archival {
+        turn,
+        reason: reason.to_owned(),
+        tries,
+        is_over,
+    });
+    // The turn is on disk and stays as it was; that the disk is full is told by what needs it.
+    if let Err(error) = written {
+        tracing::warn!(turn, %error, "cannot note what becomes of a turn that is to be archived");
     }
+}
+
+/// The turn on disk for its holder, then the summary in its place.
+fn move_out(
+    session: &Session,
+    of_holder: &SessionSpec,
+    prepared: Prepared,
+    slice: &Slice,
+) -> Result<(), session::Error> {
+    let Prepared {
+        due,
+        finished,
+        asked,
+        holder,
+        ..
+    } = prepared;
+    let agent = holder.agent.clone();
+    session.create_holder(&agent, of_holder, finished.entries)?;
+    let text = format!("[archived turn]\nsubagent_id: {agent}\n\n{}", slice.summary);
+    let stays = Message::text(Role::Assistant, text).from(Origin::Summary);
+    let replaced = session.append(Body::Replaced {
+        reason: slice.reason.clone(),
+        removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
+        messages: vec![asked, stays],
+        holder: Some(holder),
+    });
+    // A second copy of the turn that nobody can ask for would only fill the disk further.
+    replaced.inspect_err(|_| session.remove_holder(&agent))?;
+    note(session, &due, true);
+    session.sync()
 }

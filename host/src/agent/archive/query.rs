@@ -81,7 +81,7 @@ impl QuerySubagent {
             return ToolOutput::error("no turn is running");
         };
         let id = asked.id.trim();
-        let messages = match transcript(&scope, id) {
+        let messages = match transcript(&scope, id).await {
             Ok(messages) => messages,
             Err(why) => return ToolOutput::error(why),
         };
@@ -131,10 +131,14 @@ impl Tool for QuerySubagent {
 }
 
 /// Every message that a subagent has: of this agent, of those below it, or of those it works for.
-fn transcript(scope: &Arc<TurnScope>, id: &str) -> Result<Vec<Message>, String> {
+async fn transcript(scope: &Arc<TurnScope>, id: &str) -> Result<Vec<Message>, String> {
     let mut next = Some(scope);
     while let Some(scope) = next {
-        match scope.spec.session.read_child(id) {
+        let session = &scope.spec.session;
+        let (place, children, child) = (session.place(), session.children(), id.to_owned());
+        // A transcript is a file of any length.
+        let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child));
+        match read.await.unwrap_or(Ok(None)) {
             Ok(Some(entries)) => return Ok(messages(entries)),
             Ok(None) => next = scope.family.parent.as_ref(),
             Err(error) => return Err(format!("what it holds cannot be read: {}", chain(&error))),

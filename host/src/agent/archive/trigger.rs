@@ -9,8 +9,6 @@ use crate::point::payload::StopReason;
 /// What the decision is made from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// How deep the agent is; 0 is the main agent.
-    pub(super) depth: u32,
     /// Why the turn ended.
     pub(super) stop: StopReason,
     /// Tool calls of the model in the turn.
@@ -23,7 +21,7 @@ pub(super) struct Facts {
 /// limit counts: one that was interrupted, refused or failed is what the next one is about.
 pub(super) fn reason(config: &TriggerConfig, facts: &Facts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
-    if facts.depth >= config.depth_cap || !is_finished {
+    if config.depth_cap == 0 || !is_finished {
         None
     } else if config.on_max_turns && facts.stop == StopReason::MaxSteps {
         Some("max-steps")
@@ -59,15 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn triggers_are_tried_in_their_order_and_depth_goes_before_all() {
+    fn triggers_are_tried_in_their_order() {
         let all = Facts {
-            depth: 2,
             stop: StopReason::MaxSteps,
             n_calls: 5,
             tokens: 8000,
         };
         check(all, Some("max-steps"));
-        check(Facts { depth: 3, ..all }, None);
         let done = Facts {
             stop: StopReason::Done,
             ..all
@@ -96,7 +92,7 @@ mod tests {
             depth_cap: 0,
             ..TriggerConfig::default()
         };
-        assert_eq!(reason(&none, &Facts { depth: 0, ..all }), None);
+        assert_eq!(reason(&none, &all), None);
     }
 
     #[test]

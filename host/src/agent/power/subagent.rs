@@ -19,9 +19,6 @@ use crate::text::clean;
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
 
-/// Deepest subagent: one of the main agent, and one of that one.
-const MAX_DEPTH: u32 = 2;
-
 /// Most subagents that the models of one turn run, all levels together. A turn that needs more is several, and one that hands
 /// out the same task again and again is stopped.
 const MAX_SPAWNED: u32 = 16;
@@ -72,9 +69,12 @@ impl TurnScope {
         mut caller: Caller,
     ) -> Result<String, HandleError> {
         check_text("the prompt", &task.prompt)?;
-        if self.spec.depth >= MAX_DEPTH {
+        let trigger = &self.spec.config.archival.trigger;
+        if self.spec.depth >= trigger.deepest() {
             return Err(HandleError::Limit(format!(
-                "subagents are nested deeper than {MAX_DEPTH}"
+                "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
+                trigger.deepest(),
+                trigger.depth_cap
             )));
         }
         let tools = self.tools_of(&task.tools)?;
@@ -93,8 +93,14 @@ impl TurnScope {
             provider: self.spec.provider.name().to_owned(),
             model: self.spec.model.clone(),
         };
-        let session = self.spec.session.create_child(id, &session);
-        let session = session.map_err(|error| {
+        let (parent, child) = (self.spec.session.place(), id.clone());
+        let made = tokio::task::spawn_blocking(move || parent.create_child(&child, &session));
+        let made = made.await.map_err(|error| {
+            HandleError::Failed(format!(
+                "the session of the subagent cannot be made: {error}"
+            ))
+        })?;
+        let session = made.map_err(|error| {
             tracing::error!(%error, "cannot make the session of a subagent");
             HandleError::Failed("the session of the subagent cannot be made".to_owned())
         })?;
@@ -234,7 +240,7 @@ impl Run {
             .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
             .await;
         let outcome = agent.run_turn(&task, Source::Agent, cancel).await;
-        let synced = agent.spec().session.sync();
+        let synced = agent.spec().session.synced().await;
         scope.family.reach.leave(&id);
         if let Err(error) = synced {
             tracing::error!(%error, "cannot write the session of a subagent");

@@ -53,7 +53,8 @@ impl TurnScope {
         let ran = match self.judge(by, call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
-                if let Err(error) = self.keep_starts(by, std::slice::from_ref(&allowed)) {
+                let kept = self.keep_starts(by, std::slice::from_ref(&allowed)).await;
+                if let Err(error) = kept {
                     tracing::error!(%error, "cannot write to the session for a plugin");
                     let text = "the session cannot be written".to_owned();
                     return Err(HandleError::Failed(text));

@@ -68,7 +68,7 @@ pub(super) fn archive_end(
         Some((agent, summary)) => styled(
             DIM,
             format_args!(
-                "≡ the turn was archived: {} are kept by {agent}, a summary of {} stays",
+                "≡ an earlier turn was archived: {} are kept by {agent}, a summary of {} stays",
                 count(u64::from(n_messages), "message"),
                 bytes(summary.len() as u64)
             ),
@@ -76,7 +76,7 @@ pub(super) fn archive_end(
         None => styled(
             WARN,
             format_args!(
-                "≡ the turn is not archived: {}",
+                "≡ an earlier turn is not archived: {}",
                 one_line(refused.unwrap_or("no reason given"), WHY_WIDTH)
             ),
         ),

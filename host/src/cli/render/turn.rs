@@ -8,6 +8,7 @@ use super::waiting::Waiting;
 use super::{
     BAD, DIM, WARN, answer, answer_line, count, has_terminal, millis, prose, say, styled, warning,
 };
+use crate::agent::NO_ANSWER;
 use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
@@ -88,7 +89,11 @@ impl TurnRenderer {
     /// What is to be done before the lines of an event of the main agent.
     fn before(&mut self, event: &Event) {
         match event {
-            Event::StepStart { .. } => self.streamed.clear(),
+            // After a retry the answer begins anew.
+            Event::StepStart { .. } | Event::Retry { .. } => {
+                self.end_line();
+                self.streamed.clear();
+            }
             Event::MessageEnd { message } => self.message_end(message),
             _ => {}
         }
@@ -116,8 +121,6 @@ impl TurnRenderer {
             } => self.turn_end(summary, output),
             Event::CompactStart { .. } => self.waiting.start("making the conversation shorter"),
             Event::CompactEnd { .. } => self.waiting.start("waiting for the model"),
-            Event::ArchiveStart { .. } => self.waiting.start("archiving the turn"),
-            Event::ArchiveEnd { .. } => self.waiting.stop(),
             Event::ToolStart { call, .. } => {
                 self.running.insert(call.id.clone(), call.name.clone());
                 self.wait_for_tools();
@@ -241,8 +244,15 @@ impl TurnRenderer {
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),
-            // The one was said by the user, the other by the error.
-            StopReason::Cancelled | StopReason::Failed => {}
+            // Said by the user.
+            StopReason::Cancelled => {}
+            // What failed was said by the error; what had come of the answer until then was not, unless it was shown live.
+            StopReason::Failed => {
+                let (begun, _) = output.rsplit_once(NO_ANSWER).unwrap_or_default();
+                if self.streamed.is_empty() && !begun.trim().is_empty() {
+                    say(prose(begun.trim_end()));
+                }
+            }
         }
         if let Lines::Trace(_) = self.lines {
             self.hooks.lines(summary.duration_ms).iter().for_each(say);

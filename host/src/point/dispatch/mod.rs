@@ -11,7 +11,6 @@ mod run;
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -20,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Point;
 use super::caller::{Caller, MAX_NESTING};
+use super::deadline::within;
 use super::failure::Failure;
 use super::quarantine::Quarantine;
 use super::registry::{Bound, Registry};
@@ -142,6 +142,10 @@ impl Dispatcher {
             } else {
                 side_by_side.push(bound);
             }
+            // What is refused needs no further work: a hook behind might ask a model about it, or change it in vain.
+            if kind.is_chain() && run.is_refused() {
+                return run.out;
+            }
         }
         if kind == Kind::Gate {
             for bound in &judged[..judged_before] {
@@ -155,6 +159,9 @@ impl Dispatcher {
                 }
                 let (took, result) = call(bound, caller, &run.out.value).await;
                 run.judge_again(&bound.spec, took, result);
+                if run.is_refused() {
+                    return run.out;
+                }
             }
         }
         if let [bound] = side_by_side[..] {
@@ -210,20 +217,11 @@ async fn answer<P: Point>(
     caller: &Caller,
     payload: &P::Payload,
 ) -> Result<P::Outcome, Failure> {
-    let deadline = bound.spec.deadline;
     // A panic in the host's own code is that hook's failure. In a block of its own, so that one while the future is made is
     // caught as well.
     let call = AssertUnwindSafe(async { bound.hook.call(caller, payload).await }).catch_unwind();
     let call = call.map(|answer| answer.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
-    let mut call = std::pin::pin!(call);
-    // Most hooks answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
-    // for a hook that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
-    if let Poll::Ready(answer) = futures_util::poll!(&mut call) {
-        return answer;
-    }
-    tokio::time::timeout(deadline, call)
-        .await
-        .unwrap_or(Err(Failure::Deadline(deadline)))
+    within(bound.spec.deadline, call).await
 }
 
 impl std::fmt::Debug for Dispatcher {

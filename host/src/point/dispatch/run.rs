@@ -31,7 +31,7 @@ pub enum Verdict {
     Pass,
     /// Ask the user first; the reasons of every hook that asked.
     Ask(Vec<Said>),
-    /// Refused; the first refusal in order.
+    /// Refused, by the first hook in order that did; those behind it were not asked.
     Block(Said),
 }
 
@@ -57,6 +57,11 @@ pub(super) struct Run<'a, P: Point> {
 }
 
 impl<P: Point> Run<'_, P> {
+    /// Whether a hook has refused.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.out.verdict, Verdict::Block(_))
+    }
+
     /// Takes in what a hook answered. Whether it changed what the hooks judge.
     pub(super) fn finish(
         &mut self,

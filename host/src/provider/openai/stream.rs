@@ -119,6 +119,10 @@ impl Decoder for Reader {
         Ok(())
     }
 
+    fn n_bytes(&self) -> usize {
+        self.assembler.n_bytes()
+    }
+
     fn is_done(&self) -> bool {
         self.is_done
     }

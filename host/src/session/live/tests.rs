@@ -54,6 +54,17 @@ fn an_entry_that_could_not_be_written_is_not_in_memory_either() {
     assert_eq!(session.n_messages(), 2);
 }
 
+#[tokio::test]
+async fn who_waits_for_the_disk_holds_nobody_else_up() {
+    let session = Session::on_broken_disk();
+    session.append(user("first")).unwrap();
+    // The one thread of this runtime runs the other task only while this one waits.
+    let other = tokio::spawn(async {});
+    let error = session.synced().await.unwrap_err();
+    assert!(other.is_finished());
+    assert!(error.to_string().contains("s.jsonl"), "{error}");
+}
+
 #[test]
 fn a_failure_that_nobody_could_be_told_of_comes_with_the_next_sync() {
     let (session, make_room) = Session::on_small_disk(0);

@@ -14,7 +14,7 @@ use super::super::subject::Subject;
 use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{in_workspace, place, spec_of};
+use super::{looking, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most entries of one answer.
@@ -67,7 +67,7 @@ impl Tool for ListFiles {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        in_workspace(&self.workspace, value, ctx, list)
+        looking(&self.workspace, value, ctx, list)
     }
 }
 

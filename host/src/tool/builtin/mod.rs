@@ -11,6 +11,7 @@ mod search;
 mod write_file;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use schemars::JsonSchema;
@@ -94,6 +95,33 @@ where
             output = work(asked) => output,
             () = ctx.cancel.cancelled() => ToolOutput::error(""),
         }
+    }
+    .boxed()
+}
+
+/// Longest time that a tool looks through the workspace.
+const LOOK_LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a tool's work that only looks at files, where it may block: as [`in_workspace`], and the work is left behind when it
+/// takes too long or is called off.
+fn looking<'a, A: DeserializeOwned + Send + 'static>(
+    workspace: &'a Arc<Workspace>,
+    value: Value,
+    ctx: &'a ToolCtx,
+    work: impl FnOnce(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>
+    + Send
+    + 'static,
+) -> BoxFuture<'a, ToolOutput> {
+    async move {
+        let asked: A = match arguments(value) {
+            Ok(asked) => asked,
+            Err(output) => return output,
+        };
+        let work = move |workspace: &Workspace, cancel: &CancellationToken| {
+            work(workspace, cancel, &asked)
+        };
+        let looked = workspace.looking(&ctx.cancel, LOOK_LIMIT, work).await;
+        looked.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
     }
     .boxed()
 }

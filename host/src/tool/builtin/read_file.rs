@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{in_workspace, place, spec_of};
+use super::{looking, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Most bytes of one answer: what a model can still use well.
@@ -71,7 +71,7 @@ impl Tool for ReadFile {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        in_workspace(&self.workspace, value, ctx, read)
+        looking(&self.workspace, value, ctx, read)
     }
 }
 

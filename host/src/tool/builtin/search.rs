@@ -1,9 +1,10 @@
 //! `search`: lines of the workspace's files that match a regular expression.
 
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -19,8 +20,9 @@ use super::super::subject::Subject;
 use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{count, in_workspace, place, spec_of};
+use super::{count, looking, place, spec_of};
 use crate::message::{EffectClass, ToolSpec};
+use crate::text::clean;
 
 /// Most bytes of one answer. Large on purpose: how much of it a model is shown is for hooks and the agent to say.
 const CAP_BYTES: usize = 1024 * 1024;
@@ -32,10 +34,20 @@ const DEFAULT_MATCHES: usize = 10_000;
 const LINE_CAP_BYTES: usize = 2_000;
 
 /// Most memory for one line of a file; a file with a longer one is passed over.
-const HEAP_CAP_BYTES: usize = 16 * 1024 * 1024;
+const HEAP_CAP_BYTES: usize = 4 * 1024 * 1024;
 
-/// Largest compiled pattern.
-const PATTERN_CAP_BYTES: usize = 8 * 1024 * 1024;
+/// Largest compiled pattern. Where the fast ways of matching give up, each byte of a file costs as much as the pattern is
+/// large: nested repetitions such as `((a{1,50}){1,50}){1,50}` would take minutes for a file.
+const PATTERN_CAP_BYTES: usize = 256 * 1024;
+
+/// Longest pattern that an error shows whole, in bytes.
+const SHOWN_PATTERN_BYTES: usize = 200;
+
+/// Most memory for matching fast.
+const FAST_CAP_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long one search takes; it then answers with what it found.
+const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +102,7 @@ impl Tool for Search {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        in_workspace(&self.workspace, value, ctx, search)
+        looking(&self.workspace, value, ctx, search)
     }
 }
 
@@ -102,14 +114,19 @@ fn search(
     let matcher = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(PATTERN_CAP_BYTES)
-        .dfa_size_limit(PATTERN_CAP_BYTES)
+        .dfa_size_limit(FAST_CAP_BYTES)
         .build(&asked.pattern);
     let (matcher, glob) = match (matcher, asked.glob.as_deref().map(file_glob).transpose()) {
         (Ok(matcher), Ok(glob)) => (matcher, glob),
         (Err(why), _) => {
+            let advice = if why.to_string().contains("size limit") {
+                "; use fewer or smaller repetitions, such as `+` for `{1,100}`"
+            } else {
+                ""
+            };
             return Ok(ToolOutput::error(format!(
-                "`{}` is not a pattern that can be searched for: {why}",
-                asked.pattern
+                "`{}` is not a pattern that can be searched for: {why}{advice}",
+                clean(&asked.pattern, SHOWN_PATTERN_BYTES)
             )));
         }
         (_, Err(why)) => return Ok(ToolOutput::error(why)),
@@ -117,7 +134,10 @@ fn search(
     let context = asked.context.unwrap_or(0) as usize;
     let mut search = Files {
         workspace,
-        cancel,
+        stop: Stop {
+            cancel,
+            at: Instant::now() + LIMIT,
+        },
         matcher,
         searcher: SearcherBuilder::new()
             .line_number(true)
@@ -134,6 +154,7 @@ fn search(
                 .max_matches
                 .map_or(DEFAULT_MATCHES, |max| max as usize),
             is_cut: false,
+            is_late: false,
         },
     };
     let path = asked.path.as_deref().unwrap_or(".");
@@ -149,7 +170,7 @@ fn search(
             if is_asked {
                 search.file(path);
             }
-            if search.found.is_cut {
+            if search.found.is_cut || search.found.is_late {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -168,9 +189,38 @@ fn search(
     Ok(ToolOutput::ok(search.found.answer(end)))
 }
 
+/// When a search ends whether or not it has seen everything.
+#[derive(Clone, Copy)]
+struct Stop<'a> {
+    cancel: &'a CancellationToken,
+    at: Instant,
+}
+
+impl Stop<'_> {
+    fn is_late(self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    fn is_due(self) -> bool {
+        self.cancel.is_cancelled() || self.is_late()
+    }
+}
+
+/// A file that reads as far as the search goes on: the searcher itself asks nobody while it finds nothing.
+struct UntilStop<'a, R>(R, Stop<'a>);
+
+impl<R: Read> Read for UntilStop<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.1.is_due() {
+            return Err(io::Error::other("the search was stopped"));
+        }
+        self.0.read(buffer)
+    }
+}
+
 struct Files<'a> {
     workspace: &'a Workspace,
-    cancel: &'a CancellationToken,
+    stop: Stop<'a>,
     matcher: RegexMatcher,
     searcher: Searcher,
     found: Found,
@@ -186,12 +236,14 @@ impl Files<'_> {
         let before = self.found.n_matches;
         let sink = FileSink {
             path: &name,
-            cancel: self.cancel,
+            stop: self.stop,
             found: &mut self.found,
             has_break: false,
         };
         // A reader, not the file itself: the searcher would map it into memory, and files that shrink then kill us.
+        let file = UntilStop(file, self.stop);
         let _ = self.searcher.search_reader(&self.matcher, file, sink);
+        self.found.is_late |= self.stop.is_late();
         if self.found.n_matches > before {
             self.found.n_files += 1;
         }
@@ -204,6 +256,8 @@ struct Found {
     n_files: usize,
     max_matches: usize,
     is_cut: bool,
+    /// Whether it took too long.
+    is_late: bool,
 }
 
 impl Found {
@@ -240,6 +294,12 @@ impl Found {
                 count(self.n_files, "file"),
             ));
         }
+        if self.is_late {
+            self.text.push_str(&format!(
+                "[stopped after {} s, before everything was searched: narrow the search by path, glob or pattern]",
+                LIMIT.as_secs()
+            ));
+        }
         if end == WalkEnd::TooMany {
             self.text.push_str(
                 "[the workspace has more files than are looked at; search a folder within it]",
@@ -251,7 +311,7 @@ impl Found {
 
 struct FileSink<'a> {
     path: &'a str,
-    cancel: &'a CancellationToken,
+    stop: Stop<'a>,
     found: &'a mut Found,
     has_break: bool,
 }
@@ -269,7 +329,7 @@ impl Sink for FileSink<'_> {
         let is_room = self
             .found
             .push(self.path, ':', found.line_number(), found.bytes());
-        Ok(is_room && !self.cancel.is_cancelled())
+        Ok(is_room && !self.stop.is_due())
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {

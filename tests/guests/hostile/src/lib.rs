@@ -27,6 +27,10 @@ mod hostile {
                 std::thread::sleep(std::time::Duration::from_secs(3600));
                 Ok(String::new())
             }
+            "nap" => {
+                std::thread::sleep(std::time::Duration::from_millis(500));
+                Ok("behaved".to_owned())
+            }
             "exit" => std::process::exit(3),
             "state-bomb" => {
                 for n in 0.. {

@@ -146,7 +146,7 @@ impl Trace {
                 messages, reason, ..
             } => {
                 let what = format!(
-                    "≡ archiving the turn of {}: {reason}",
+                    "≡ archiving an earlier turn of {}: {reason}",
                     count(u64::from(*messages), "message")
                 );
                 let rows = Row::at(self.level(agent)).tail(DIM, &what, Long::Cut);

@@ -1,0 +1,102 @@
+//! A turn that has ended, as its session keeps it. Start from [`Finished::read`].
+
+use std::collections::HashSet;
+
+use crate::message::{Message, Origin};
+use crate::session::{self, Body, Entry, Session, SessionFolder};
+
+/// A turn that has ended.
+pub(super) struct Finished {
+    /// What a holder keeps.
+    pub(super) entries: Vec<Entry>,
+    /// All of its messages, those that compaction took out included.
+    pub(super) messages: Vec<Message>,
+    /// Ids of what the conversation may hold of it.
+    own: HashSet<String>,
+}
+
+impl Finished {
+    /// Reads the turn of this number from the session's file, from the byte `from` on. The file may be long: for a thread that
+    /// may wait for the disk.
+    pub(super) fn read(
+        place: &SessionFolder,
+        turn: u32,
+        from: u64,
+    ) -> Result<Self, session::Error> {
+        let mut entries = of_turn(place.entries_since(from)?, turn);
+        let mut own = HashSet::new();
+        for entry in &entries {
+            match &entry.body {
+                Body::Message { message } => {
+                    own.insert(message.id.clone());
+                }
+                // A summary that compaction made of nothing but messages of this turn goes with them.
+                Body::Replaced {
+                    removed, messages, ..
+                } if removed.iter().all(|id| own.contains(id)) => {
+                    own.extend(messages.iter().map(|message| message.id.clone()));
+                }
+                _ => {}
+            }
+        }
+        let messages = entries.iter().filter_map(|entry| match &entry.body {
+            Body::Message { message } => Some(message.clone()),
+            _ => None,
+        });
+        let messages = messages.collect();
+        entries.retain(|entry| is_of_holder(&entry.body));
+        Ok(Self {
+            entries,
+            messages,
+            own,
+        })
+    }
+
+    /// The messages of it that are in the conversation now.
+    pub(super) fn slice(&self, session: &Session) -> Vec<Message> {
+        let mut slice = session.messages();
+        slice.retain(|message| self.own.contains(&message.id));
+        slice
+    }
+
+    /// The message that the turn began with; it stays in the conversation.
+    pub(super) fn asked(&self) -> Option<&Message> {
+        let is_asked =
+            |message: &&Message| message.is_users() || message.origin == Some(Origin::Agent);
+        self.messages.iter().find(is_asked)
+    }
+}
+
+/// The entries of a turn, from its start to its end or the start of another one.
+fn of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
+    let mut is_within = false;
+    let mut kept = Vec::new();
+    for entry in entries {
+        let is_last = matches!(&entry.body, Body::TurnEnd { turn, .. } | Body::Cut { turn, .. } if *turn == number);
+        if let Body::TurnStart { turn, .. } = &entry.body {
+            is_within = *turn == number;
+        }
+        if is_within {
+            kept.push(entry);
+        }
+        is_within &= !is_last;
+    }
+    kept
+}
+
+/// Whether an entry is part of what a holder keeps: what was said and done, all of it. What plugins keep for themselves and what
+/// their hooks did stays with the session, and what compaction replaced is there in the first place.
+fn is_of_holder(body: &Body) -> bool {
+    !matches!(
+        body,
+        Body::Session { .. }
+            | Body::Resumed { .. }
+            | Body::Forked { .. }
+            | Body::State { .. }
+            | Body::Custom { .. }
+            | Body::Trace { .. }
+            | Body::Access { .. }
+            | Body::Archival { .. }
+            | Body::Replaced { .. }
+    )
+}

@@ -1,0 +1,195 @@
+//! Preparing a turn for its holder beside the turn that runs: `before-archive`, and the summary.
+//!
+//! Nothing is changed here: what was prepared waits until the agent [takes](Archiving::take) it at a safe point. Dropped, it
+//! was never begun. Start from [`Archiving::begin`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinHandle;
+
+use super::finished::Finished;
+use super::summary;
+use super::{Kept, MAX_TRIES};
+use crate::agent::compact::cut_middle;
+use crate::agent::power::agent_id;
+use crate::agent::request::NoAnswer;
+use crate::agent::scope::TurnScope;
+use crate::agent::tell::blocked;
+use crate::event::Event;
+use crate::message::Message;
+use crate::point::catalog as at;
+use crate::point::outcome::Level;
+use crate::point::payload::Slice;
+use crate::session::{DueTurn, Holder};
+use crate::text::printable;
+
+/// Longest first line of an input in the name of a holder, in characters.
+const TASK_CHARS: usize = 80;
+
+/// Most turns that are prepared during one other, the oldest first: each may cost a request.
+const MAX_AT_ONCE: usize = 4;
+
+/// A turn whose summary is there, or which stays.
+pub(super) struct Prepared {
+    pub(super) due: DueTurn,
+    pub(super) finished: Finished,
+    pub(super) asked: Message,
+    pub(super) holder: Holder,
+    /// The summary, or why there is none.
+    pub(super) summary: Result<String, Kept>,
+}
+
+/// Turns that are being prepared.
+pub(in crate::agent) struct Archiving {
+    task: JoinHandle<()>,
+    ready: Arc<Mutex<Vec<Prepared>>>,
+}
+
+impl Archiving {
+    /// Begins to prepare what is due, on behalf of the turn `scope`.
+    pub(super) fn begin(scope: &Arc<TurnScope>, due: Vec<DueTurn>) -> Self {
+        let ready: Arc<Mutex<Vec<Prepared>>> = Arc::default();
+        let (scope, put) = (scope.clone(), ready.clone());
+        let task = tokio::spawn(async move {
+            for due in due.into_iter().take(MAX_AT_ONCE) {
+                let prepared = tokio::select! {
+                    biased;
+                    () = scope.cancel.cancelled() => return,
+                    prepared = scope.prepare(due) => prepared,
+                };
+                if let Some(prepared) = prepared {
+                    lock(&put).push(prepared);
+                }
+            }
+        });
+        Self { task, ready }
+    }
+
+    /// What is ready.
+    pub(super) fn take(&self) -> Vec<Prepared> {
+        std::mem::take(&mut *lock(&self.ready))
+    }
+
+    /// Whether nothing more comes.
+    pub(super) fn is_over(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Ends it and returns when it has ended: nothing of it holds the session open then.
+    pub(super) async fn stop(&mut self) {
+        self.task.abort();
+        self.wait().await;
+    }
+
+    /// Returns when nothing more comes.
+    pub(super) async fn wait(&mut self) {
+        // That it broke off is told where it did; the turn is merely not archived.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Archiving {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock(ready: &Mutex<Vec<Prepared>>) -> std::sync::MutexGuard<'_, Vec<Prepared>> {
+    ready.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TurnScope {
+    /// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
+    async fn prepare(&self, due: DueTurn) -> Option<Prepared> {
+        let (place, turn) = (self.spec.session.place(), due.turn);
+        let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, 0));
+        let finished = match read.await {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(error)) => {
+                tracing::error!(turn, %error, "cannot read a turn that is to be archived");
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let asked = finished.asked().cloned()?;
+        let holder = Holder {
+            agent: agent_id("held").to_string(),
+            task: task(&asked.joined_text()),
+        };
+        let summary = self.summed_up(&due, &finished, &holder.agent).await?;
+        Some(Prepared {
+            due,
+            finished,
+            asked,
+            holder,
+            summary,
+        })
+    }
+
+    /// `before-archive`, then the summary, unless a hook brought one. `None` when the turn was interrupted.
+    async fn summed_up(
+        &self,
+        due: &DueTurn,
+        finished: &Finished,
+        agent: &str,
+    ) -> Option<Result<String, Kept>> {
+        let slice = Slice {
+            reason: due.reason.clone(),
+            messages: finished.slice(&self.spec.session),
+            summary: String::new(),
+        };
+        let caller = self.caller(0);
+        let judged = self.dispatch::<at::BeforeArchive>(&caller, slice).await;
+        if let Some(said) = blocked(&judged) {
+            let why = format!("plugin {} held it back: {}", said.plugin, said.text);
+            return Some(Err(Kept::Refused(why)));
+        }
+        let own = judged.value.summary.trim();
+        if !own.is_empty() {
+            return Some(Ok(cut_middle(own, summary::MAX_BYTES)));
+        }
+        let summary = match self.sum_up(&caller, &finished.messages, agent).await {
+            Ok(summary) => summary,
+            Err(NoAnswer::Session(error)) => return Some(Err(Kept::Failed(error))),
+            Err(_) => return None,
+        };
+        let Some(why) = summary.missing else {
+            return Some(Ok(summary.text));
+        };
+        if due.tries + 1 < MAX_TRIES {
+            return Some(Err(Kept::Later(why)));
+        }
+        let text = format!(
+            "there is no summary of the archived turn after {MAX_TRIES} tries: {why}; `query_subagent` finds what it holds"
+        );
+        self.spec.events.emit(Event::notice(Level::Warn, text));
+        Some(Ok(summary.text))
+    }
+}
+
+/// What a holder is called: `Archive:` and the first line of what was asked.
+fn task(asked: &str) -> String {
+    let line = asked.lines().map(str::trim).find(|line| !line.is_empty());
+    let line: String = printable(line.unwrap_or_default())
+        .replace('\t', " ")
+        .chars()
+        .take(TASK_CHARS)
+        .collect();
+    format!("Archive: {}", line.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_called_by_the_first_line_of_what_was_asked() {
+        assert_eq!(
+            task("\n  Find the\tauth handler \nplease"),
+            "Archive: Find the auth handler"
+        );
+        assert_eq!(task(" \n"), "Archive: ");
+        assert_eq!(task(&"é".repeat(200)).chars().count(), 9 + TASK_CHARS);
+        assert_eq!(task("a\u{1b}[2Kb"), "Archive: a\\u{1b}[2Kb");
+    }
+}

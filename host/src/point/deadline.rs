@@ -1,0 +1,194 @@
+//! The deadline of one call of a plugin, which stands still while the call waits for its turn.
+//!
+//! Owns what counts as the call's own time. A plugin answers one call after the other, so a call may first wait for another
+//! one; that is not the plugin's fault and has the bound [`MAX_WAIT`] of its own. Whoever hands out instances says so with
+//! [`waiting`]. It must not know what is called. Start from [`within`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+
+/// How long one call waits in all until other calls of the same plugin have ended. Longer than most tools of plugins run.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(90);
+
+tokio::task_local! {
+    /// The call that this task is making.
+    static CLOCK: Arc<CallClock>;
+}
+
+/// The clock of one call.
+struct CallClock {
+    started: Instant,
+    waits: Mutex<Waits>,
+    /// The call that this one is part of: it stands still as well.
+    outer: Option<Arc<CallClock>>,
+}
+
+#[derive(Default)]
+struct Waits {
+    /// How many waits go on, its own and those of calls within it.
+    n_open: u32,
+    since: Option<Instant>,
+    /// Time that waiting took so far.
+    total: Duration,
+    /// When its own wait began, if one goes on.
+    own_since: Option<Instant>,
+    own_total: Duration,
+}
+
+impl CallClock {
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, now: Instant, is_own: bool) {
+        let mut waits = self.lock();
+        waits.n_open += 1;
+        waits.since.get_or_insert(now);
+        if is_own {
+            waits.own_since = Some(now);
+        }
+        drop(waits);
+        if let Some(outer) = &self.outer {
+            outer.begin(now, false);
+        }
+    }
+
+    fn end(&self, now: Instant, is_own: bool) {
+        let mut waits = self.lock();
+        waits.n_open = waits.n_open.saturating_sub(1);
+        if waits.n_open == 0
+            && let Some(since) = waits.since.take()
+        {
+            waits.total += now.saturating_duration_since(since);
+        }
+        if is_own && let Some(since) = waits.own_since.take() {
+            waits.own_total += now.saturating_duration_since(since);
+        }
+        drop(waits);
+        if let Some(outer) = &self.outer {
+            outer.end(now, false);
+        }
+    }
+
+    /// How long the call itself took so far, and how long it waited.
+    fn read(&self, now: Instant) -> (Duration, Duration) {
+        let waits = self.lock();
+        let open = |since: Option<Instant>| {
+            since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        };
+        let waited = waits.total + open(waits.since);
+        let own = waits.own_total + open(waits.own_since);
+        let passed = now.saturating_duration_since(self.started);
+        (passed.saturating_sub(waited), own)
+    }
+}
+
+/// Waits for `turn` without using up the deadline of the call that this task is making.
+pub(crate) async fn waiting<T>(turn: impl Future<Output = T>) -> T {
+    struct Open(Arc<CallClock>);
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.end(Instant::now(), true);
+        }
+    }
+    let _open = CLOCK.try_with(Arc::clone).ok().map(|clock| {
+        clock.begin(Instant::now(), true);
+        Open(clock)
+    });
+    turn.await
+}
+
+/// Makes a call within its deadline.
+///
+/// # Errors
+/// [`Failure::Deadline`] when the call took longer itself, [`Failure::Unavailable`] when it waited longer than [`MAX_WAIT`].
+pub(crate) async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let clock = Arc::new(CallClock {
+        started: Instant::now(),
+        waits: Mutex::default(),
+        outer: CLOCK.try_with(Arc::clone).ok(),
+    });
+    let mut call = std::pin::pin!(CLOCK.scope(clock.clone(), call));
+    // Most calls answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
+    // for a call that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
+    if let Poll::Ready(answer) = futures_util::poll!(&mut call) {
+        return answer;
+    }
+    loop {
+        let (used, waited) = clock.read(Instant::now());
+        let left = deadline.saturating_sub(used);
+        if left.is_zero() {
+            return Err(Failure::Deadline(deadline));
+        }
+        let to_wait = MAX_WAIT.saturating_sub(waited);
+        if to_wait.is_zero() {
+            return Err(Failure::Unavailable(format!(
+                "the plugin was busy with other calls for {} s; lower `timeout` in its [limits] to end those earlier",
+                MAX_WAIT.as_secs()
+            )));
+        }
+        // A clock that stands still is looked at again when it could have run out had it gone on.
+        if let Ok(answer) = tokio::time::timeout(left.min(to_wait), &mut call).await {
+            return answer;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    #[tokio::test]
+    async fn waiting_for_a_turn_does_not_use_the_deadline_up() {
+        let call = async {
+            waiting(tokio::time::sleep(SHORT * 6)).await;
+            Ok("done")
+        };
+        assert_eq!(within(SHORT, call).await, Ok("done"));
+    }
+
+    #[tokio::test]
+    async fn what_comes_after_the_wait_has_the_whole_deadline_and_no_more() {
+        let call = async {
+            waiting(tokio::time::sleep(SHORT * 2)).await;
+            tokio::time::sleep(Duration::from_secs(600)).await;
+            Ok(())
+        };
+        let started = Instant::now();
+        assert_eq!(within(SHORT, call).await, Err(Failure::Deadline(SHORT)));
+        assert!(started.elapsed() >= SHORT * 3);
+    }
+
+    #[tokio::test]
+    async fn a_wait_of_an_inner_call_stops_the_clock_of_the_outer_one() {
+        let inner = || async {
+            waiting(tokio::time::sleep(SHORT * 6)).await;
+            Ok(())
+        };
+        let outer = async { within(SHORT, inner()).await };
+        assert_eq!(within(SHORT, outer).await, Ok(()));
+    }
+
+    #[test]
+    fn a_wait_without_end_is_bounded_and_not_a_missed_deadline() {
+        let clock = CallClock {
+            started: Instant::now(),
+            waits: Mutex::default(),
+            outer: None,
+        };
+        clock.begin(clock.started, true);
+        let (used, waited) = clock.read(clock.started + MAX_WAIT);
+        assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT));
+        clock.end(clock.started + MAX_WAIT, true);
+        let later = clock.started + MAX_WAIT + SHORT;
+        assert_eq!(clock.read(later), (SHORT, MAX_WAIT));
+    }
+}
