@@ -151,7 +151,9 @@ impl TurnScope {
         let summary = match self.sum_up(&caller, &finished.messages, agent).await {
             Ok(summary) => summary,
             Err(NoAnswer::Session(error)) => return Some(Err(Kept::Failed(error))),
-            Err(_) => return None,
+            Err(NoAnswer::Cancelled) => return None,
+            // A hook's no to the request is one to the archival that needs it.
+            Err(no) => return Some(Err(Kept::Refused(no.to_string()))),
         };
         let Some(why) = summary.missing else {
             return Some(Ok(summary.text));
