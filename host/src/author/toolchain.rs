@@ -131,18 +131,9 @@ pub(super) async fn ensure_target(
     ));
     let args = ["target", "add", TARGET];
     let arguments = args.iter().map(OsString::from).collect();
-    let told = progress.clone();
-    let on_line: OnLine = std::sync::Arc::new(move |_, line| told(line));
-    let finished = run(
-        "rustup",
-        arguments,
-        cwd,
-        QUESTION_DEADLINE,
-        Some(on_line),
-        cancel,
-    )
-    .await
-    .map_err(|source| BuildError::NoRustup {
+    // Its words are shown when it fails.
+    let adding = run("rustup", arguments, cwd, QUESTION_DEADLINE, None, cancel);
+    let finished = adding.await.map_err(|source| BuildError::NoRustup {
         sysroot: sysroot.clone(),
         source,
     })?;

@@ -82,7 +82,7 @@ pub(super) struct PluginArgs {
     /// Also load the plugin, or the plugins, in this folder
     #[arg(long, value_name = "PATH")]
     pub(super) plugin: Vec<PathBuf>,
-    /// Load no plugins but those of `--plugin`
+    /// Load no plugins but those of `--plugin`, and audit-log, which only the administrator can switch off
     #[arg(long)]
     pub(super) no_plugins: bool,
     /// Leave this plugin out, also where nothing would run without it

@@ -13,8 +13,11 @@ use super::{render, setup};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
 use crate::config::Config;
 use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::plugin::discover::Source;
 use crate::plugin::inspect::{self, Report};
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
+use crate::plugin::manifest::Manifest;
 
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
@@ -43,7 +46,7 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
     super::flags::check_places(&args.plugins)?;
     let plugins = load_with(&options).await?;
     super::flags::check(&args.plugins, &config, &plugins)?;
-    setup::warn_protected(&args.plugins, &plugins);
+    setup::warn_protected(&plugins);
     let stray = super::stray::complaints(&config, &plugins)?;
     stray.iter().for_each(|text| render::warn(text));
     let reports: Vec<Report> = plugins
@@ -152,20 +155,71 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
-    let report = build_all(args.dirs, args.out).await?;
-    render::plugins::built(&report);
-    Ok(if report.failed.is_empty() {
+    // What the loader would refuse is said before minutes of compiling. A folder that is not there is the build's to name.
+    let refused = |dir: &PathBuf| match Manifest::read(dir) {
+        Err(error @ crate::plugin::Error::Manifest { .. }) => Some(error),
+        _ => None,
+    };
+    let refused: Vec<_> = args.dirs.iter().filter_map(refused).collect();
+    if !refused.is_empty() {
+        let lines = refused.iter().map(|error| format!("{error:#}"));
+        lines.for_each(|line| render::plugins::not_built(&line));
+        return Ok(Exit::Failed);
+    }
+    let (mut report, is_told) = build_all(args.dirs, args.out).await?;
+    let unloadable = unloadable(&report).await?;
+    report
+        .built
+        .retain(|plugin| !unloadable.iter().any(|(name, _)| *name == plugin.name));
+    render::plugins::built(&report, is_told);
+    for (name, why) in &unloadable {
+        render::plugins::not_built(&format!(
+            "plugin `{name}` was compiled, and cannot be loaded: {why}"
+        ));
+    }
+    Ok(if report.failed.is_empty() && unloadable.is_empty() {
         Exit::Done
     } else {
         Exit::Failed
     })
 }
 
-/// Builds with cargo's own words as progress. Ctrl-C ends cargo too.
+/// Which of the plugins that were built no host would load, and why: a manifest that does not cover its component, tools or
+/// points that cannot be offered. What only an operator decides (settings, grants, other plugins) counts for nothing here.
+async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
+    let mut unloadable = Vec::new();
+    for plugin in &report.built {
+        let Some(folder) = plugin.path.parent() else {
+            continue;
+        };
+        let args = PluginArgs {
+            no_plugins: true,
+            ..PluginArgs::default()
+        };
+        let paths = setup::paths(None)?;
+        let no_config = Config::default();
+        let grants = GrantOptions::default();
+        let mut options = setup::load_options(&paths, &no_config, &args, false, grants)?;
+        options.sources = vec![Source {
+            // The names of those that come with Rind are kept for it.
+            trust: Trust::Managed,
+            path: folder.to_owned(),
+        }];
+        let loaded = load_with(&options).await?;
+        unloadable.extend(loaded.left_out.iter().filter_map(|left| match &left.why {
+            Why::Failed(crate::plugin::Error::Dependency { .. }) => None,
+            Why::Failed(error) => Some((plugin.name.clone(), error.to_string())),
+            _ => None,
+        }));
+    }
+    Ok(unloadable)
+}
+
+/// Builds with cargo's own words as progress, and tells whether those were all shown. Ctrl-C ends cargo too.
 pub(super) async fn build_all(
     dirs: Vec<PathBuf>,
     out: Option<PathBuf>,
-) -> anyhow::Result<BuildReport> {
+) -> anyhow::Result<(BuildReport, bool)> {
     let options = BuildOptions {
         dirs,
         out,
@@ -184,5 +238,5 @@ pub(super) async fn build_all(
     let report = crate::author::build::build(&options, &on_line, &cancel).await;
     progress.end();
     interrupt.abort();
-    report.context("build plugins")
+    Ok((report.context("build plugins")?, progress.is_told()))
 }

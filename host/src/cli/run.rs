@@ -47,7 +47,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
     super::flags::check(&args.plugins, &config, &plugins)?;
-    setup::warn_protected(&args.plugins, &plugins);
+    setup::warn_protected(&plugins);
     let stray = super::stray::complaints(&config, &plugins)?;
     stray.iter().for_each(|text| render::warn(text));
     plugins

@@ -226,13 +226,10 @@ pub(super) fn load_options(
     })
 }
 
-/// Says what was set or typed of plugins that only the administrator can switch off, and does not count.
-pub(super) fn warn_protected(args: &PluginArgs, plugins: &PluginSet) {
+/// Says what was set of plugins that only the administrator can switch off, and does not count. That `--no-plugins` leaves them
+/// stands in its help.
+pub(super) fn warn_protected(plugins: &PluginSet) {
     plugins.refused.iter().for_each(|text| render::warn(text));
-    let names = plugins.plugins.iter().map(|plugin| &plugin.manifest.name);
-    for name in names.filter(|name| args.no_plugins && protected::is_protected(name)) {
-        render::warn(&protected::refusal("--no-plugins", name));
-    }
 }
 
 /// Folders of Rind's own and the workspace must not lie in one another: what may be read or written in the workspace would

@@ -76,7 +76,7 @@ impl DefinedPoints {
         let payload = PluginPayload {
             value,
             collected: Vec::new(),
-            is_chain,
+            kind: point.kind,
             check,
         };
         let done = dispatcher

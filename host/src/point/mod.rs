@@ -74,9 +74,14 @@ impl Point for PluginPoint {
         _env: &MergeEnv<'_>,
     ) -> Result<Merged, String> {
         (payload.check)(&outcome)?;
-        if !payload.is_chain {
-            payload.collected.push(outcome);
-            return Ok(Merged::changed("contribution"));
+        match payload.kind {
+            // What a hook that only looks answers is nothing to anybody.
+            Kind::Observe => return Ok(Merged::default()),
+            Kind::Collect => {
+                payload.collected.push(outcome);
+                return Ok(Merged::changed("contribution"));
+            }
+            Kind::Gate | Kind::Mutate => {}
         }
         if payload.value == outcome {
             return Ok(Merged::default());

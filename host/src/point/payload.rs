@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
+use crate::point::dispatch::Kind;
 
 /// A session that starts or ends.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -348,8 +349,8 @@ pub struct PluginPayload {
     pub value: Value,
     /// The contributions so far, for collect.
     pub collected: Vec<Value>,
-    /// Whether answers replace the value (gate, mutate) or are collected.
-    pub is_chain: bool,
+    /// The kind that the owner gave the point.
+    pub kind: Kind,
     /// Checks an implementer's answer against the owner's schema. Guests do not see it.
     pub check: Arc<CheckArguments>,
 }

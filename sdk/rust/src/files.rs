@@ -2,13 +2,64 @@
 //!
 //! Paths start with the name of a grant, `workspace/` or `data/`.
 
-pub use crate::bindings::rind::plugin::files::{
-    Entry, Kind, append, create_folder, list, read, remove, write,
-};
+pub use crate::bindings::rind::plugin::files::{Entry, Kind};
 use crate::types::Error;
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::files as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::files_host as host;
 
 /// How much is asked for at once.
 const CHUNK: u32 = 1 << 20;
+
+/// Reads a file from `offset`, at most `length` bytes; fewer at its end.
+///
+/// # Errors
+/// When the host refused it or could not read it.
+pub fn read(path: &str, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
+    host::read(path, offset, length)
+}
+
+/// Writes a whole file in one step, making it if needed. Folders must be there.
+///
+/// # Errors
+/// When the host refused it or could not write it.
+pub fn write(path: &str, content: &[u8]) -> Result<(), Error> {
+    host::write(path, content)
+}
+
+/// Adds to the end of a file, making it if needed. Folders must be there.
+///
+/// # Errors
+/// When the host refused it or could not write it.
+pub fn append(path: &str, content: &[u8]) -> Result<(), Error> {
+    host::append(path, content)
+}
+
+/// Lists a folder.
+///
+/// # Errors
+/// When the host refused it or could not read it.
+pub fn list(path: &str) -> Result<Vec<Entry>, Error> {
+    host::list(path)
+}
+
+/// Makes a folder. That it is there already is no error.
+///
+/// # Errors
+/// When the host refused it or could not make it.
+pub fn create_folder(path: &str) -> Result<(), Error> {
+    host::create_folder(path)
+}
+
+/// Removes a file or an empty folder.
+///
+/// # Errors
+/// When the host refused it or could not remove it.
+pub fn remove(path: &str) -> Result<(), Error> {
+    host::remove(path)
+}
 
 /// Reads a whole file.
 ///

@@ -2,9 +2,22 @@
 //!
 //! Credentials named in the manifest are put in by the host; the plugin never sees them.
 
-pub use crate::bindings::rind::plugin::http::{Header, Request, Response, send};
+pub use crate::bindings::rind::plugin::http::{Header, Request, Response};
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::http as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::http as host;
+
+/// Sends a request and waits for the whole answer. Redirects are followed.
+///
+/// # Errors
+/// When the host refused it, or no answer came.
+pub fn send(request: &Request) -> Result<Response, Error> {
+    host::send(request)
+}
 
 impl Request {
     /// A request without headers and body.

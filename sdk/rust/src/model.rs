@@ -1,6 +1,20 @@
 //! Asking a model. Needs the side effect `external` and `[external] model = true`.
 
-pub use crate::bindings::rind::plugin::model::{Question, Reply, ask};
+pub use crate::bindings::rind::plugin::model::{Question, Reply};
+use crate::types::Error;
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::model as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::model as host;
+
+/// Asks a question and waits for the answer.
+///
+/// # Errors
+/// When a hook, a policy or a limit refused it, or the model failed.
+pub fn ask(question: &Question) -> Result<Reply, Error> {
+    host::ask(question)
+}
 
 impl Question {
     /// A question to the session's model, answered in at most 1,024 tokens.

@@ -1,8 +1,21 @@
 //! Extension points that this plugin defines in `[points.NAME]`, for other plugins to implement.
 
-pub use crate::bindings::rind::plugin::points::{Answer, call};
+pub use crate::bindings::rind::plugin::points::Answer;
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::points as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::points as host;
+
+/// Calls every implementer of one of this plugin's own points. `payload` is JSON text.
+///
+/// # Errors
+/// When the point is not declared, or the payload does not fit its schema.
+pub fn call(name: &str, payload: &str) -> Result<Answer, Error> {
+    host::call(name, payload)
+}
 
 /// Calls every implementer of one of this plugin's own points.
 ///

@@ -1,8 +1,16 @@
 //! A host in memory for a plugin's own tests, which run natively with `cargo test`.
 //!
-//! State, store, config, log and the conversation are on the thread that the test runs on and start out empty; every other host
-//! function panics. `rind run --plugin DIR --script FILE` runs the
-//! compiled component in the real host.
+//! Everything is on the thread that the test runs on. State, store, config, log, files and the conversation start out empty.
+//! HTTP requests, questions to models, subagents, calls of tools and of points are denied until the test answers them, as
+//! with [`answer_http`]. `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
+
+mod answers;
+mod files;
+
+pub(crate) use answers::{agents, http, model, points, tools_host};
+pub use answers::{answer_agents, answer_http, answer_model, answer_points, answer_tools};
+pub(crate) use files::host as files_host;
+pub use files::{file, put_file};
 
 use crate::payloads::{FinishedCall, ModelRequest, ProposedCall, Purpose};
 use crate::types::{
@@ -34,6 +42,8 @@ fn with<T>(f: impl FnOnce(&mut Host) -> T) -> T {
 /// Forgets everything that was set and logged on this thread.
 pub fn reset() {
     with(|host| *host = Host::default());
+    answers::reset();
+    files::reset();
 }
 
 /// Sets the plugin's settings on this thread. Defaults of the manifest are not filled in.

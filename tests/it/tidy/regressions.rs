@@ -79,6 +79,8 @@ fn module_path(path: &str) -> Option<String> {
         ("hostile".to_owned(), rest)
     } else if let Some(rest) = path.strip_prefix("host/src/") {
         ("rind".to_owned(), rest)
+    } else if let Some(rest) = path.strip_prefix("sdk/rust/src/") {
+        ("rind_sdk".to_owned(), rest)
     } else {
         let (name, rest) = path.strip_prefix("plugins/")?.split_once('/')?;
         let rest = rest

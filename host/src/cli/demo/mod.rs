@@ -15,7 +15,7 @@ use anyhow::Context;
 use self::acted::Acted;
 use self::story::Story;
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
-use super::exit::Exit;
+use super::exit::{Exit, Usage};
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
@@ -83,6 +83,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         .left_out
         .iter()
         .for_each(render::plugins::warn_left_out);
+    check_core(&plugins)?;
     story.write_learnt(&plugins.stores())?;
     if !args.json {
         introduce(story, &plugins, workspace);
@@ -134,7 +135,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Shows who did what. It has failed when a core plugin was there and did nothing.
+/// Shows who did what. It has failed when a core plugin did nothing.
 fn judge(
     acted: &mut Acted,
     plugins: &PluginSet,
@@ -173,16 +174,19 @@ fn judge(
         let shown = CORE.iter().chain(others).copied();
         render::acted::report(acted, shown, is_loaded);
     }
-    let did_nothing =
-        |name: &&&str| is_loaded(name) && !acted.get(name).is_some_and(acted::Deeds::is_any);
+    let did_nothing = |name: &&&str| !acted.get(name).is_some_and(acted::Deeds::is_any);
     let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
-    let n_loaded = CORE.iter().filter(|name| is_loaded(name)).count();
     if !is_json {
-        let n_acted = n_loaded - idle.len();
+        let n_acted = CORE.len() - idle.len();
         render::note(&format!("{n_acted} of {} core plugins acted", CORE.len()));
     }
     for name in &idle {
-        render::warn(&format!("{name} is loaded and did nothing in this turn"));
+        let what = if is_loaded(name) {
+            "is loaded and did nothing in this turn"
+        } else {
+            "is not loaded; `rind plugin list` says why"
+        };
+        render::warn(&format!("{name} {what}"));
     }
     Ok(if idle.is_empty() {
         Exit::Done
@@ -207,9 +211,9 @@ async fn build_plugins(of_demos: &Path) -> anyhow::Result<Vec<Source>> {
         };
         let (core, examples) = sources.into_iter().partition(is_core);
         for (sources, out) in [(core, managed.as_path()), (examples, of_demos)] {
-            let report = plugin::build_all(sources, Some(out.to_owned())).await?;
+            let (report, is_told) = plugin::build_all(sources, Some(out.to_owned())).await?;
             if !report.failed.is_empty() {
-                render::plugins::built(&report);
+                render::plugins::built(&report, is_told);
                 anyhow::bail!("some plugins were not built");
             }
         }
@@ -222,6 +226,22 @@ async fn build_plugins(of_demos: &Path) -> anyhow::Result<Vec<Source>> {
             path,
         })
         .collect())
+}
+
+/// A demo without a single core plugin would show nothing.
+fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
+    let is_core = |name: &str| CORE.contains(&name);
+    if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
+        return Ok(());
+    }
+    let folders = setup::managed_folders();
+    let folder = folders
+        .first()
+        .map_or_else(String::new, |folder| format!(" to {}", folder.display()));
+    Err(Usage(format!(
+        "there are no plugins to show: run `rind demo` in a checkout of Rind, where it compiles them{folder}, or copy them there"
+    ))
+    .into())
 }
 
 /// Folders of the first-party plugins' crates, in the checkout that holds the current folder or the binary.

@@ -9,6 +9,7 @@ use super::{
     BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, one_line, printable, say,
     styled,
 };
+use crate::author::BuildError;
 use crate::author::build::BuildReport;
 use crate::grant::Trust;
 use crate::grant::decide::Standing;
@@ -363,8 +364,8 @@ pub(in super::super) fn list_json(reports: &[Report], plugins: &PluginSet) -> an
     }))
 }
 
-/// What was built and what was not.
-pub(in super::super) fn built(report: &BuildReport) {
+/// What was built and what was not. `is_told` says that cargo's own words stand above already.
+pub(in super::super) fn built(report: &BuildReport, is_told: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
             "{} {} {} {}",
@@ -378,12 +379,20 @@ pub(in super::super) fn built(report: &BuildReport) {
         ));
     }
     for error in &report.failed {
-        say(format_args!(
-            "{} {}",
-            styled(BAD, "✗"),
-            printable(&error.to_string())
-        ));
+        match error {
+            BuildError::Compile { plugins, .. } if is_told => {
+                let names: Vec<String> = plugins.iter().map(|name| format!("`{name}`")).collect();
+                let names = names.join(", ");
+                not_built(&format!("plugin {names}: the build failed; see above"));
+            }
+            error => not_built(&error.to_string()),
+        }
     }
+}
+
+/// Why a plugin was not built.
+pub(in super::super) fn not_built(why: &str) {
+    say(format_args!("{} {}", styled(BAD, "✗"), printable(why)));
 }
 
 /// Cargo's lines while it builds: the last one, turning, on a terminal; all of them elsewhere.
@@ -403,6 +412,11 @@ impl BuildProgress {
         } else {
             self.0.set_message(one_line(text, 100))
         }
+    }
+
+    /// Whether every line was shown, and not only the last one.
+    pub(in super::super) fn is_told(&self) -> bool {
+        self.0.is_hidden()
     }
 
     pub(in super::super) fn end(&self) {

@@ -24,10 +24,9 @@ impl points::Host for HostState {
         let payload = match json::parse(&payload, json::MAX_BYTES) {
             Ok(payload) => payload,
             Err(e) => {
-                return Ok(Err(HandleError::InvalidInput(format!(
-                    "the payload is not JSON: {e}"
-                ))
-                .into()));
+                return Ok(Err(
+                    HandleError::InvalidInput(format!("the payload {e}")).into()
+                ));
             }
         };
         let backing = self.backing.clone();

@@ -1,0 +1,163 @@
+//! Answers that a test gives in place of what the host would reach: HTTP servers, models, subagents, tools, other plugins.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::agents::Task;
+use crate::http::{Request, Response};
+use crate::model::{Question, Reply};
+use crate::points::Answer;
+use crate::types::Error;
+
+type Function<A, T> = Rc<dyn Fn(A) -> Result<T, Error>>;
+
+/// The function that answers one kind of call.
+struct Answerer<A, T> {
+    function: RefCell<Option<Function<A, T>>>,
+    /// The function of this module that sets it.
+    set_with: &'static str,
+}
+
+impl<A, T> Answerer<A, T> {
+    const fn new(set_with: &'static str) -> Self {
+        Self {
+            function: RefCell::new(None),
+            set_with,
+        }
+    }
+
+    fn set(&self, function: impl Fn(A) -> Result<T, Error> + 'static) {
+        self.function.replace(Some(Rc::new(function)));
+    }
+
+    fn answer(&self, asked: A) -> Result<T, Error> {
+        // Not borrowed while it runs: it may set another one.
+        let function = self.function.borrow().clone();
+        match function {
+            Some(function) => function(asked),
+            None => Err(Error::Denied(format!(
+                "this test answers no such call; set what answers with `rind_sdk::testing::{}`",
+                self.set_with
+            ))),
+        }
+    }
+}
+
+thread_local! {
+    static HTTP: Answerer<Request, Response> = const { Answerer::new("answer_http") };
+    static MODEL: Answerer<Question, Reply> = const { Answerer::new("answer_model") };
+    static AGENTS: Answerer<Task, String> = const { Answerer::new("answer_agents") };
+    static TOOLS: Answerer<(String, String), String> = const { Answerer::new("answer_tools") };
+    static POINTS: Answerer<(String, String), Answer> = const { Answerer::new("answer_points") };
+}
+
+/// Forgets every answer on this thread.
+pub(super) fn reset() {
+    HTTP.with(|own| own.function.replace(None));
+    MODEL.with(|own| own.function.replace(None));
+    AGENTS.with(|own| own.function.replace(None));
+    TOOLS.with(|own| own.function.replace(None));
+    POINTS.with(|own| own.function.replace(None));
+}
+
+/// Answers the plugin's HTTP requests on this thread. Without it each is denied.
+pub fn answer_http(answer: impl Fn(Request) -> Result<Response, Error> + 'static) {
+    HTTP.with(|own| own.set(answer));
+}
+
+/// Answers the plugin's questions to a model on this thread. Without it each is denied.
+pub fn answer_model(answer: impl Fn(Question) -> Result<Reply, Error> + 'static) {
+    MODEL.with(|own| own.set(answer));
+}
+
+/// Answers for the subagents that the plugin runs on this thread. Without it each is denied.
+pub fn answer_agents(answer: impl Fn(Task) -> Result<String, Error> + 'static) {
+    AGENTS.with(|own| own.set(answer));
+}
+
+/// Answers the plugin's calls of tools on this thread, by name and JSON arguments. Without it each is denied.
+pub fn answer_tools(answer: impl Fn(&str, &str) -> Result<String, Error> + 'static) {
+    TOOLS.with(|own| {
+        own.set(move |(name, arguments): (String, String)| answer(&name, &arguments));
+    });
+}
+
+/// Answers the plugin's calls of its own points on this thread, by name and JSON payload. Without it each is denied.
+pub fn answer_points(answer: impl Fn(&str, &str) -> Result<Answer, Error> + 'static) {
+    POINTS.with(|own| own.set(move |(name, payload): (String, String)| answer(&name, &payload)));
+}
+
+pub(crate) mod http {
+    use super::{Error, HTTP, Request, Response};
+
+    pub(crate) fn send(request: &Request) -> Result<Response, Error> {
+        HTTP.with(|own| own.answer(request.clone()))
+    }
+}
+
+pub(crate) mod model {
+    use super::{Error, MODEL, Question, Reply};
+
+    pub(crate) fn ask(question: &Question) -> Result<Reply, Error> {
+        MODEL.with(|own| own.answer(question.clone()))
+    }
+}
+
+pub(crate) mod agents {
+    use super::{AGENTS, Error, Task};
+
+    pub(crate) fn run(task: &Task) -> Result<String, Error> {
+        AGENTS.with(|own| own.answer(task.clone()))
+    }
+}
+
+pub(crate) mod tools_host {
+    use super::{Error, TOOLS};
+
+    pub(crate) fn call(name: &str, arguments: &str) -> Result<String, Error> {
+        TOOLS.with(|own| own.answer((name.to_owned(), arguments.to_owned())))
+    }
+}
+
+pub(crate) mod points {
+    use super::{Answer, Error, POINTS};
+
+    pub(crate) fn call(name: &str, payload: &str) -> Result<Answer, Error> {
+        POINTS.with(|own| own.answer((name.to_owned(), payload.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_further_is_denied_until_the_test_answers_it() {
+        crate::testing::reset();
+        let get = || crate::http::send(&Request::get("https://a.example/"));
+        let denied = |error: Error| match error {
+            Error::Denied(text) => text,
+            other => panic!("{other:?}"),
+        };
+        assert!(denied(get().unwrap_err()).contains("testing::answer_http"));
+        assert!(
+            denied(crate::model::ask(&Question::new("?")).unwrap_err()).contains("answer_model")
+        );
+        assert!(denied(crate::agents::run(&Task::new("?")).unwrap_err()).contains("answer_agents"));
+        assert!(denied(crate::tools::call("bash", "{}").unwrap_err()).contains("answer_tools"));
+        assert!(denied(crate::points::call("mine", "{}").unwrap_err()).contains("answer_points"));
+
+        answer_http(|request| {
+            Ok(Response {
+                status: 200,
+                headers: Vec::new(),
+                body: request.url.into_bytes(),
+            })
+        });
+        assert_eq!(get().unwrap().text(), "https://a.example/");
+        answer_tools(|name, arguments| Ok(format!("{name} {arguments}")));
+        assert_eq!(crate::tools::call("bash", "{}").unwrap(), "bash {}");
+        crate::testing::reset();
+        assert!(get().is_err());
+    }
+}
