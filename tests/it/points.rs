@@ -464,6 +464,7 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
         tool_calls: 3,
         usage,
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         duration_ms: 1,
         output: "out".into(),
     };
