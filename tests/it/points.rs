@@ -294,6 +294,8 @@ async fn the_wire_request_may_be_rewritten_and_the_response_is_seen() {
         provider: "p".into(),
         status: 200,
         latency_ms: 5,
+        model: "m".to_owned(),
+        cost_usd: Some(0.5),
         usage: Usage::default(),
         body: "raw".into(),
     };

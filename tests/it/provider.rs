@@ -169,6 +169,7 @@ fn response(content: Vec<Content>, finish: Finish, usage: Usage, raw: &str) -> R
         },
         finish,
         usage,
+        cost_usd: None,
         status: 200,
         latency_ms: 0,
         raw: raw.to_owned(),
