@@ -124,7 +124,9 @@ impl Turn<'_> {
             None,
             &caller,
             &request,
-            |body, heard| Box::pin(async move { writing.follow(body, heard).await }) as BoxFuture<'_, _>,
+            |body, heard| {
+                Box::pin(async move { writing.follow(body, heard).await }) as BoxFuture<'_, _>
+            },
             kept,
         );
         let answer = answer.await;
@@ -139,7 +141,11 @@ impl Turn<'_> {
         })?;
         // An estimate teaches nothing about how far estimates are off.
         let usage = response.usage;
-        let reported = if usage.estimated { 0 } else { usage.input_tokens };
+        let reported = if usage.estimated {
+            0
+        } else {
+            usage.input_tokens
+        };
         let config = &scope.spec.config.compact;
         self.agent.compaction.learn(&request, reported, config);
         Ok(response)

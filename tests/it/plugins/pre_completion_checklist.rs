@@ -113,7 +113,10 @@ async fn a_check_that_failed_or_is_hidden_sends_the_answer_back() {
     let checks = toml::Value::from(vec!["false"]);
     for (line, says) in [
         ("false", "the last check after that failed: `false`"),
-        ("false | cat", "the exit code of `false | cat` is not that of its check"),
+        (
+            "false | cat",
+            "the exit code of `false | cat` is not that of its check",
+        ),
     ] {
         let script = vec![
             write("a.rs"),

@@ -19,7 +19,11 @@ async fn server(body: String) -> Server {
 
 /// Runs against a server.
 fn run(rind: &Rind, server: &Server, args: &[&str]) -> Ran {
-    let args = [&["run", "hi", "--provider", "openai", "--model", "gpt-4"], args].concat();
+    let args = [
+        &["run", "hi", "--provider", "openai", "--model", "gpt-4"],
+        args,
+    ]
+    .concat();
     let mut command = rind.command(&args);
     command.env("OPENAI_BASE_URL", server.at("127.0.0.1", "/v1"));
     tokio::task::block_in_place(|| rind.finish(&mut command))
@@ -47,7 +51,11 @@ async fn an_answer_without_usage_is_estimated_marked_and_counted() {
     assert_eq!(usage["output_tokens"], 6, "{end}");
     let summary = &of(&lines, "turn-end")["summary"];
     assert_eq!(&summary["usage"], usage);
-    for said in [&end["cost_usd"], &summary["cost_usd"], &rind.entries("step")[0]["cost_usd"]] {
+    for said in [
+        &end["cost_usd"],
+        &summary["cost_usd"],
+        &rind.entries("step")[0]["cost_usd"],
+    ] {
         let said = said.as_f64().unwrap();
         assert!((said - cost(usage)).abs() < 1e-9, "{said} {usage}");
     }
@@ -58,10 +66,18 @@ async fn an_answer_without_usage_is_estimated_marked_and_counted() {
     rind.managed("cost-tracker");
     rind.config("[plugins.cost-tracker.config]\nbudget_tokens = { session = 20 }\n");
     let shown = run(&rind, &server, &[]).exits(0);
-    assert!(shown.stderr.contains(" out (estimated) · $0."), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains(" out (estimated) · $0."),
+        "{}",
+        shown.stderr
+    );
     assert!(shown.stderr.contains("cost: about $0."), "{}", shown.stderr);
     let ran = run(&rind, &server, &["--resume", "last"]).exits(3);
-    assert!(ran.stderr.contains("the budget of this session is spent"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the budget of this session is spent"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,14 +88,24 @@ async fn a_stream_that_is_cut_is_paid_for_and_spends_the_budget() {
     rind.config("[plugins.cost-tracker.config]\nbudget_usd = { session = 0.001 }\n");
     let lines = run(&rind, &server, &["--json"]).exits(1).json_lines();
     let end = of(&lines, "request-end");
-    assert!(end["error"].is_string() && end["usage"]["estimated"] == true, "{end}");
+    assert!(
+        end["error"].is_string() && end["usage"]["estimated"] == true,
+        "{end}"
+    );
     assert_eq!(end["usage"]["output_tokens"], 6, "{end}");
     let kept = &rind.entries("unanswered")[0];
-    assert_eq!((&kept["usage"], &kept["model"]), (&end["usage"], &"gpt-4".into()));
+    assert_eq!(
+        (&kept["usage"], &kept["model"]),
+        (&end["usage"], &"gpt-4".into())
+    );
     let summary = &of(&lines, "turn-end")["summary"];
     assert!((summary["cost_usd"].as_f64().unwrap() - cost(&end["usage"])).abs() < 1e-9);
     let ran = run(&rind, &server, &["--resume", "last"]).exits(3);
-    assert!(ran.stderr.contains("the budget of this session is spent"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the budget of this session is spent"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,7 +126,11 @@ fn a_request_that_is_interrupted_is_paid_for() {
     running.wait_until(|rind| {
         let sessions = rind.home().join("data/sessions");
         let is_there = std::fs::read_dir(sessions).is_ok_and(|found| found.count() == 1);
-        is_there && rind.session_lines().iter().any(|line| line.contains("\"type\":\"message\""))
+        is_there
+            && rind
+                .session_lines()
+                .iter()
+                .any(|line| line.contains("\"type\":\"message\""))
     });
     std::thread::sleep(std::time::Duration::from_millis(300));
     running.signal("INT");
@@ -124,10 +154,18 @@ async fn the_operators_prices_go_before_the_table_and_a_model_without_one_is_sai
         tokio::task::block_in_place(|| rind.finish(&mut command))
     };
     let ran = run(&[]).exits(0);
-    assert!(ran.stderr.contains("cost unknown, the model has no price in [prices]"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("cost unknown, the model has no price in [prices]"),
+        "{}",
+        ran.stderr
+    );
     let lines = run(&["--json"]).exits(0).json_lines();
     let summary = &of(&lines, "turn-end")["summary"];
-    assert!(summary["unpriced_tokens"].as_u64().unwrap() > 0, "{summary}");
+    assert!(
+        summary["unpriced_tokens"].as_u64().unwrap() > 0,
+        "{summary}"
+    );
     assert!(of(&lines, "request-end").get("cost_usd").is_none());
     rind.config("[prices.own-model]\ninput = 1000\noutput = 0\n");
     let ran = run(&[]).exits(0);
