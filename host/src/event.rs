@@ -111,6 +111,9 @@ pub enum Event {
         model: Option<String>,
         /// What it used.
         usage: Usage,
+        /// What it cost in US dollars; absent when no price is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
         /// Milliseconds from sending the last attempt to the end of the answer.
         latency_ms: u64,
         /// Why the model stopped; absent when there is no answer.

@@ -28,6 +28,7 @@ pub mod event;
 
 // What a turn is made of.
 pub mod folder;
+pub mod price;
 pub mod provider;
 pub mod session;
 pub mod tool;

@@ -247,6 +247,9 @@ pub struct Usage {
     /// Part of the input that was written to the provider's cache.
     #[serde(default)]
     pub cache_write_tokens: u64,
+    /// Whether some of it was estimated, because the provider did not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Usage {
@@ -267,5 +270,6 @@ impl AddAssign for Usage {
         self.cache_write_tokens = self
             .cache_write_tokens
             .saturating_add(other.cache_write_tokens);
+        self.estimated |= other.estimated;
     }
 }

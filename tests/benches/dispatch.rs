@@ -179,6 +179,7 @@ fn time_bare(runtime: &Runtime, bare: &mut Bare, size: usize, iters: u64) -> Dur
         depth: 0,
         tokens_used: 0,
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         tool_calls: 0,
     };
     runtime.block_on(async {

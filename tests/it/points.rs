@@ -294,6 +294,8 @@ async fn the_wire_request_may_be_rewritten_and_the_response_is_seen() {
         provider: "p".into(),
         status: 200,
         latency_ms: 5,
+        model: "m".to_owned(),
+        cost_usd: Some(0.5),
         usage: Usage::default(),
         body: "raw".into(),
     };
@@ -464,6 +466,7 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
         tool_calls: 3,
         usage,
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         duration_ms: 1,
         output: "out".into(),
     };

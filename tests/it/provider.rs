@@ -175,6 +175,7 @@ fn response(content: Vec<Content>, finish: Finish, usage: Usage, raw: &str) -> R
         },
         finish,
         usage,
+        cost_usd: None,
         status: 200,
         latency_ms: 0,
         raw: raw.to_owned(),
@@ -187,6 +188,7 @@ fn anthropic_tools() -> Response {
         output_tokens: 89,
         cache_read_tokens: 2000,
         cache_write_tokens: 100,
+        estimated: false,
     };
     let content = expected_content(
         Some("EqQBCgIYAhIM1gbcDa9GJwZA2b3h"),
@@ -201,6 +203,7 @@ fn openai_tools() -> Response {
         output_tokens: 44,
         cache_read_tokens: 256,
         cache_write_tokens: 0,
+        estimated: false,
     };
     let content = expected_content(None, ["call_a1", "call_b2"]);
     response(content, Finish::ToolCalls, usage, OPENAI_TOOLS)

@@ -93,6 +93,7 @@ fn turn_end(turn: u32) -> Body {
             tool_calls: 0,
             usage: rind::message::Usage::default(),
             cost_usd: 0.0,
+            unpriced_tokens: 0,
             duration_ms: 1,
             output: String::new(),
         },

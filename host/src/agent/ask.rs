@@ -66,6 +66,7 @@ impl TurnScope {
             step: caller.context.step,
             model: request.model.clone(),
             usage: response.usage,
+            cost_usd: response.cost_usd,
             latency_ms: response.latency_ms,
             text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
         };

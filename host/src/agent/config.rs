@@ -8,9 +8,10 @@ use super::archive::{ArchivalConfig, SubagentsConfig};
 use super::compact::CompactConfig;
 use super::reflect::ReflectConfig;
 use crate::config::{Section, number};
+use crate::price::Prices;
 
 /// Limits of a turn.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// Most steps of one turn; a follow-up gets as many again.
@@ -41,6 +42,9 @@ pub struct AgentConfig {
     /// Whether the model may run and question subagents; the section `[subagents]`.
     #[serde(skip)]
     pub subagents: SubagentsConfig,
+    /// The operator's prices of models; the section `[prices]`.
+    #[serde(skip)]
+    pub prices: Prices,
 }
 
 impl Default for AgentConfig {
@@ -56,6 +60,7 @@ impl Default for AgentConfig {
             compact: CompactConfig::default(),
             archival: ArchivalConfig::default(),
             subagents: SubagentsConfig::default(),
+            prices: Prices::default(),
         }
     }
 }

@@ -184,12 +184,14 @@ impl Turn<'_> {
     }
 
     fn summary(&self, stop: StopReason) -> TurnSummary {
+        let cost = self.scope.cost();
         TurnSummary {
             stop,
             steps: self.step,
             tool_calls: self.scope.n_calls(),
             usage: self.scope.usage(),
-            cost_usd: 0.0,
+            cost_usd: cost.usd,
+            unpriced_tokens: cost.unpriced_tokens,
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             output: self.outputs.join("\n\n"),
         }

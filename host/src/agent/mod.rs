@@ -20,6 +20,7 @@ mod end;
 mod halt;
 mod handle;
 mod input;
+mod pending;
 mod power;
 mod reflect;
 mod request;

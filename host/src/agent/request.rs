@@ -7,11 +7,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::pending::{Heard, Pending};
 use super::scope::TurnScope;
 use super::stream::tell_retry;
 use super::tell::{blocked, chain};
 use crate::event::Event;
-use crate::message::Usage;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -60,9 +60,12 @@ impl TurnScope {
             Purpose::Step | Purpose::Host(_) => None,
         };
         let request = self.reasoned(purpose, caller, request).await?;
-        let send = |body| -> BoxFuture<'_, _> {
+        let send = |body, heard: Heard| -> BoxFuture<'_, _> {
             Box::pin(async move {
-                let mut on = |event| tell_retry(self, event);
+                let mut on = |event| {
+                    heard.hear(&event);
+                    tell_retry(self, event);
+                };
                 self.spec.provider.send(body, &mut on, &self.cancel).await
             })
         };
@@ -111,13 +114,14 @@ impl TurnScope {
     }
 
     /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry
-    /// that the session keeps; the tokens count in the turn. `send` has the provider send a body.
+    /// that the session keeps; the tokens count in the turn. `send` has the provider send a body, and tells what it
+    /// hears.
     pub(super) async fn request<'s>(
         &self,
         by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
-        send: impl FnOnce(Value) -> BoxFuture<'s, Result<Response, provider::Error>> + Send,
+        send: impl FnOnce(Value, Heard) -> BoxFuture<'s, Result<Response, provider::Error>> + Send,
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
         let (provider, session) = (&self.spec.provider, &self.spec.session);
@@ -135,13 +139,15 @@ impl TurnScope {
             by: by.map(ToString::to_string),
             call_id: caller.call.as_deref().map(str::to_owned),
         });
-        let response = match send(body).await {
+        let pending = Pending::new(self, caller, request, number);
+        let mut response = match send(body, pending.heard()).await {
             Ok(response) => response,
             Err(error) => {
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.cancel.is_cancelled();
                 let why = chain(&error);
-                self.tell_no_answer(number, &why);
+                let is_paid = pending.has_heard() || error.may_be_paid();
+                pending.failed(&why, is_paid);
                 return Err(if is_cancelled {
                     NoAnswer::Cancelled
                 } else {
@@ -149,15 +155,17 @@ impl TurnScope {
                 });
             }
         };
+        let cost = pending.answered(&mut response);
         self.spec.events.emit(Event::RequestEnd {
             request: number,
             model: response.model.clone(),
             usage: response.usage,
+            cost_usd: response.cost_usd,
             latency_ms: response.latency_ms,
             finish: Some(response.finish),
             error: None,
         });
-        self.add_usage(response.usage);
+        self.add_used(response.usage, cost);
         session
             .append(kept(request, &response))
             .map_err(NoAnswer::Session)?;
@@ -170,22 +178,16 @@ impl TurnScope {
                 status: response.status,
                 latency_ms: response.latency_ms,
                 usage: response.usage,
+                cost_usd: response.cost_usd,
+                model: response
+                    .model
+                    .clone()
+                    .unwrap_or_else(|| request.model.clone()),
                 body: response.raw.clone(),
             },
         )
         .await;
         Ok(response)
-    }
-
-    fn tell_no_answer(&self, request: u32, why: &str) {
-        self.spec.events.emit(Event::RequestEnd {
-            request,
-            model: None,
-            usage: Usage::default(),
-            latency_ms: 0,
-            finish: None,
-            error: Some(why.to_owned()),
-        });
     }
 
     /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.

@@ -25,6 +25,7 @@ use crate::point::dispatch::{Dispatched, Dispatcher};
 use crate::point::handle::HandleError;
 use crate::point::merge::injected_message;
 use crate::point::outcome::Injection;
+use crate::price::Cost;
 use crate::session::{self, Body, Session};
 use crate::tool::approval::SessionApprovals;
 
@@ -81,6 +82,7 @@ pub(super) struct TurnScope {
 #[derive(Default)]
 struct Tally {
     usage: Usage,
+    cost: Cost,
     n_calls: u32,
     n_requests: u32,
     /// Tools of the present step; `None` before the first.
@@ -138,6 +140,8 @@ impl TurnScope {
     pub(super) fn update(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.tokens_used = tally.usage.total();
+        caller.context.cost_usd = tally.cost.usd;
+        caller.context.unpriced_tokens = tally.cost.unpriced_tokens;
         caller.context.tool_calls = tally.n_calls;
     }
 
@@ -184,11 +188,19 @@ impl TurnScope {
         lock(&self.tally).usage
     }
 
-    /// Counts tokens, also for the turns that this one is part of.
-    pub(super) fn add_usage(&self, usage: Usage) {
-        lock(&self.tally).usage += usage;
+    /// What they have cost.
+    pub(super) fn cost(&self) -> Cost {
+        lock(&self.tally).cost
+    }
+
+    /// Counts tokens and their cost, also for the turns that this one is part of.
+    pub(super) fn add_used(&self, usage: Usage, cost: Cost) {
+        let mut tally = lock(&self.tally);
+        tally.usage += usage;
+        tally.cost += cost;
+        drop(tally);
         if let Some(parent) = &self.family.parent {
-            parent.add_usage(usage);
+            parent.add_used(usage, cost);
         }
     }
 

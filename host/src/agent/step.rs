@@ -124,6 +124,7 @@ impl Turn<'_> {
             step,
             model: request.model.clone(),
             usage: response.usage,
+            cost_usd: response.cost_usd,
             latency_ms: response.latency_ms,
             tools,
             tool_names,
@@ -133,7 +134,9 @@ impl Turn<'_> {
             None,
             &caller,
             &request,
-            |body| Box::pin(async move { writing.follow(body).await }) as BoxFuture<'_, _>,
+            |body, heard| {
+                Box::pin(async move { writing.follow(body, heard).await }) as BoxFuture<'_, _>
+            },
             kept,
         );
         let answer = answer.await;
@@ -146,7 +149,13 @@ impl Turn<'_> {
             NoAnswer::Provider(why) => Stop::Provider(why),
             NoAnswer::Session(error) => error.into(),
         })?;
-        let reported = response.usage.input_tokens;
+        // An estimate teaches nothing about how far estimates are off.
+        let usage = response.usage;
+        let reported = if usage.estimated {
+            0
+        } else {
+            usage.input_tokens
+        };
         let config = &scope.spec.config.compact;
         self.agent.compaction.learn(&request, reported, config);
         Ok(response)

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::pending::Heard;
 use super::scope::TurnScope;
 use super::tell::blocked;
 use crate::event::Event;
@@ -87,12 +88,19 @@ impl<'a> Live<'a> {
     }
 
     /// Sends a body and shows the answer while it comes, as far as hooks let it.
-    pub(super) async fn follow(&mut self, body: Value) -> Result<Response, provider::Error> {
+    pub(super) async fn follow(
+        &mut self,
+        body: Value,
+        heard: Heard,
+    ) -> Result<Response, provider::Error> {
         let scope = self.scope;
         let provider = &scope.spec.provider;
         if self.streaming != Streaming::Judged {
             let mut told = Told::default();
-            let mut on = |event| self.unjudged(event, &mut told);
+            let mut on = |event| {
+                heard.hear(&event);
+                self.unjudged(event, &mut told);
+            };
             return provider.send(body, &mut on, &scope.cancel).await;
         }
         let cancel = scope.cancel.child_token();
@@ -100,13 +108,16 @@ impl<'a> Live<'a> {
         let mut told = Told::default();
         // The sender goes with the request: when the answer is whole, nothing more comes.
         let sending = async {
-            let mut on = move |event| match event {
-                StreamEvent::Text(text) => drop(sender.send(Piece::Text(text))),
-                StreamEvent::Thinking(_) => told.thinks(scope, &[]),
-                StreamEvent::ToolCall { .. } => {}
-                retry @ StreamEvent::Retry { .. } => {
-                    let _ = sender.send(Piece::Again);
-                    tell_retry(scope, retry);
+            let mut on = move |event| {
+                heard.hear(&event);
+                match event {
+                    StreamEvent::Text(text) => drop(sender.send(Piece::Text(text))),
+                    StreamEvent::Thinking(_) => told.thinks(scope, &[]),
+                    StreamEvent::ToolCall { .. } => {}
+                    retry @ StreamEvent::Retry { .. } => {
+                        let _ = sender.send(Piece::Again);
+                        tell_retry(scope, retry);
+                    }
                 }
             };
             provider.send(body, &mut on, &cancel).await

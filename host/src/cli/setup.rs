@@ -33,6 +33,7 @@ use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
+use crate::price::Prices;
 use crate::provider::{self, ProviderConfig, Selected, scripted};
 use crate::session::{Resolved, SessionSpec, SessionStore};
 use crate::tool::approval::Approver;
@@ -50,6 +51,7 @@ const SECTIONS: &[&str] = &[
     ProviderConfig::NAME,
     ToolPolicy::NAME,
     PluginsConfig::NAME,
+    Prices::NAME,
     SandboxConfig::NAME,
 ];
 
@@ -108,6 +110,7 @@ fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
     Ok(AgentConfig {
         archival: config.section()?,
         subagents: config.section()?,
+        prices: config.section()?,
         ..config.section()?
     })
 }

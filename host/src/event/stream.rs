@@ -231,6 +231,7 @@ mod tests {
                 tool_calls: 0,
                 usage: Usage::default(),
                 cost_usd: 0.0,
+                unpriced_tokens: 0,
                 duration_ms: 1,
                 output: String::new(),
             },

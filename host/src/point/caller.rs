@@ -20,8 +20,10 @@ pub struct CallContext {
     pub depth: u32,
     /// Tokens that this turn has used so far.
     pub tokens_used: u64,
-    /// What this turn has cost so far in US dollars.
+    /// What this turn has cost so far in US dollars, as far as prices are known.
     pub cost_usd: f64,
+    /// Tokens of this turn so far whose model has no known price.
+    pub unpriced_tokens: u64,
     /// Tool calls made so far in this turn.
     pub tool_calls: u32,
 }
@@ -98,6 +100,7 @@ impl Caller {
         kept.depth = context.depth;
         kept.tokens_used = context.tokens_used;
         kept.cost_usd = context.cost_usd;
+        kept.unpriced_tokens = context.unpriced_tokens;
         kept.tool_calls = context.tool_calls;
         self.causes.clone_from(&now.causes);
         self.point.clone_from(&now.point);

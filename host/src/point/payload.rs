@@ -187,6 +187,10 @@ pub struct WireResponse {
     pub latency_ms: u64,
     /// What was used.
     pub usage: Usage,
+    /// What it cost in US dollars; `None` when no price is known.
+    pub cost_usd: Option<f64>,
+    /// Name of the model that answered, as the provider says it, or that was asked.
+    pub model: String,
     /// The answer as it came over the wire, cut where the provider's limit is.
     pub body: String,
 }
@@ -297,8 +301,11 @@ pub struct TurnSummary {
     pub tool_calls: u32,
     /// Tokens used.
     pub usage: Usage,
-    /// Cost in US dollars; 0 when no price is known.
+    /// Cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
+    /// Tokens whose model has no known price. With any, `cost_usd` is the least that it was.
+    #[serde(default)]
+    pub unpriced_tokens: u64,
     /// Milliseconds from input to end.
     pub duration_ms: u64,
     /// What was shown to the user; empty when the turn was cut off before. Events and session entries carry it beside the

@@ -336,6 +336,19 @@ fn at_line(line: &Option<usize>) -> String {
         .unwrap_or_default()
 }
 
+impl Error {
+    /// Whether the model may have worked on the request all the same, so that it is paid for: the server took it and no answer
+    /// came, or none that could be read.
+    #[must_use]
+    pub fn may_be_paid(&self) -> bool {
+        match self {
+            Self::Timeout { phase, .. } => !matches!(phase, Phase::Connect),
+            Self::Cancelled | Self::BadStream { .. } | Self::EndedEarly { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

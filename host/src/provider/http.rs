@@ -240,6 +240,7 @@ impl Http {
             model: answer.model,
             finish: answer.finish,
             usage: answer.usage,
+            cost_usd: None,
             status,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             raw,

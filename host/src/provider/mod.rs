@@ -91,8 +91,10 @@ pub struct Response {
     pub model: Option<String>,
     /// Why it ended.
     pub finish: Finish,
-    /// What was used.
+    /// What was used, as the provider says; the agent estimates what it does not say.
     pub usage: Usage,
+    /// What that cost in US dollars: the agent's to fill in, which knows prices. `None` when none is known.
+    pub cost_usd: Option<f64>,
     /// HTTP status; 0 when it did not come over HTTP.
     pub status: u16,
     /// Milliseconds from sending the last attempt to the end of the stream.

@@ -138,6 +138,9 @@ pub enum Body {
         model: String,
         /// What it used, with the tokens that the provider read from its cache and wrote to it.
         usage: Usage,
+        /// What it cost in US dollars; `None` when no price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
         /// First 16 hex digits of the BLAKE3 hash of the tool definitions, which come before the system prompt; empty
@@ -160,6 +163,9 @@ pub enum Body {
         model: String,
         /// What it used.
         usage: Usage,
+        /// What it cost in US dollars; `None` when no price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
     },
@@ -178,11 +184,30 @@ pub enum Body {
         model: String,
         /// What it used.
         usage: Usage,
+        /// What it cost in US dollars; `None` when no price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
         /// Its words, cut when they are long; they are in no message.
         #[serde(default)]
         text: String,
+    },
+    /// A request had no answer that could be used, and was paid for as far as can be known.
+    Unanswered {
+        /// Number of the turn.
+        turn: u32,
+        /// Number of the step; 0 before the first.
+        step: u32,
+        /// Name of the model that was asked.
+        model: String,
+        /// What it used, estimated.
+        usage: Usage,
+        /// What it cost in US dollars; `None` when no price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+        /// Why there is no answer.
+        reason: String,
     },
     /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
     SubagentStart {
@@ -351,6 +376,7 @@ const KNOWN: &[&str] = &[
     "step",
     "asked",
     "host-asked",
+    "unanswered",
     "subagent-start",
     "subagent-end",
     "tool-start",

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use rind_sdk::data;
 use rind_sdk::prelude::{Purpose, Usage};
 
-use crate::price::Price;
-
 /// Names that are told apart in one list. Further ones are counted together.
 const MAX_NAMES: usize = 200;
 
@@ -18,6 +16,12 @@ const SOME_PLUGIN: &str = "(a plugin)";
 
 /// Who a request is from that the host makes for itself.
 const HOST: &str = "(host)";
+
+/// Where requests without an answer are counted.
+const UNANSWERED: &str = "(no answer)";
+
+/// Dollars that are worth a row of their own.
+const LEAST_USD: f64 = 1e-9;
 
 /// Bytes of a tool result that are taken for one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -43,6 +47,9 @@ pub(crate) struct Sum {
     /// Tokens of models without a price. With any, `usd` is the least that it was.
     #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) unpriced: u64,
+    /// Whether some of it was estimated, because no provider reported it.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub(crate) estimated: bool,
 }
 
 /// The ledger is written at every step, and most of it is nothing.
@@ -51,7 +58,7 @@ fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Sum {
-    fn request(&mut self, usage: &Usage, price: Option<Price>) {
+    fn request(&mut self, usage: &Usage, cost: Option<f64>) {
         let mut one = Self {
             requests: 1,
             input: usage.input_tokens,
@@ -60,10 +67,11 @@ impl Sum {
             cache_write: usage.cache_write_tokens,
             ..Self::default()
         };
-        match price {
-            Some(price) => one.usd = price.of(usage),
+        match cost {
+            Some(usd) => one.usd = usd,
             None => one.unpriced = one.tokens(),
         }
+        one.estimated = usage.estimated;
         self.add(&one);
     }
 
@@ -76,6 +84,7 @@ impl Sum {
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.usd += other.usd;
         self.unpriced = self.unpriced.saturating_add(other.unpriced);
+        self.estimated |= other.estimated;
     }
 
     /// Input and output tokens.
@@ -106,7 +115,6 @@ pub(crate) struct ToolSum {
 /// A request under way.
 #[data]
 pub(crate) struct Waiting {
-    model: String,
     /// Who asks, when it is not the agent itself.
     by: Option<String>,
 }
@@ -137,8 +145,8 @@ pub(crate) struct Ledger {
     pub(crate) waiting: BTreeMap<String, Waiting>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) open: BTreeMap<String, Open>,
-    /// The model that answered last, for the price of tool results.
-    pub(crate) last_model: String,
+    /// Dollars for a token of the answer that came last, input and output alike, to estimate what tool results cost.
+    pub(crate) usd_per_token: f64,
 }
 
 /// Where a hook was called, as far as it counts here.
@@ -160,44 +168,53 @@ impl Ledger {
         }
     }
 
-    /// An agent is about to ask this model, or somebody does beside its conversation.
-    pub(crate) fn ask(&mut self, at: &At<'_>, model: &str, purpose: &Purpose) {
+    /// An agent is about to ask a model, or somebody does beside its conversation.
+    pub(crate) fn ask(&mut self, at: &At<'_>, purpose: &Purpose) {
         let by = match purpose {
             Purpose::Step => None,
             Purpose::Plugin(name) => Some(name.clone()),
             Purpose::Host(_) => Some(HOST.to_owned()),
         };
-        let model = model.to_owned();
         if self.waiting.len() < MAX_OPEN {
-            self.waiting
-                .insert(at.agent.to_owned(), Waiting { model, by });
+            self.waiting.insert(at.agent.to_owned(), Waiting { by });
         }
     }
 
-    /// The model that answers, for a provider that does not say: the one that the agent asked.
-    pub(crate) fn asked(&self, at: &At<'_>) -> Option<&str> {
-        self.waiting.get(at.agent).map(|one| one.model.as_str())
+    /// Takes in what the host counted in the turn and this ledger did not: requests that were paid for and had no answer.
+    pub(crate) fn settle(&mut self, at: &At<'_>, tokens: u64, usd: f64) {
+        if at.depth > 0 {
+            return;
+        }
+        let missed = Sum {
+            input: tokens.saturating_sub(self.this_turn.tokens()),
+            usd: (usd - self.this_turn.usd).max(0.0),
+            estimated: true,
+            ..Sum::default()
+        };
+        // Sums of dollars in another order differ in their last digits.
+        if missed.input > 0 || missed.usd > LEAST_USD {
+            self.this_turn.add(&missed);
+            self.session.add(&missed);
+            entry(&mut self.models, UNANSWERED).add(&missed);
+        }
     }
 
     /// An answer has come. One that nobody is known to wait for is to a plugin's question.
-    pub(crate) fn answered(
-        &mut self,
-        at: &At<'_>,
-        model: &str,
-        usage: &Usage,
-        price: Option<Price>,
-    ) {
+    pub(crate) fn answered(&mut self, at: &At<'_>, model: &str, usage: &Usage, cost: Option<f64>) {
         let waiting = self.waiting.remove(at.agent);
-        model.clone_into(&mut self.last_model);
-        self.this_turn.request(usage, price);
-        self.session.request(usage, price);
-        entry(&mut self.models, model).request(usage, price);
+        let n_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        self.usd_per_token = cost
+            .filter(|_| n_tokens > 0)
+            .map_or(0.0, |usd| usd / n_tokens as f64);
+        self.this_turn.request(usage, cost);
+        self.session.request(usage, cost);
+        entry(&mut self.models, model).request(usage, cost);
         let by = match waiting {
             Some(waiting) => waiting.by,
             None => Some(self.calling(at.agent)),
         };
         if let Some(by) = by {
-            entry(&mut self.plugins, &by).request(usage, price);
+            entry(&mut self.plugins, &by).request(usage, cost);
         }
     }
 
@@ -226,7 +243,7 @@ impl Ledger {
     }
 
     /// A tool has run, or was refused.
-    pub(crate) fn ran(&mut self, call: &str, tool: &str, ran: &Ran, price: Option<Price>) {
+    pub(crate) fn ran(&mut self, call: &str, tool: &str, ran: &Ran) {
         let open = self.open.remove(call);
         let sum = entry(&mut self.tools, tool);
         sum.plugin = open.and_then(|open| open.plugin).or(sum.plugin.take());
@@ -235,7 +252,7 @@ impl Ledger {
         sum.millis = sum.millis.saturating_add(ran.millis);
         let tokens = (ran.bytes as u64).div_ceil(BYTES_PER_TOKEN);
         sum.tokens = sum.tokens.saturating_add(tokens);
-        sum.usd += price.map_or(0.0, |price| price.of_input(tokens));
+        sum.usd += tokens as f64 * self.usd_per_token;
     }
 
     /// An agent's turn has ended.
@@ -275,6 +292,7 @@ mod tests {
             output_tokens: output,
             cache_read_tokens: 0,
             cache_write_tokens: 0,
+            estimated: false,
         }
     }
 
@@ -287,7 +305,7 @@ mod tests {
             (at("main", 0, 2), 1),
         ] {
             ledger.enter(&at);
-            ledger.ask(&at, "m", &Purpose::Step);
+            ledger.ask(&at, &Purpose::Step);
             ledger.answered(&at, "m", &usage(input, 0), None);
         }
         assert_eq!(ledger.this_turn.tokens(), 111);
@@ -308,7 +326,7 @@ mod tests {
         ledger.answered(&main, "m", &usage(2, 0), None);
         ledger.begin(&main, "2", Some("other".to_owned()));
         ledger.answered(&main, "m", &usage(4, 0), None);
-        ledger.ask(&main, "m", &Purpose::Step);
+        ledger.ask(&main, &Purpose::Step);
         ledger.answered(&main, "m", &usage(8, 0), None);
         let of = |name: &str| ledger.plugins[name].tokens();
         assert_eq!((of("search"), of(SOME_PLUGIN)), (2, 5));
@@ -324,7 +342,7 @@ mod tests {
                 millis: 1,
                 is_error: number == 0,
             };
-            ledger.ran("id", &name, &ran, None);
+            ledger.ran("id", &name, &ran);
         }
         assert_eq!(ledger.tools.len(), MAX_NAMES + 1);
         assert_eq!(ledger.tools[OTHERS].calls, 800);

@@ -2,19 +2,16 @@
 
 mod budget;
 mod ledger;
-mod price;
 mod say;
 #[cfg(test)]
 mod tests;
 mod totals;
-mod wire;
 
 #[rind_sdk::plugin]
 mod cost_tracker {
     use crate::budget::{self, Limits};
     use crate::ledger::{At, Ledger, Ran};
-    use crate::price::{self, Price, Prices};
-    use crate::{say, totals, wire};
+    use crate::{say, totals};
     use rind_sdk::prelude::*;
 
     /// Where the sums of the session are kept.
@@ -30,13 +27,6 @@ mod cost_tracker {
         details: bool,
         budget_usd: Limits<f64>,
         budget_tokens: Limits<u64>,
-        prices: Prices,
-    }
-
-    impl Settings {
-        fn price(&self, model: &str) -> Option<Price> {
-            price::find(model, &self.prices, price::list())
-        }
     }
 
     fn at(ctx: &CallContext) -> At<'_> {
@@ -61,10 +51,11 @@ mod cost_tracker {
     fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
         let mut ledger = open(ctx)?;
+        ledger.settle(&at(ctx), ctx.tokens_used, ctx.cost_usd);
         if let Some(why) = budget::spent(&ledger, &settings.budget_usd, &settings.budget_tokens) {
             return Ok(RequestOutcome::block(why));
         }
-        ledger.ask(&at(ctx), &request.model, &request.purpose);
+        ledger.ask(&at(ctx), &request.purpose);
         keep(ledger)?;
         Ok(RequestOutcome::default())
     }
@@ -76,22 +67,20 @@ mod cost_tracker {
     ) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
         let mut ledger = open(ctx)?;
-        let model = wire::model(&response.body)
-            .or_else(|| ledger.asked(&at(ctx)).map(str::to_owned))
-            .unwrap_or_else(|| response.provider.clone());
-        let price = settings.price(&model);
-        let is_new = !ledger.models.contains_key(&model);
-        ledger.answered(&at(ctx), &model, &response.usage, price);
+        let model = &response.model;
+        let cost = response.cost_usd;
+        let is_new = !ledger.models.contains_key(model);
+        ledger.answered(&at(ctx), model, &response.usage, cost);
         keep(ledger)?;
         let usage = &response.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut outcome = Observed::default().metric("cost.request.tokens", tokens as f64);
-        match price {
-            Some(price) => outcome = outcome.metric("cost.request.usd", price.of(usage)),
+        match cost {
+            Some(usd) => outcome = outcome.metric("cost.request.usd", usd),
             None if is_new && !settings.budget_usd.is_empty() => {
                 let text = format!(
-                    "`{model}` has no price, so the budget in dollars does not hold it; give it one under \
-                     [plugins.cost-tracker.config.prices]"
+                    "`{model}` has no price, so the budget in dollars does not hold it; give it one under [prices] in \
+                     config.toml"
                 );
                 outcome = outcome.notify(Level::Warn, text);
             }
@@ -113,15 +102,13 @@ mod cost_tracker {
 
     #[hook]
     fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings: Settings = config::all()?;
         let mut ledger = open(ctx)?;
         let ran = Ran {
             bytes: finished.outcome.content.len(),
             millis: finished.duration_ms,
             is_error: finished.outcome.is_error,
         };
-        let price = settings.price(&ledger.last_model);
-        ledger.ran(&finished.call.id, &finished.call.name, &ran, price);
+        ledger.ran(&finished.call.id, &finished.call.name, &ran);
         keep(ledger)?;
         Ok(ResultOutcome::default())
     }
@@ -140,9 +127,12 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn turn_end(ctx: &CallContext, _summary: TurnSummary) -> Result<Observed, Error> {
+    fn turn_end(ctx: &CallContext, summary: TurnSummary) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
         let mut ledger = open(ctx)?;
+        let usage = &summary.usage;
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        ledger.settle(&at(ctx), tokens, summary.cost_usd);
         ledger.leave(&at(ctx));
         keep(ledger.clone())?;
         if ctx.depth > 0 {

@@ -18,9 +18,12 @@ pub(crate) fn dollars(usd: f64) -> String {
 
 /// `$0.0123`, `at least $0.0123`, or the tokens where nothing has a price.
 fn cost(sum: &Sum) -> String {
+    let about = if sum.estimated { "about " } else { "" };
     match (sum.unpriced, sum.tokens()) {
-        (0, _) => dollars(sum.usd),
-        (unpriced, all) if unpriced == all => format!("{all} tokens without a price"),
+        (0, _) => format!("{about}{}", dollars(sum.usd)),
+        (unpriced, all) if unpriced == all => {
+            format!("{about}{all} tokens without a price")
+        }
         _ => format!("at least {}", dollars(sum.usd)),
     }
 }

@@ -12,7 +12,7 @@ use rind_sdk::testing;
 fn start(changes: Value) {
     testing::reset();
     let mut settings = json!({
-        "notice": true, "details": false, "budget_usd": {}, "budget_tokens": {}, "prices": {},
+        "notice": true, "details": false, "budget_usd": {}, "budget_tokens": {},
     });
     for (key, value) in changes.as_object().into_iter().flatten() {
         settings[key] = value.clone();
@@ -33,7 +33,21 @@ fn usage(input: u64, output: u64) -> Usage {
         output_tokens: output,
         cache_read_tokens: 0,
         cache_write_tokens: 0,
+        estimated: false,
     }
+}
+
+/// What the host makes of it, for the models of these tests.
+fn cost(model: &str, used: &Usage) -> Option<f64> {
+    let (input, output) = match model {
+        "sonnet" => (3.0, 15.0),
+        "mini" => (0.25, 2.0),
+        "gpt-4" => (30.0, 60.0),
+        "m" => (1000.0, 0.0),
+        _ => return None,
+    };
+    let of = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
+    Some(of(used.input_tokens, input) + of(used.output_tokens, output))
 }
 
 /// Asks and is answered; the reason when it was refused.
@@ -50,6 +64,8 @@ fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
         provider: "test".to_owned(),
         status: 200,
         latency_ms: 1,
+        model: model.to_owned(),
+        cost_usd: cost(model, &used),
         usage: used,
         body: String::new(),
     };
@@ -63,6 +79,7 @@ fn end(turn: u32) -> String {
         tool_calls: 0,
         usage: usage(0, 0),
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         duration_ms: 1,
         output: String::new(),
     };
@@ -80,10 +97,10 @@ fn end(turn: u32) -> String {
 #[test]
 fn a_turn_ends_with_what_it_and_the_session_cost() {
     start(json!({}));
-    step(1, "claude-sonnet-4-5", usage(10_000, 1_000)).unwrap();
+    step(1, "sonnet", usage(10_000, 1_000)).unwrap();
     assert_eq!(end(1), "cost: $0.0450 this turn, $0.0450 this session");
-    step(2, "gpt-5-mini", usage(100_000, 0)).unwrap();
-    step(2, "gpt-5-mini", usage(0, 100_000)).unwrap();
+    step(2, "mini", usage(100_000, 0)).unwrap();
+    step(2, "mini", usage(0, 100_000)).unwrap();
     assert_eq!(end(2), "cost: $0.23 this turn, $0.27 this session");
     step(3, "unknown", usage(1, 1)).unwrap();
     assert_eq!(
@@ -120,10 +137,6 @@ fn a_model_without_a_price_is_warned_of_once_where_there_is_a_budget_in_dollars(
     for (settings, expected) in [
         (json!({"budget_usd": {"session": 1.0}}), [1, 0]),
         (json!({}), [0, 0]),
-        (
-            json!({"budget_usd": {"session": 1.0}, "prices": {"x": {"input": 1, "output": 1}}}),
-            [0, 0],
-        ),
     ] {
         start(settings);
         let warned = [1, 2].map(|turn| n_warned(&step(turn, "x", usage(1, 1)).unwrap()));
@@ -133,7 +146,7 @@ fn a_model_without_a_price_is_warned_of_once_where_there_is_a_budget_in_dollars(
 
 #[test]
 fn tools_are_counted_with_the_plugin_they_are_from() {
-    start(json!({"details": true, "prices": {"m": {"input": 1000, "output": 0}}}));
+    start(json!({"details": true}));
     step(1, "m", usage(1, 0)).unwrap();
     let ctx = in_turn(1);
     let mut proposed = testing::proposed_call("find", json!({}));
@@ -154,7 +167,7 @@ fn tools_are_counted_with_the_plugin_they_are_from() {
 
 #[test]
 fn the_output_comes_with_metrics_of_turn_and_session() {
-    start(json!({"prices": {"m": {"input": 1000, "output": 0}}}));
+    start(json!({}));
     step(1, "m", usage(1_000, 0)).unwrap();
     end(1);
     step(2, "m", usage(500, 0)).unwrap();
@@ -177,4 +190,41 @@ fn the_output_comes_with_metrics_of_turn_and_session() {
         metrics,
         expected.map(|(name, value)| (name.to_owned(), value))
     );
+}
+
+#[test]
+fn what_the_host_counted_and_nobody_answered_spends_the_budget_and_is_said_to_be_estimated() {
+    start(json!({"budget_tokens": {"session": 50}}));
+    step(1, "m", usage(10, 0)).unwrap();
+    let ctx = CallContext {
+        tokens_used: 60,
+        cost_usd: 0.06,
+        ..in_turn(1)
+    };
+    let outcome = pre_reason(&ctx, testing::model_request()).unwrap();
+    assert!(outcome.block.unwrap().contains("60 tokens of 50 tokens"));
+    let ledger: Value = state::get_json("ledger").unwrap().unwrap();
+    assert_eq!(ledger["session"]["input"], 10, "a refusal keeps nothing");
+
+    start(json!({}));
+    let used = usage(10, 0);
+    step(1, "m", used).unwrap();
+    let mut summary_usage = usage(60, 0);
+    summary_usage.estimated = true;
+    let summary = TurnSummary {
+        stop: StopReason::Cancelled,
+        steps: 1,
+        tool_calls: 0,
+        usage: summary_usage,
+        cost_usd: 0.06,
+        unpriced_tokens: 0,
+        duration_ms: 1,
+        output: String::new(),
+    };
+    turn_end(&in_turn(1), summary).unwrap();
+    let ledger: Value = state::get_json("ledger").unwrap().unwrap();
+    assert_eq!(ledger["session"]["input"], 60);
+    assert_eq!(ledger["models"]["(no answer)"]["input"], 50);
+    step(2, "m", usage(1_000, 0)).unwrap();
+    assert_eq!(end(2), "cost: $1.00 this turn, about $1.06 this session");
 }

@@ -32,11 +32,14 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
         output_tokens: 10,
         cache_read_tokens: 0,
         cache_write_tokens: 0,
+        estimated: false,
     };
     let response = WireResponse {
         provider: "test".to_owned(),
         status: 200,
         latency_ms: 7,
+        model: "m".to_owned(),
+        cost_usd: None,
         usage,
         body: String::new(),
     };
@@ -52,6 +55,7 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
         tool_calls: 0,
         usage,
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         duration_ms: 1,
         output: String::new(),
     };

@@ -163,6 +163,7 @@ fn end(ctx: &CallContext) {
         tool_calls: 0,
         usage: testing::model_request().usage,
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         duration_ms: 1,
         output: String::new(),
     };

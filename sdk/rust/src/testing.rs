@@ -90,6 +90,7 @@ pub fn context() -> CallContext {
         depth: 0,
         tokens_used: 0,
         cost_usd: 0.0,
+        unpriced_tokens: 0,
         tool_calls: 0,
     }
 }
@@ -150,6 +151,7 @@ pub fn model_request() -> ModelRequest {
         output_tokens: 0,
         cache_read_tokens: 0,
         cache_write_tokens: 0,
+        estimated: false,
     };
     ModelRequest {
         purpose: Purpose::Step,

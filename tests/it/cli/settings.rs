@@ -151,14 +151,14 @@ fn settings_that_do_not_fit_a_plugin_are_named_with_their_line() {
         rind.managed(name);
     }
     rind.config(
-        "[plugins.loop-detection.config]\n\nedit = 3\n[plugins.cost-tracker.config]\nprices = { foo = { input = 1 } }\n\
+        "[plugins.loop-detection.config]\n\nedit = 3\n[plugins.cost-tracker.config]\nbudget_usd = { turn = \"1\" }\n\
          [plugins.hello.config]\nx = 1\n",
     );
     let mode = "plugins.injection-guard.config.mode=blok";
     let ran = rind.run(&["run", "hello there", "--set", mode]).exits(3);
     for line in [
         "`edit`: there is no `edit`, only block_after, edits, repeats, scope, tools; see [RIND_HOME]/config/config.toml:3",
-        "`prices.foo`: \"output\" is a required property; see [RIND_HOME]/config/config.toml:5",
+        "`budget_usd.turn`: \"1\" is not of type \"number\"; see [RIND_HOME]/config/config.toml:5",
         "the plugin has no settings; see [RIND_HOME]/config/config.toml:6",
         "`mode`: \"blok\" is not one of \"warn\" or \"block\"; see --set plugins.injection-guard.config.mode=blok",
     ] {

@@ -1,11 +1,13 @@
 //! `cost-tracker`: what it counts, and that a spent budget holds the next request up.
 
 use rind::point::payload::StopReason;
+use rind::price::Price;
 use rind::provider::scripted::{Reply, ReplyUsage};
 use rind_tests::guests::Host;
 use serde_json::{Value, json};
 
 use super::{notices, setup_of};
+use crate::harness::Setup;
 
 const NAME: &str = "cost-tracker";
 
@@ -34,9 +36,19 @@ fn script() -> Vec<Reply> {
 fn host() -> Host {
     let mut host = Host::default();
     host.guest(NAME);
-    let prices = json!({"test-model": {"input": 1_000_000, "output": 1_000_000}});
-    set(&mut host, "prices", prices);
     host
+}
+
+/// The host's prices, by which the harness's model costs a dollar a token.
+fn priced(mut setup: Setup) -> Setup {
+    let price = Price {
+        input: 1e6,
+        output: 1e6,
+        cache_read: None,
+        cache_write: None,
+    };
+    setup.config.prices = [("test-model".to_owned(), price)].into_iter().collect();
+    setup
 }
 
 fn set(host: &mut Host, key: &str, value: Value) {
@@ -48,7 +60,7 @@ fn set(host: &mut Host, key: &str, value: Value) {
 async fn a_turn_ends_with_what_it_cost_by_model_and_tool() {
     let mut host = host();
     set(&mut host, "details", json!(true));
-    let setup = setup_of(&host, script()).await;
+    let setup = priced(setup_of(&host, script()).await);
     let mut running = setup.build();
     running.turn("read a.txt").await;
     assert_eq!(
@@ -94,7 +106,7 @@ async fn a_spent_budget_ends_the_turn_before_the_model_is_asked_again() {
     ] {
         let mut host = host();
         set(&mut host, key, limits);
-        let mut running = setup_of(&host, script()).await.build();
+        let mut running = priced(setup_of(&host, script()).await).build();
         let outcome = running.turn("read a.txt").await;
         assert_eq!(outcome.summary.stop, StopReason::Blocked, "{key}");
         assert!(
@@ -116,13 +128,13 @@ async fn a_spent_budget_ends_the_turn_before_the_model_is_asked_again() {
 #[tokio::test]
 async fn sums_go_on_when_the_session_is_resumed() {
     let host = host();
-    let mut running = setup_of(&host, script()).await.build();
+    let mut running = priced(setup_of(&host, script()).await).build();
     running.turn("read a.txt").await;
     let id = running.session.id().clone();
     let folder = running.folder;
     drop((running.agent, running.session));
 
-    let mut setup = setup_of(&host, script()).await;
+    let mut setup = priced(setup_of(&host, script()).await);
     setup.folder = folder;
     let spec = crate::harness::session_spec(&setup.workspace());
     let session = setup.store().resume(&id, &spec).unwrap();

@@ -107,3 +107,27 @@ async fn every_turn_is_asked_for_anew_and_one_without_edits_is_not() {
     assert_eq!(objections.len(), 2);
     assert!(objections[1].contains("`b.rs`") && !objections[1].contains("`a.rs`"));
 }
+
+#[tokio::test]
+async fn a_check_that_failed_or_is_hidden_sends_the_answer_back() {
+    let checks = toml::Value::from(vec!["false"]);
+    for (line, says) in [
+        ("false", "the last check after that failed: `false`"),
+        (
+            "false | cat",
+            "the exit code of `false | cat` is not that of its check",
+        ),
+    ] {
+        let script = vec![
+            write("a.rs"),
+            bash(line),
+            Reply::text("Done."),
+            Reply::text("Done, and the check fails."),
+        ];
+        let (lines, output) = turn(script, &[("checks", checks.clone())]).await;
+        let objections = objections(&lines);
+        assert_eq!(objections.len(), 1, "{lines:?}");
+        assert!(objections[0].contains(says), "{lines:?}");
+        assert_eq!(output, "Done, and the check fails.");
+    }
+}

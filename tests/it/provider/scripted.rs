@@ -45,6 +45,7 @@ async fn a_script_file_is_played_as_a_stream() {
         output_tokens: 4,
         cache_read_tokens: 1,
         cache_write_tokens: 0,
+        estimated: false,
     };
     let content = vec![
         Content::Thinking {

@@ -1,4 +1,5 @@
 //! Plugins that cannot run, budgets, costs and the audit log.
 
 mod audit;
+mod cost;
 mod missing;

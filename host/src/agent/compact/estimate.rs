@@ -115,6 +115,13 @@ impl Counter {
     }
 }
 
+/// Tokens of a request that no provider reported. Nothing of it is remembered.
+pub(in super::super) fn request_tokens(request: &Request) -> u64 {
+    let size = |text: &str| tokens::count(text);
+    let message = |message| MESSAGE_TOKENS + content(message, &size);
+    head(&request.system, &request.tools, &size) + request.messages.iter().map(message).sum::<u64>()
+}
+
 /// The most tokens that a request can have, whatever its texts are: no tokenizer makes more tokens of a text than it has
 /// bytes.
 pub(super) fn most<'a>(

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use config::CompactConfig;
+pub(super) use estimate::request_tokens;
 pub(super) use fit::cut_middle;
 
 use self::estimate::{Counter, Gauge};

@@ -70,6 +70,7 @@ impl TurnScope {
             step,
             model: request.model.clone(),
             usage: response.usage,
+            cost_usd: response.cost_usd,
             latency_ms: response.latency_ms,
         };
         let purpose = Purpose::Plugin(plugin.to_string());

@@ -23,6 +23,7 @@ use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
 
+use crate::message::Usage;
 pub(super) use crate::text::{printable, prose};
 pub(super) use output::{answer, answer_line, failure, put, say};
 
@@ -122,6 +123,20 @@ pub(super) fn duration(micros: f64) -> String {
         m if m < 10_000.0 => format!("{m:.0} µs"),
         m if m < 10_000_000.0 => format!("{:.0} ms", m / 1000.0),
         m => format!("{:.1} s", m / 1_000_000.0),
+    }
+}
+
+/// ` (estimated)` behind tokens that no provider reported.
+pub(super) fn estimated(usage: &Usage) -> &'static str {
+    if usage.estimated { " (estimated)" } else { "" }
+}
+
+/// Dollars with as many digits as tell something; `None` for nothing.
+pub(super) fn dollars(usd: f64) -> Option<String> {
+    match usd {
+        usd if usd <= 0.0 => None,
+        usd if usd < 0.1 => Some(format!("${usd:.4}")),
+        usd => Some(format!("${usd:.2}")),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::agent::NO_ANSWER;
 use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
+use crate::provider::scripted;
 
 /// How a turn is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +33,8 @@ pub(in super::super) struct TurnRenderer {
     streamed: String,
     /// Whether what was shown live stops in the middle of a line.
     is_line_open: bool,
+    /// Whether the model is a script.
+    is_scripted: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: Totals,
@@ -51,6 +54,7 @@ impl TurnRenderer {
             waiting: Waiting::new(!view.json && has_terminal()),
             streamed: String::new(),
             is_line_open: false,
+            is_scripted: false,
             running: BTreeMap::new(),
             hooks: Totals::default(),
             lines: match view.trace {
@@ -69,6 +73,9 @@ impl TurnRenderer {
                 Err(e) => say(format_args!("an event could not be written: {e}")),
             }
             return;
+        }
+        if let Event::SessionOpened { provider, .. } = event {
+            self.is_scripted = provider == scripted::NAME;
         }
         if let Event::Hook { record } = event {
             self.hooks.add(record);
@@ -260,16 +267,30 @@ impl TurnRenderer {
         say(self.summary(summary));
     }
 
+    /// What the turn cost; nothing for a script, which nobody pays for.
+    fn cost(&self, summary: &TurnSummary) -> Option<String> {
+        match (summary.unpriced_tokens, super::dollars(summary.cost_usd)) {
+            (0, None) => None,
+            (0, Some(usd)) => Some(usd),
+            (_, Some(usd)) => Some(format!("at least {usd}")),
+            (_, None) if self.is_scripted => None,
+            (_, None) => Some("cost unknown, the model has no price in [prices]".to_owned()),
+        }
+    }
+
     fn summary(&self, summary: &TurnSummary) -> String {
         let mut words = vec![
             count(u64::from(summary.steps), "step"),
             count(u64::from(summary.tool_calls), "tool call"),
             format!(
-                "{} tokens in, {} out",
-                summary.usage.input_tokens, summary.usage.output_tokens
+                "{} tokens in, {} out{}",
+                summary.usage.input_tokens,
+                summary.usage.output_tokens,
+                super::estimated(&summary.usage)
             ),
-            millis(summary.duration_ms),
         ];
+        words.extend(self.cost(summary));
+        words.push(millis(summary.duration_ms));
         // Under a trace they have lines of their own.
         if matches!(self.lines, Lines::Plain(_)) {
             words.extend(self.hooks.short());

@@ -14,6 +14,7 @@ pub(in super::super) fn context(context: &CallContext) -> wt::CallContext {
         depth: context.depth,
         tokens_used: context.tokens_used,
         cost_usd: context.cost_usd,
+        unpriced_tokens: context.unpriced_tokens,
         tool_calls: context.tool_calls,
     }
 }
@@ -32,6 +33,7 @@ pub(in super::super) fn update_context(kept: &mut wt::CallContext, now: &CallCon
     kept.depth = now.depth;
     kept.tokens_used = now.tokens_used;
     kept.cost_usd = now.cost_usd;
+    kept.unpriced_tokens = now.unpriced_tokens;
     kept.tool_calls = now.tool_calls;
 }
 
@@ -93,6 +95,7 @@ pub(in super::super) fn usage(usage: Usage) -> wt::Usage {
         output_tokens: usage.output_tokens,
         cache_read_tokens: usage.cache_read_tokens,
         cache_write_tokens: usage.cache_write_tokens,
+        estimated: usage.estimated,
     }
 }
 
@@ -271,7 +274,9 @@ impl ToWit for p::WireResponse {
             provider: self.provider.clone(),
             status: self.status,
             latency_ms: self.latency_ms,
+            model: self.model.clone(),
             usage: usage(self.usage),
+            cost_usd: self.cost_usd,
             body: self.body.clone(),
         }
     }
@@ -345,6 +350,7 @@ impl ToWit for p::TurnSummary {
             tool_calls: self.tool_calls,
             usage: usage(self.usage),
             cost_usd: self.cost_usd,
+            unpriced_tokens: self.unpriced_tokens,
             duration_ms: self.duration_ms,
             output: self.output.clone(),
         }

@@ -279,6 +279,7 @@ mod tests {
                 cache_read_tokens: 4,
                 ..Usage::default()
             },
+            cost_usd: None,
             latency_ms: 1,
             tools: tools.into(),
             tool_names: tools.chars().map(String::from).collect(),

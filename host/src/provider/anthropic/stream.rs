@@ -236,6 +236,7 @@ mod tests {
             output_tokens: 4,
             cache_read_tokens: 20,
             cache_write_tokens: 300,
+            estimated: false,
         };
         assert_eq!((answer.finish, answer.usage), (Finish::ToolCalls, usage));
     }

@@ -141,6 +141,7 @@ impl WireUsage {
             output_tokens: self.output_tokens.unwrap_or(0),
             cache_read_tokens,
             cache_write_tokens,
+            estimated: false,
         }
     }
 }

@@ -143,7 +143,7 @@ impl Decoder for Reader {
                 .prompt_tokens_details
                 .and_then(|details| details.cached_tokens)
                 .unwrap_or(0),
-            cache_write_tokens: 0,
+            ..Usage::default()
         });
         Ok(self.assembler.finish(finish, usage.unwrap_or_default()))
     }
@@ -330,6 +330,7 @@ mod tests {
             output_tokens: 1,
             cache_read_tokens: 4,
             cache_write_tokens: 0,
+            estimated: false,
         };
         assert_eq!(answer.usage, usage);
     }

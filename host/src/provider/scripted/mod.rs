@@ -165,6 +165,7 @@ impl Scripted {
             model: None,
             finish: answer.finish,
             usage: answer.usage,
+            cost_usd: None,
             status: 0,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             raw,

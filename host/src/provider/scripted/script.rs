@@ -119,6 +119,7 @@ impl From<ReplyUsage> for Usage {
             output_tokens: usage.output_tokens,
             cache_read_tokens: usage.cache_read_tokens,
             cache_write_tokens: usage.cache_write_tokens,
+            estimated: false,
         }
     }
 }

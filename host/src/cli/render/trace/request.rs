@@ -118,7 +118,9 @@ fn tokens(usage: Usage) -> String {
         n => format!(", {n} cached"),
     };
     format!(
-        "{} tokens in, {} out{cached}",
-        usage.input_tokens, usage.output_tokens
+        "{} tokens in, {} out{cached}{}",
+        usage.input_tokens,
+        usage.output_tokens,
+        super::super::estimated(&usage)
     )
 }

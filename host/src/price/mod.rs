@@ -1,35 +1,79 @@
-//! What tokens of a model cost: the table that comes with the plugin, the operator's own, and how a name is looked up.
+//! Prices of models: the table that comes with Rind, the operator's own, and how a name is looked up.
+//!
+//! Owns the table and the arithmetic. It must not know who asks a model, nor what is done when money is spent. Start from
+//! [`Prices::cost`].
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::ops::AddAssign;
+use std::sync::{Arc, LazyLock};
 
-use rind_sdk::data;
-use rind_sdk::types::Usage;
+use serde::{Deserialize, Deserializer};
 
-/// List prices of the vendors in November 2026, without discounts for batches, without surcharges for long contexts, and with
+use crate::config::Section;
+use crate::message::Usage;
+
+/// Month that the table is of.
+pub const LIST_DATE: &str = "2026-11";
+
+/// List prices of the vendors in the month of [`LIST_DATE`], without discounts for batches, without surcharges for long contexts, and with
 /// the cheaper of two ways to write a cache: a cost is never said to be more than it was.
-const LIST: &str = include_str!("prices.json");
+const LIST: &str = include_str!("list.json");
 
 /// Tokens that a price is for.
 const PER: f64 = 1_000_000.0;
 
 /// Dollars for a million tokens.
-#[data]
-#[derive(Copy, PartialEq)]
-pub(crate) struct Price {
-    input: f64,
-    output: f64,
-    /// Absent: as other input.
-    #[serde(default)]
-    cache_read: Option<f64>,
-    /// Absent: as other input.
-    #[serde(default)]
-    cache_write: Option<f64>,
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of input that is not cached.
+    #[serde(deserialize_with = "dollars")]
+    pub input: f64,
+    /// Of output.
+    #[serde(deserialize_with = "dollars")]
+    pub output: f64,
+    /// Of input that was read from the cache; absent: as other input.
+    #[serde(default, deserialize_with = "some_dollars")]
+    pub cache_read: Option<f64>,
+    /// Of input that was written to the cache; absent: as other input.
+    #[serde(default, deserialize_with = "some_dollars")]
+    pub cache_write: Option<f64>,
+}
+
+fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let price = f64::deserialize(deserializer)?;
+    if price.is_finite() && price >= 0.0 {
+        return Ok(price);
+    }
+    Err(serde::de::Error::custom(
+        "a price is a number of dollars that is not below 0",
+    ))
+}
+
+fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    dollars(deserializer).map(Some)
+}
+
+/// What requests have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Dollars, as far as prices are known.
+    pub usd: f64,
+    /// Tokens of models without a price. With any, `usd` is the least that it was.
+    pub unpriced_tokens: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.usd += other.usd;
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
+    }
 }
 
 impl Price {
     /// Dollars for what one request used. Cached tokens are part of the input and have prices of their own.
-    pub(crate) fn of(&self, usage: &Usage) -> f64 {
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> f64 {
         let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
         let plain = usage
             .input_tokens
@@ -40,31 +84,64 @@ impl Price {
             + cost(written, self.cache_write.unwrap_or(self.input))
             + cost(usage.output_tokens, self.output)
     }
-
-    /// Dollars for so many tokens of input.
-    pub(crate) fn of_input(&self, tokens: u64) -> f64 {
-        tokens as f64 * self.input / PER
-    }
 }
 
 /// Prices by the beginning of a model's name.
-pub(crate) type Prices = BTreeMap<String, Price>;
+type Table = BTreeMap<String, Price>;
 
-/// The table that comes with the plugin. Read once by each instance.
-pub(crate) fn list() -> &'static Prices {
-    static READ: LazyLock<Prices> =
-        LazyLock::new(|| rind_sdk::serde_json::from_str(LIST).unwrap_or_default());
+/// The operator's prices, which go before those of the table: the section `[prices]`. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Table")]
+pub struct Prices(Arc<Table>);
+
+impl From<Table> for Prices {
+    fn from(prices: Table) -> Self {
+        Self(Arc::new(prices))
+    }
+}
+
+impl Section for Prices {
+    const NAME: &'static str = "prices";
+}
+
+impl FromIterator<(String, Price)> for Prices {
+    fn from_iter<T: IntoIterator<Item = (String, Price)>>(prices: T) -> Self {
+        Self(Arc::new(prices.into_iter().collect()))
+    }
+}
+
+impl Prices {
+    /// The cost of a request: the price is that of the first of `models` which has one.
+    #[must_use]
+    pub fn cost<'a>(&self, models: impl IntoIterator<Item = &'a str>, usage: &Usage) -> Cost {
+        let mut models = models.into_iter();
+        match models.find_map(|model| find(model, &self.0, list())) {
+            Some(price) => Cost {
+                usd: price.of(usage),
+                unpriced_tokens: 0,
+            },
+            None => Cost {
+                usd: 0.0,
+                unpriced_tokens: usage.total(),
+            },
+        }
+    }
+}
+
+/// The table that comes with Rind.
+fn list() -> &'static Table {
+    static READ: LazyLock<Table> = LazyLock::new(|| serde_json::from_str(LIST).unwrap_or_default());
     &READ
 }
 
 /// The price of a model: the operator's, or that of the list. `None` when neither has one.
-pub(crate) fn find(model: &str, own: &Prices, list: &Prices) -> Option<Price> {
+fn find(model: &str, own: &Table, list: &Table) -> Option<Price> {
     longest(model, own).or_else(|| longest(&plain(model), list))
 }
 
 /// The entry with the longest name that the model's begins with, where nothing but a version follows. A model of another
 /// name may be of another price: it is better known to have none.
-fn longest(model: &str, prices: &Prices) -> Option<Price> {
+fn longest(model: &str, prices: &Table) -> Option<Price> {
     let fitting = prices.iter().filter(|(name, _)| {
         model
             .strip_prefix(name.as_str())
@@ -99,10 +176,10 @@ fn plain(model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rind_sdk::serde_json::{from_value, json};
+    use serde_json::{from_value, json};
 
     fn input_price(model: &str) -> Option<f64> {
-        find(model, &Prices::new(), &list()).map(|price| price.input)
+        find(model, &Table::new(), list()).map(|price| price.input)
     }
 
     #[test]
@@ -143,11 +220,11 @@ mod tests {
 
     #[test]
     fn the_operators_price_goes_first() {
-        let own: Prices = from_value(
+        let own: Table = from_value(
             json!({"gpt-4o": {"input": 1, "output": 2}, "my/model": {"input": 0, "output": 0}}),
         )
         .unwrap();
-        let price = |model: &str| find(model, &own, &list()).map(|price| price.input);
+        let price = |model: &str| find(model, &own, list()).map(|price| price.input);
         assert_eq!(price("gpt-4o-2024-11-20"), Some(1.0));
         assert_eq!(price("my/model"), Some(0.0));
         assert_eq!(price("gpt-5"), Some(1.25));
@@ -160,9 +237,10 @@ mod tests {
             output_tokens: output,
             cache_read_tokens: read,
             cache_write_tokens: written,
+            estimated: false,
         };
-        let sonnet = find("claude-sonnet-4-5", &Prices::new(), &list()).unwrap();
-        let mini = find("gpt-4", &Prices::new(), &list()).unwrap();
+        let sonnet = find("claude-sonnet-4-5", &Table::new(), list()).unwrap();
+        let mini = find("gpt-4", &Table::new(), list()).unwrap();
         for (price, used, expected) in [
             (sonnet, usage(1_000_000, 0, 0, 0), 3.0),
             (sonnet, usage(1_000_000, 1_000_000, 0, 0), 0.3),

@@ -1,0 +1,163 @@
+//! What a request uses and costs, also when its answer never comes or the provider does not say.
+//!
+//! A request that is dropped, because the user interrupts the turn, was sent all the same and is paid for. So the counting is
+//! that of a guard: whatever becomes of the request, it is counted once. What nobody reports is estimated and marked so; a
+//! budget that took it for nothing would never be spent.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::compact::request_tokens;
+use super::scope::TurnScope;
+use crate::event::Event;
+use crate::message::{Content, Message, Usage};
+use crate::point::caller::Caller;
+use crate::price::Cost;
+use crate::provider::{Request, Response, StreamEvent};
+use crate::session::Body;
+use crate::tokens;
+
+/// What was streamed of an answer, shared by whoever sends the request and whoever counts it.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<String>>);
+
+impl Heard {
+    /// Takes in a piece of the answer.
+    pub(super) fn hear(&self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Text(text) | StreamEvent::Thinking(text) => self.lock().push_str(text),
+            StreamEvent::ToolCall { name } => self.lock().push_str(name),
+            StreamEvent::Retry { .. } => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request on its way.
+pub(super) struct Pending<'a> {
+    scope: &'a TurnScope,
+    caller: &'a Caller,
+    request: &'a Request,
+    number: u32,
+    heard: Heard,
+    is_settled: bool,
+}
+
+impl<'a> Pending<'a> {
+    pub(super) fn new(
+        scope: &'a TurnScope,
+        caller: &'a Caller,
+        request: &'a Request,
+        number: u32,
+    ) -> Self {
+        Self {
+            scope,
+            caller,
+            request,
+            number,
+            heard: Heard::default(),
+            is_settled: false,
+        }
+    }
+
+    /// Where what is streamed of the answer goes.
+    pub(super) fn heard(&self) -> Heard {
+        self.heard.clone()
+    }
+
+    /// Whether the model began to answer.
+    pub(super) fn has_heard(&self) -> bool {
+        !self.heard.lock().is_empty()
+    }
+
+    /// The answer is there: fills in what the provider did not say of its usage, and its cost.
+    pub(super) fn answered(mut self, response: &mut Response) -> Cost {
+        self.is_settled = true;
+        complete(&mut response.usage, self.request, &response.message);
+        let models = [response.model.as_deref(), Some(&*self.request.model)];
+        let prices = &self.scope.spec.config.prices;
+        let cost = prices.cost(models.into_iter().flatten(), &response.usage);
+        response.cost_usd = known(cost);
+        cost
+    }
+
+    /// There is no answer. `is_paid` says whether the model may have worked all the same.
+    pub(super) fn failed(mut self, why: &str, is_paid: bool) {
+        self.is_settled = true;
+        let (usage, cost_usd) = if is_paid {
+            self.count_unanswered(why)
+        } else {
+            (Usage::default(), None)
+        };
+        self.scope.spec.events.emit(Event::RequestEnd {
+            request: self.number,
+            model: None,
+            usage,
+            cost_usd,
+            latency_ms: 0,
+            finish: None,
+            error: Some(why.to_owned()),
+        });
+    }
+
+    /// Counts a request without an answer in the turn, and keeps it in the session.
+    fn count_unanswered(&self, why: &str) -> (Usage, Option<f64>) {
+        let usage = Usage {
+            input_tokens: request_tokens(self.request),
+            output_tokens: tokens::count(&self.heard.lock()),
+            estimated: true,
+            ..Usage::default()
+        };
+        let prices = &self.scope.spec.config.prices;
+        let cost = prices.cost([&*self.request.model], &usage);
+        self.scope.add_used(usage, cost);
+        self.scope.spec.session.append_or_defer(Body::Unanswered {
+            turn: self.caller.context.turn,
+            step: self.caller.context.step,
+            model: self.request.model.clone(),
+            usage,
+            cost_usd: known(cost),
+            reason: why.to_owned(),
+        });
+        (usage, known(cost))
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.count_unanswered("the turn went on without waiting for the answer");
+        }
+    }
+}
+
+/// A cost whose price is known.
+fn known(cost: Cost) -> Option<f64> {
+    (cost.unpriced_tokens == 0).then_some(cost.usd)
+}
+
+/// Estimates what the provider did not report: no request is without input, and no text without output.
+fn complete(usage: &mut Usage, request: &Request, answer: &Message) {
+    if usage.input_tokens == 0 {
+        usage.input_tokens = request_tokens(request);
+        usage.estimated = true;
+    }
+    let n_written: u64 = answer.content.iter().map(written).sum();
+    if usage.output_tokens == 0 && n_written > 0 {
+        usage.output_tokens = n_written;
+        usage.estimated = true;
+    }
+}
+
+/// Tokens of a part that the model wrote.
+fn written(part: &Content) -> u64 {
+    match part {
+        Content::Text { text } | Content::Thinking { text, .. } => tokens::count(text),
+        Content::ToolCall(call) => {
+            tokens::count(&call.name) + tokens::count(&call.arguments.to_string())
+        }
+        Content::ToolResult(_) => 0,
+    }
+}
