@@ -884,6 +884,30 @@ async fn the_projects_own_folder_and_gits_are_read_and_never_written() {
 }
 
 #[tokio::test]
+async fn a_plugin_cannot_make_a_repository_of_a_folder() {
+    let setup = Setup::with("write = [\"workspace\", \"data\"]", |_| {}).await;
+    for (op, path, to) in [
+        ("write", "HEAD", "ref: refs/heads/main"),
+        ("write", "docs/HEAD", "ref: refs/heads/main"),
+        ("write", "docs/head", "ref: refs/heads/main"),
+        ("rename", "a.txt", "HEAD"),
+        ("hard-link", "a.txt", "docs/HEAD"),
+        ("symlink", "HEAD", "refs/heads/main"),
+        ("create-folder", "HEAD", ""),
+    ] {
+        let said = setup.call("std", op, path, to).await;
+        assert!(said.starts_with("error: "), "{op} {path}: {said}");
+        let records = setup.records();
+        assert_eq!(records.len(), 1, "{op} {path}: {records:?}");
+        assert_eq!(records[0].outcome, AccessOutcome::Denied, "{records:?}");
+    }
+    let said = setup.call("own", "write", "workspace/docs/HEAD", "x").await;
+    assert!(said.contains("files named `HEAD`"), "{said}");
+    assert!(!setup.workspace().join("HEAD").exists());
+    assert_eq!(setup.call("std", "write", "HEADER", "x").await, "ok: ");
+}
+
+#[tokio::test]
 async fn a_plugin_that_never_stops_trying_is_recorded_up_to_a_number() {
     let setup = Setup::new("read = [\"workspace\"]").await;
     for face in ["std", "own"] {

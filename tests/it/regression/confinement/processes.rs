@@ -208,11 +208,11 @@ async fn no_way_of_making_a_file_gives_it_a_set_id_mode() {
             "cp /bin/true a && chmod 2755 a",
             "install -m 4755 /bin/true b",
             "perl -e 'use Fcntl; sysopen(F, \"c\", O_CREAT|O_WRONLY, 04755) or die $!'",
-            "perl -e 'syscall(259, -100, \"d\", 0104755, 0) >= 0 or die $!'",
-            "perl -e 'syscall(437, -100, \"e\", pack(\"QQQ\", 0101, 04755, 0), 24) >= 0 or die $!' 2>&1 | sed 's/Function not implemented/not permitted/'; false",
-            "perl -e 'syscall(0x40000000 + 90, \"a\", 04755) >= 0 or die $!'",
+            "perl -e '$p = \"d\"; syscall(259, -100, $p, 0104755, 0) >= 0 or die $!'",
+            "perl -e '$p = \"e\"; $h = pack(\"QQQ\", 0101, 04755, 0); syscall(437, -100, $p, $h, 24) >= 0 or die $!' 2>&1 | sed 's/Function not implemented/not permitted/'; false",
+            "perl -e '$p = \"a\"; syscall(0x40000000 + 90, $p, 04755) >= 0 or die $!'",
             "perl -e 'open(F, \"a\"); syscall(91, fileno(F), 04755) >= 0 or die $!'",
-            "perl -e 'syscall(452, -100, \"a\", 04755, 0) >= 0 or die $!'",
+            "perl -e '$p = \"a\"; syscall(452, -100, $p, 04755, 0) >= 0 or die $!'",
         ] {
             if !cfg!(target_arch = "x86_64") && command.contains("syscall") {
                 continue;

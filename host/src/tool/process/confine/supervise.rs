@@ -77,7 +77,11 @@ pub(super) fn supervise(
         .ok()
         .and_then(Pid::from_raw)
         .ok_or("the second stage has no number")?;
-    let status = attend(own, first, |status| {
+    // The first process of a process namespace takes everybody in it with it. The numbers that this one would find in `/proc`
+    // are those of the namespace by then, where the second stage has moved it into the view as well.
+    let is_first_of_namespace = matches!(policy.around, Around::Namespaces { .. });
+    let orphans_come_to = (!is_first_of_namespace).then_some(own);
+    let status = attend(first, orphans_come_to, |status| {
         if is_told_by_us {
             report(status);
         }
@@ -87,7 +91,11 @@ pub(super) fn supervise(
 
 /// Waits until nothing is left of what this process started, and ends it all when the host is gone. No thread does the
 /// waiting: a process that has left its process namespace cannot have any.
-fn attend(own: Pid, first: Pid, when_first_ends: impl Fn(ExitStatus)) -> Option<ExitStatus> {
+fn attend(
+    first: Pid,
+    orphans_come_to: Option<Pid>,
+    when_first_ends: impl Fn(ExitStatus),
+) -> Option<ExitStatus> {
     let stdin = io::stdin();
     let mut host_is_there = true;
     let mut picked = None;
@@ -106,7 +114,11 @@ fn attend(own: Pid, first: Pid, when_first_ends: impl Fn(ExitStatus)) -> Option<
             }
         }
         if !host_is_there {
-            for process in descendants(own) {
+            if picked.is_none() {
+                let _ = rustix::process::kill_process(first, Signal::KILL);
+            }
+            let others = orphans_come_to.map(descendants).unwrap_or_default();
+            for process in others {
                 let _ = rustix::process::kill_process(process.pid, Signal::KILL);
             }
         }
