@@ -238,7 +238,7 @@ impl Rind {
                 typed: line,
             })
             .collect();
-        self.at_terminal_with(args, "stty cols 100 rows 40", steps)
+        self.at_terminal_with(args, "stty cols 200 rows 50", steps)
     }
 
     /// The same, with somebody who waits until the terminal shows `asked`, does something else, and then types.
@@ -254,7 +254,7 @@ impl Rind {
             meanwhile: Box::new(meanwhile),
             typed,
         };
-        self.at_terminal_with(args, "stty cols 100 rows 40", vec![step])
+        self.at_terminal_with(args, "stty cols 200 rows 50", vec![step])
     }
 
     /// The same, with a command of the shell that comes after the program.

@@ -126,8 +126,10 @@ impl Screen {
             } else if let Some(answer) = parse(line) {
                 return Some(answer);
             } else {
-                let known = format!("answer with one of the letters: {}", self.keys);
-                hint = Some(styled(WARN, known));
+                hint = Some(styled(
+                    WARN,
+                    "no such answer: type one of the letters in brackets",
+                ));
             }
         }
     }

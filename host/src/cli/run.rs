@@ -46,6 +46,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let options = setup::load_options(&paths, &config, &args.plugins, project, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
     let plugins = plugins.context("load plugins")?;
+    // What a project brings may be large, and is not needed any more.
+    drop(options);
     super::flags::check(&args.plugins, &config, &plugins)?;
     setup::warn_protected(&plugins);
     let stray = super::stray::complaints(&config, &plugins)?;

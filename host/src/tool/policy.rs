@@ -346,8 +346,10 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         Some(texts) => texts
             .iter()
             .map(|text| {
-                let pattern = text.replace('…', "*");
-                let pattern = quoted(&pattern);
+                // Only at the end it says that there may be more.
+                let pattern = text
+                    .strip_suffix('…')
+                    .map_or_else(|| quoted(text), |fixed| quoted(&format!("{fixed}*")));
                 format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
             })
             .collect(),

@@ -85,13 +85,13 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         (
             "no, not in this folder\n",
             false,
-            "refused by user: not in this folder",
+            "refused by the user: not in this folder",
         ),
         // What is no answer is asked again.
         (
             "not in this folder\n\nyes\n",
             true,
-            "answer with one of the letters",
+            "type one of the letters",
         ),
     ] {
         let rind = Rind::with_script(WRITE);

@@ -69,7 +69,7 @@ fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remember
     };
     for said in [
         "? injection-guard 0.1.0 asks for more than it gets by itself",
-        "it was named with --plugin (local), component sha256:",
+        "it was named with --plugin (local), digest blake3:",
         "in its own words: Warns of text",
         "• read the conversation and change prompts, messages, tool calls and the model (session; asked about: the table for \
          local plugins)",

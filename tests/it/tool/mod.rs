@@ -5,6 +5,7 @@ mod command;
 pub(crate) mod confine;
 mod escape;
 mod files;
+mod parts;
 mod policy;
 
 use std::path::{Path, PathBuf};

@@ -93,6 +93,12 @@ impl Command {
 }
 
 impl Part {
+    /// The program and its arguments; the file alone where it is output that goes there.
+    #[must_use]
+    pub fn words(&self) -> &[Word] {
+        &self.words
+    }
+
     /// Whether variables are set for it, which may change what it does.
     #[must_use]
     pub fn is_altered(&self) -> bool {

@@ -339,6 +339,7 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
             command("git status | sh"),
         ),
         (&bash, command("rm -rf 'a b'"), command("rm -rf b")),
+        (&bash, command("rm -rf '…'"), command("rm -rf 'b'")),
         (&write, file("docs/a \"b\".md"), file("docs/b.md")),
     ] {
         let line = allow_line(spec, &subject);

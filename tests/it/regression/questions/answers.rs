@@ -22,7 +22,7 @@ fn an_unknown_answer_is_asked_again_and_the_end_of_input_is_a_no() {
     };
     let shown = plain(&shown);
     assert_eq!(
-        shown.matches("answer with one of the letters").count(),
+        shown.matches("type one of the letters").count(),
         4,
         "{shown}"
     );
