@@ -105,3 +105,38 @@ async fn nothing_of_other_processes_is_to_be_seen_in_namespaces() {
         assert!(n < 8, "{mechanism:?}: {output}");
     }
 }
+
+#[tokio::test]
+async fn a_command_has_no_capability_but_those_over_its_own_files_and_those_only_as_root() {
+    for mechanism in mechanisms() {
+        let fixture = confined_by(&mechanism, |_| {}).await;
+        let output = fixture
+            .ok(
+                "bash",
+                json!({"command": "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status"}),
+            )
+            .await;
+        let value = |name: &str| {
+            let line = output.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().to_owned()
+        };
+        let is_root = fixture.bash("id -u").await.content.starts_with("0\n");
+        // CAP_CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID and NET_BIND_SERVICE.
+        let kept = if is_root {
+            "00000000000004db"
+        } else {
+            "0000000000000000"
+        };
+        for name in ["CapPrm:", "CapEff:"] {
+            assert_eq!(value(name), kept, "{mechanism:?}: {output}");
+        }
+        for name in ["CapInh:", "CapAmb:"] {
+            assert_eq!(value(name), "0000000000000000", "{mechanism:?}: {output}");
+        }
+        assert_eq!(
+            (value("NoNewPrivs:").as_str(), value("Seccomp:").as_str()),
+            ("1", "2"),
+            "{mechanism:?}"
+        );
+    }
+}

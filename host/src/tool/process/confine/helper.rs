@@ -110,8 +110,10 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     }
     // What is left of this process is in reach of the program.
     super::hide_process();
+    let rights = |error: std::io::Error| confined(format!("capabilities: {error}"));
+    rights::drop_own().map_err(rights)?;
     let child = command.process_group(0).spawn().map_err(failed)?;
-    rights::drop_own().map_err(|error| confined(format!("capabilities: {error}")))?;
+    rights::drop_rest().map_err(rights)?;
     let id = i64::from(child.id());
     supervise::collect(|pid, status| {
         if i64::from(pid.as_raw_nonzero().get()) == id {

@@ -173,24 +173,51 @@ pub(super) fn keep_descriptors() -> io::Result<()> {
 }
 
 /// `prctl` with options that take one number.
-#[expect(unsafe_code, reason = "the dependencies that are there do not have it")]
 pub(super) fn ask_of_process(option: c_int, argument: c_ulong) -> io::Result<()> {
-    let none: c_ulong = 0;
-    // SAFETY: used for options that take numbers only and change nothing but this thread's own rights.
-    checked(unsafe { prctl(option, argument, none, none, none) }.into()).map(drop)
+    prctl_with(option, argument, 0)
 }
 
-/// Gives up every capability of this thread.
+#[expect(unsafe_code, reason = "the dependencies that are there do not have it")]
+fn prctl_with(option: c_int, first: c_ulong, second: c_ulong) -> io::Result<()> {
+    let none: c_ulong = 0;
+    // SAFETY: used for options that take numbers only and change nothing but this thread's own rights.
+    checked(unsafe { prctl(option, first, second, none, none) }.into()).map(drop)
+}
+
+/// Gives up all capabilities of this thread but these, none of which is inherited.
+pub(super) fn keep_capabilities(capabilities: &[c_ulong]) -> io::Result<()> {
+    set_capabilities(set_of(capabilities), 0)
+}
+
+/// Gives up all capabilities but these, and hands them on to what is started, also by who is not root in this namespace.
+pub(super) fn hand_on_capabilities(capabilities: &[c_ulong]) -> io::Result<()> {
+    let set = set_of(capabilities);
+    set_capabilities(set, set)?;
+    for capability in capabilities {
+        prctl_with(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, *capability)?;
+    }
+    Ok(())
+}
+
+/// `PR_CAP_AMBIENT` with `PR_CAP_AMBIENT_RAISE`.
+const PR_CAP_AMBIENT: c_int = 47;
+const PR_CAP_AMBIENT_RAISE: c_ulong = 2;
+
+fn set_of(capabilities: &[c_ulong]) -> u32 {
+    capabilities.iter().fold(0, |set, one| set | 1 << one)
+}
+
+/// Sets the effective and permitted capabilities of this thread, and those that are inherited; all below 32.
 #[expect(unsafe_code, reason = "rustix offers it under a feature that is off")]
-pub(super) fn give_up_capabilities() -> io::Result<()> {
+fn set_capabilities(set: u32, inherited: u32) -> io::Result<()> {
     let Some(number) = SYS_CAPSET else {
         return Err(io::ErrorKind::Unsupported.into());
     };
     let header = [CAPABILITY_VERSION, 0];
-    // Effective, permitted and inheritable, for the lower and the upper half.
-    let none = [0_u32; 6];
+    // The same three for the lower and the upper half.
+    let sets = [set, set, inherited, 0, 0, 0];
     // SAFETY: both arrays have the size that this version says, and live through the call.
-    checked(unsafe { syscall(number, header.as_ptr(), none.as_ptr()) }).map(drop)
+    checked(unsafe { syscall(number, header.as_ptr(), sets.as_ptr()) }).map(drop)
 }
 
 #[expect(unsafe_code, reason = "rustix offers it under a feature that is off")]

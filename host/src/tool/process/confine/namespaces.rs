@@ -38,16 +38,23 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
         Ok(Some(mapper)) => mapper.finish(),
         Ok(None) | Err(_) => false,
     };
-    if is_mapped {
-        return Ok(());
+    if !is_mapped {
+        map_own_user(user.as_raw(), group.as_raw())?;
     }
+    kernel::hand_on_capabilities(NEEDED).map_err(|error| format!("capabilities: {error}"))
+}
+
+/// Capabilities within the namespaces that the second stage needs: `CAP_SETPCAP` to give up others, `CAP_SYS_ADMIN` to mount.
+const NEEDED: &[std::ffi::c_ulong] = &[8, 21];
+
+fn map_own_user(user: u32, group: u32) -> Result<(), String> {
     let write = |file: &str, text: String| {
         let path = Path::new("/proc/self").join(file);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     write("setgroups", "deny".to_owned())?;
-    write("uid_map", format!("{0} {0} 1", user.as_raw()))?;
-    write("gid_map", format!("{0} {0} 1", group.as_raw()))
+    write("uid_map", format!("{user} {user} 1"))?;
+    write("gid_map", format!("{group} {group} 1"))
 }
 
 /// A process that stays outside. Root may map all users, so that a command of root can work with files of others as ever; but

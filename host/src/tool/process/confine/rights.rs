@@ -31,7 +31,14 @@ pub(super) fn drop_all() {
     }
 }
 
-/// Gives up those of this process as well; what it starts has what is left after [`drop_all`].
+/// Gives up all that this process has now but what root keeps, which is what the program gets: no program gets more than the
+/// one that starts it.
 pub(super) fn drop_own() -> io::Result<()> {
-    kernel::give_up_capabilities()
+    let is_root = rustix::process::geteuid().is_root();
+    kernel::keep_capabilities(if is_root { KEPT } else { &[] })
+}
+
+/// Gives up every right of this process. What it started keeps its own.
+pub(super) fn drop_rest() -> io::Result<()> {
+    kernel::keep_capabilities(&[])
 }
