@@ -156,7 +156,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
 
 pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
     // What the loader would refuse is said before minutes of compiling. A folder that is not there is the build's to name.
-    let refused = |dir: &PathBuf| match Manifest::read(dir) {
+    let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
         Err(error @ crate::plugin::Error::Manifest { .. }) => Some(error),
         _ => None,
     };
@@ -199,7 +199,7 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
         let paths = setup::paths(None)?;
         let no_config = Config::default();
         let grants = GrantOptions::default();
-        let mut options = setup::load_options(&paths, &no_config, &args, false, grants)?;
+        let mut options = setup::load_options(&paths, &no_config, &args, None, grants)?;
         options.sources = vec![Source {
             // The names of those that come with Rind are kept for it.
             trust: Trust::Managed,
