@@ -341,7 +341,7 @@ mod tests {
                 &public,
                 &[],
                 Some(
-                    "`http://a.example:80` is not among the hosts that the plugin was granted: `*`, `a.example`",
+                    "`http://a.example:80` is not among the hosts that the plugin was granted: `https://*`, `https://a.example`; a host without a scheme",
                 ),
             ),
             (

@@ -159,17 +159,17 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     exit 0
     ---- stdout
     injection-guard is in your plugins folder (user)
-    digest for policy.toml [DIGEST]
+    digest [DIGEST]
       asks for                 trust gives  has    why
     ✓ session                  allow        yes    allowed: the table for user plugins
         to read the conversation and change prompts, messages, tool calls and the model
     ? network:api.example.com  ask          waits  asked about: the table for user plugins
-        to talk to api.example.com
+        to talk to https://api.example.com
     ▲ it could send what it reads in the conversation to api.example.com
     ");
     assert_snapshot!(masked(&rind.run(&["plugin", "list"]).stdout), @r#"
     ? injection-guard          user     held until you say yes to what it asks for:
-          talk to api.example.com (network:api.example.com)
+          talk to https://api.example.com (network:api.example.com)
         say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
           digest = "[DIGEST]"
@@ -180,7 +180,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
         return;
     };
     assert!(
-        plain(&screen).contains("talk to api.example.com"),
+        plain(&screen).contains("talk to https://api.example.com"),
         "{screen}"
     );
     assert!(guard_ran(&rind.run(&run).exits(0).stderr));

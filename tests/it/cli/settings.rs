@@ -115,7 +115,11 @@ fn keys_and_values_that_mean_nothing_are_errors_with_their_line() {
         ),
         (
             "[plugins.guard]\ntimeout_seconds = 0\n",
-            "config.toml:2: in [plugins]: a deadline of 0 would stop every call",
+            "config.toml:2: in [plugins]: 0 is out of range; write a number from 1 to 86400",
+        ),
+        (
+            "[agent]\n\nmax_steps = 0\n",
+            "config.toml:3: in [agent]: 0 is out of range; write a number from 1 to 100000",
         ),
         (
             "[archival]\n\nenabled = true\n",

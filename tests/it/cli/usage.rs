@@ -49,7 +49,8 @@ fn help_of_run_explains_every_flag() {
           --script <FILE>    Script of the scripted provider, TOML or JSON
           --set <KEY=VALUE>  One setting, as in `--set agent.max_steps=10`
           --plugin <PATH>    Also load the plugin, or the plugins, in this folder
-          --no-plugins       Load no plugins but those of `--plugin`
+          --no-plugins       Load no plugins but those of `--plugin`, and audit-log, which only the
+                             administrator can switch off
           --without <NAME>   Leave this plugin out, also where nothing would run without it
           --trust-project    Trust what the project brings in `.rind`, settings and plugins, for this
                              run

@@ -103,12 +103,6 @@ pub(super) fn line(event: &Event) -> Option<String> {
             is_error,
             usage,
         } => Some(steps::subagent_end(agent, answer, *is_error, *usage)),
-        Event::ToolEnd {
-            result,
-            duration_ms,
-            refused_by,
-            ..
-        } => Some(steps::tool_end(result, *duration_ms, refused_by.as_deref())),
         Event::Notice {
             level,
             plugin,

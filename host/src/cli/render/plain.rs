@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{DIM, line, steps, styled};
 use crate::event::{Event, Stamped};
@@ -20,6 +21,10 @@ pub(super) struct Plain {
     refusals: BTreeMap<String, u32>,
     /// How many notices each plugin has given.
     notices: BTreeMap<String, u32>,
+    /// The calls that run, in words, by agent and id.
+    calls: BTreeMap<(Arc<str>, String), String>,
+    /// The call that the last line tells the start of.
+    above: Option<(Arc<str>, String)>,
 }
 
 impl Plain {
@@ -37,8 +42,34 @@ impl Plain {
                 ..
             } => self.notice(plugin, &stamped.event),
             Event::Assessed { .. } if !stamped.is_main() => None,
+            Event::ToolEnd {
+                result,
+                duration_ms,
+                refused_by,
+                ..
+            } => {
+                let call = (stamped.agent.clone(), result.call_id.clone());
+                let words = self.calls.remove(&call);
+                // Right below its start a result needs no name; among others it does.
+                let named = words.filter(|_| self.above.as_ref() != Some(&call));
+                let named = named.unwrap_or_default();
+                Some(steps::tool_end(
+                    result,
+                    *duration_ms,
+                    refused_by.as_deref(),
+                    &named,
+                ))
+            }
             event => line::line(event),
         };
+        if let Event::ToolStart { call, .. } = &stamped.event {
+            let id = (stamped.agent.clone(), call.id.clone());
+            let words = format!("{} {}", call.name, steps::arguments(call));
+            self.calls.insert(id.clone(), words);
+            self.above = Some(id);
+        } else if line.is_some() {
+            self.above = None;
+        }
         let is_access = matches!(stamped.event, Event::Access { .. });
         if stamped.is_main() || is_access {
             return line;

@@ -132,8 +132,18 @@ pub(super) fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     words.map_or(why, |(words, _)| words)
 }
 
-/// A tool call that ended.
-pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option<&str>) -> String {
+/// A tool call that ended, `named` where its line does not stand below that of its start.
+pub(super) fn tool_end(
+    result: &ToolResult,
+    duration_ms: u64,
+    refused_by: Option<&str>,
+    named: &str,
+) -> String {
+    let named = if named.is_empty() {
+        String::new()
+    } else {
+        format!("{}: ", one_line(named, 80))
+    };
     let lines = count(result.content.lines().count() as u64, "line");
     let took = millis(duration_ms);
     match refused_by {
@@ -157,8 +167,9 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
         }
         None if result.is_error => {
             format!(
-                "  {} {} {}",
+                "  {} {}{} {}",
                 styled(WARN, "└"),
+                styled(DIM, named),
                 styled(WARN, "error:"),
                 one_line(&result.content, WHY_WIDTH)
             )
@@ -168,7 +179,7 @@ pub(super) fn tool_end(result: &ToolResult, duration_ms: u64, refused_by: Option
             styled(
                 DIM,
                 format_args!(
-                    "└ {} in {lines}, {took}",
+                    "└ {named}{} in {lines}, {took}",
                     bytes(result.content.len() as u64)
                 )
             )
