@@ -217,3 +217,56 @@ async fn the_list_of_plugins_says_who_holds_answers_back() {
         "{all}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
+    let event = |delta: Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    for plugins in [&[][..], &["content-safety"]] {
+        let n_asked = std::sync::atomic::AtomicUsize::new(0);
+        let server = Server::start(move |_| {
+            let n = n_asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let words = |text: &str| event(json!({"content": text}), Value::Null);
+            Reply::Stream(match n {
+                // The connection ends in the middle of the answer.
+                0 => vec![words("It is nine, and 4111 11")],
+                _ => vec![
+                    words("It is ten."),
+                    event(json!({}), json!("stop")),
+                    "data: [DONE]\n\n".to_owned(),
+                ],
+            })
+        })
+        .await;
+        let rind = with(plugins);
+        let ran = rind
+            .finish(&mut asking(&rind, &server, &["--json"]))
+            .exits(0);
+        let lines = ran.json_lines();
+        let of = |kind: &str| {
+            lines
+                .iter()
+                .filter(|line| line["type"] == kind)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("turn-end")[0]["output"], "It is ten.");
+        let deltas: Vec<&str> = of("text-delta")
+            .iter()
+            .map(|line| line["text"].as_str().unwrap())
+            .collect();
+        let corrections = of("correction");
+        assert_eq!(corrections.len(), 1, "{}", ran.stdout);
+        let shown = corrections[0]["shown"].as_str().unwrap();
+        assert!(shown.starts_with("It is nine"), "{shown}");
+        assert_eq!(corrections[0]["text"], "");
+        assert_eq!(deltas.concat(), format!("{shown}It is ten."));
+        assert!(
+            plugins.is_empty() || !has_card(&ran.stdout),
+            "{}",
+            ran.stdout
+        );
+    }
+}
