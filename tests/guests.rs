@@ -117,6 +117,7 @@ impl Default for Host {
             data: folder.path().join("data"),
             without: Vec::new(),
             expects_installed: false,
+            only_named: false,
             settings: BTreeMap::new(),
             project_settings: BTreeMap::new(),
             written: Config::default(),

@@ -23,14 +23,14 @@
         (then (i32.sub (local.get $c) (i32.const 87)))
         (else (i32.sub (local.get $c) (i32.const 48)))))
 
-    ;; The parameters are in memory, because there are more than sixteen: the name is the word at 64, its length the next.
+    ;; The parameters are in memory, because there are more than sixteen: the name is the word at 72, its length the next.
     (func (export "run") (param $parameters i32) (result i32)
       (local $from i32)
       (local $end i32)
       (local $to i32)
-      (local.set $from (i32.load offset=64 (local.get $parameters)))
+      (local.set $from (i32.load offset=72 (local.get $parameters)))
       (local.set $end
-        (i32.add (local.get $from) (i32.load offset=68 (local.get $parameters))))
+        (i32.add (local.get $from) (i32.load offset=76 (local.get $parameters))))
       (local.set $to (i32.const 32764))
       (block $done
         (loop $next
@@ -52,7 +52,8 @@
   (type $call-context-type
     (record
       (field "session" string) (field "turn" u32) (field "step" u32) (field "agent" string) (field "depth" u32)
-      (field "tokens-used" u64) (field "cost-usd" f64) (field "tool-calls" u32)))
+      (field "tokens-used" u64) (field "cost-usd" f64)
+      (field "unpriced-tokens" u64) (field "tool-calls" u32)))
   (export $call-context "call-context" (type $call-context-type))
   (type $tool-call-type
     (record (field "id" string) (field "name" string) (field "arguments" string)))

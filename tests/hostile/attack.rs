@@ -101,8 +101,8 @@ impl Attack {
 /// Loads a program as a plugin called `attacker`.
 pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> PluginSet {
     let mut host = Host::default();
-    let folder = host.folder().join(trust.to_string()).join("attacker");
-    put(&folder, program, manifest);
+    let folder = host.folder().join(trust.to_string());
+    put(&folder.join("attacker"), program, manifest);
     host.options.sources.push(rind::plugin::discover::Source {
         trust,
         path: folder,
@@ -113,8 +113,8 @@ pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> Plu
 /// Loads `raw_tools` with a setting, and offers its tools beside the built-in ones. Returns the first refusal.
 pub(crate) async fn raw_tools(how: &str) -> String {
     let mut host = Host::default();
-    let folder = host.folder().join("managed/attacker");
-    put(&folder, &Program::Guest("raw_tools"), "");
+    let folder = host.folder().join("managed");
+    put(&folder.join("attacker"), &Program::Guest("raw_tools"), "");
     host.options.sources.push(rind::plugin::discover::Source {
         trust: Trust::Managed,
         path: folder,

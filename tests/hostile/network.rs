@@ -88,9 +88,9 @@ async fn fetch(guest: &'static str, network: &str, urls: &str, names: Arc<Names>
         ..EgressOptions::default()
     };
     host.options.grants.flags = vec!["attacker".parse().unwrap()];
-    let path = host.folder().join("managed/attacker");
+    let path = host.folder().join("managed");
     let manifest = format!("side_effects = [\"network\"]\n[network]\n{network}\n");
-    put(&path, &Program::Guest(guest), &manifest);
+    put(&path.join("attacker"), &Program::Guest(guest), &manifest);
     let trust = Trust::Managed;
     host.options.sources.push(Source { trust, path });
     host.set("attacker", "how", urls);
@@ -123,9 +123,13 @@ async fn private() -> String {
 async fn metadata() -> String {
     let network = "private = [\"http://169.254.169.254\"]";
     let mut host = Host::default();
-    let path = host.folder().join("managed/attacker");
+    let path = host.folder().join("managed");
     let manifest = format!("side_effects = [\"network\"]\n[network]\n{network}\n");
-    put(&path, &Program::Guest("fetches"), &manifest);
+    put(
+        &path.join("attacker"),
+        &Program::Guest("fetches"),
+        &manifest,
+    );
     let trust = Trust::Managed;
     host.options.sources.push(Source { trust, path });
     let plugins = host.load().await;

@@ -42,8 +42,8 @@ pub(crate) fn attacks() -> Vec<Attack> {
 /// A host whose managed plugin, the attacker, has this manifest.
 fn host(guest: &'static str, manifest: &str) -> Host {
     let mut host = Host::default();
-    let path = host.folder().join("managed/attacker");
-    put(&path, &Program::Guest(guest), manifest);
+    let path = host.folder().join("managed");
+    put(&path.join("attacker"), &Program::Guest(guest), manifest);
     let trust = Trust::Managed;
     host.options.sources.push(Source { trust, path });
     host

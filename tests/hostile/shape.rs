@@ -150,8 +150,8 @@ pub(crate) fn attacks() -> Vec<Attack> {
 /// Compiled as the program does it: in a process of its own, which is stopped.
 async fn compile() -> String {
     let mut host = Host::default();
-    let path = host.folder().join("managed/attacker");
-    put(&path, &Program::Bytes(compile_bomb()), "");
+    let path = host.folder().join("managed");
+    put(&path.join("attacker"), &Program::Bytes(compile_bomb()), "");
     let trust = Trust::Managed;
     host.options.sources.push(Source { trust, path });
     host.options.cache = host.folder().join("cache");

@@ -104,7 +104,7 @@ fn every_plugin_is_a_manifest_a_short_readme_and_a_source() {
 #[test]
 fn every_case_that_broke_once_names_the_test_that_holds_it() {
     let code = sources(
-        &["tests/it", "tests/hostile", "host/src", "plugins"],
+        &["tests/it", "tests/hostile", "host/src", "plugins", "sdk"],
         &["rs"],
     );
     let tables = sources(&["tests/regressions"], &["toml"]);

@@ -18,19 +18,37 @@ use crate::tokens;
 
 /// What was streamed of an answer, shared by whoever sends the request and whoever counts it.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<String>>);
+pub(super) struct Heard(Arc<Mutex<Attempts>>);
+
+/// The attempts of one request.
+#[derive(Default)]
+struct Attempts {
+    /// What came of the attempt that runs.
+    text: String,
+    /// What came of attempts that broke off. The provider is paid for them too.
+    lost: String,
+    /// How many attempts broke off after something came.
+    n_lost: u64,
+}
 
 impl Heard {
     /// Takes in a piece of the answer.
     pub(super) fn hear(&self, event: &StreamEvent) {
         match event {
-            StreamEvent::Text(text) | StreamEvent::Thinking(text) => self.lock().push_str(text),
-            StreamEvent::ToolCall { name } => self.lock().push_str(name),
-            StreamEvent::Retry { .. } => {}
+            StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
+                self.lock().text.push_str(text)
+            }
+            StreamEvent::ToolCall { name } => self.lock().text.push_str(name),
+            StreamEvent::Retry { .. } => {
+                let mut attempts = self.lock();
+                let text = std::mem::take(&mut attempts.text);
+                attempts.n_lost += u64::from(!text.is_empty());
+                attempts.lost.push_str(&text);
+            }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, String> {
+    fn lock(&self) -> MutexGuard<'_, Attempts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,12 +87,20 @@ impl<'a> Pending<'a> {
 
     /// Whether the model began to answer.
     pub(super) fn has_heard(&self) -> bool {
-        !self.heard.lock().is_empty()
+        let attempts = self.heard.lock();
+        attempts.n_lost > 0 || !attempts.text.is_empty()
     }
 
     /// The answer is there: fills in what the provider did not say of its usage, and its cost.
     pub(super) fn answered(mut self, response: &mut Response) -> Cost {
         self.is_settled = true;
+        let (n_lost, lost) = {
+            let attempts = self.heard.lock();
+            (attempts.n_lost, tokens::count(&attempts.lost))
+        };
+        if n_lost > 0 {
+            self.count(n_lost, lost, "the answer broke off and was asked for again");
+        }
         complete(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
         let prices = &self.scope.spec.config.prices;
@@ -104,9 +130,19 @@ impl<'a> Pending<'a> {
 
     /// Counts a request without an answer in the turn, and keeps it in the session.
     fn count_unanswered(&self, why: &str) -> (Usage, Option<f64>) {
+        let (n_lost, written) = {
+            let attempts = self.heard.lock();
+            let written = tokens::count(&attempts.lost) + tokens::count(&attempts.text);
+            (attempts.n_lost, written)
+        };
+        self.count(n_lost + 1, written, why)
+    }
+
+    /// Counts attempts without an answer, of which this many tokens came.
+    fn count(&self, n_attempts: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
-            input_tokens: request_tokens(self.request),
-            output_tokens: tokens::count(&self.heard.lock()),
+            input_tokens: request_tokens(self.request).saturating_mul(n_attempts),
+            output_tokens: written,
             estimated: true,
             ..Usage::default()
         };

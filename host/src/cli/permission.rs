@@ -32,7 +32,7 @@ fn plugin_screen(question: &Question) -> Screen {
     let mut about = vec![Line::new("  ").styled(
         DIM,
         &format!(
-            "it {} ({}), component {}",
+            "it {} ({}), digest {}",
             from_where(request.trust),
             request.trust,
             short(&request.content())

@@ -176,7 +176,7 @@ pub(super) async fn watched_turn(
         Exit::Done => {}
         // What was refused is part of the session now.
         Exit::Blocked => render::note(
-            "going on with this session meets the same refusal; `rind run \"…\"` begins one without what was blocked",
+            "this session holds what was blocked and will be blocked again; start a new one: rind run \"…\"",
         ),
         _ => render::note(&format!("go on with: rind run --resume {id} \"…\"")),
     }

@@ -27,7 +27,6 @@ use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
-use crate::plugin::protected;
 use crate::plugin::store::PluginStore;
 use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
@@ -180,9 +179,7 @@ pub(super) fn load_options(
         path,
     });
     let mut sources: Vec<Source> = managed.collect();
-    if args.no_plugins {
-        sources = protected::sources(&sources);
-    } else {
+    if !args.no_plugins {
         sources.push(Source {
             trust: Trust::User,
             path: paths.config.join("plugins"),
@@ -203,6 +200,7 @@ pub(super) fn load_options(
         held: project,
         without: args.without.clone(),
         expects_installed: !args.no_plugins,
+        only_named: args.no_plugins,
         cache: paths.cache.join("components"),
         compiler: Compiler {
             // Without its own program there would still be the thread.

@@ -50,6 +50,8 @@ pub struct LoadOptions {
     pub without: Vec<String>,
     /// Whether a plugin that the settings configure must be there. Not where only some places are searched.
     pub expects_installed: bool,
+    /// Whether nothing runs but what was named itself, and protected plugins.
+    pub only_named: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
@@ -279,7 +281,10 @@ impl PluginSet {
             ..Self::default()
         };
         set.refused = super::discover::stray_manifests(&options.sources, options.held.as_deref());
-        let found = discover(&options.sources, options.held.as_deref());
+        let mut found = discover(&options.sources, options.held.as_deref());
+        if options.only_named {
+            found.retain(|found| protected::runs_regardless(found, options.held.as_deref()));
+        }
         if !found.is_empty() {
             let loader = Loader {
                 engine: engine()?,

@@ -5,11 +5,12 @@
 
 use std::borrow::Cow;
 
-use super::discover::{Source, discover};
+use super::discover::Found;
 use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
+use crate::grant::held::HeldFolder;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
@@ -22,17 +23,11 @@ pub fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Those of the plugins in `sources` that are protected, each as a source of its own.
-#[must_use]
-pub fn sources(sources: &[Source]) -> Vec<Source> {
-    let found = discover(sources, None).into_iter().filter(|found| {
-        Manifest::read(&found.folder, None).is_ok_and(|manifest| is_protected(&manifest.name))
-    });
-    let source = |found: super::discover::Found| Source {
-        trust: found.trust,
-        path: found.folder,
-    };
-    found.map(source).collect()
+/// Whether a plugin that was found runs although no plugins are wanted: it is protected, or it was named itself.
+pub(super) fn runs_regardless(found: &Found, held: Option<&HeldFolder>) -> bool {
+    let is_protected =
+        || Manifest::read(&found.folder, held).is_ok_and(|manifest| is_protected(&manifest.name));
+    found.trust == Trust::Local || found.trust == Trust::Managed && is_protected()
 }
 
 /// Why something that would switch a protected plugin off does not.

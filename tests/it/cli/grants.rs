@@ -155,18 +155,24 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
         ran.stderr
     );
     assert!(!guard_ran(&ran.stderr), "{}", ran.stderr);
-    assert_snapshot!(rind.run(&["plugin", "inspect", "injection-guard", "--grants"]).screen(), @r"
+    assert_snapshot!(rind.run(&["plugin", "inspect", "injection-guard", "--grants"]).screen(), @r#"
     exit 0
     ---- stdout
     injection-guard is in your plugins folder (user)
     digest [DIGEST]
+    ▲ does not run: held until you say yes to what it asks for:
+          talk to https://api.example.com (network:api.example.com)
+        say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
+          [plugins.injection-guard]
+          digest = "[DIGEST]"
+          allow = ["network:api.example.com"]
       asks for                 trust gives  has    why
     ✓ session                  allow        yes    allowed: the table for user plugins
         to read the conversation and change prompts, messages, tool calls and the model
     ? network:api.example.com  ask          waits  asked about: the table for user plugins
         to talk to https://api.example.com
-    ▲ it could send what it reads in the conversation to api.example.com
-    ");
+    ▲ it could send what it reads in the conversation to https://api.example.com
+    "#);
     assert_snapshot!(masked(&rind.run(&["plugin", "list"]).stdout), @r#"
     ? injection-guard          user     held until you say yes to what it asks for:
           talk to https://api.example.com (network:api.example.com)
@@ -371,7 +377,7 @@ fn a_plugin_that_only_watches_and_reaches_out_is_said_to_send_what_it_sees() {
     });
     let inspect = ["plugin", "inspect", "loop-detection", "--grants"];
     let ran = rind.run(&inspect).exits(0);
-    let said = "it could send what it reads in the conversation to api.example.com";
+    let said = "it could send what it reads in the conversation to https://api.example.com";
     assert!(ran.stdout.contains(said), "{}", ran.stdout);
     let Some(screen) = rind.at_terminal(&["run", "hello"], "n\n") else {
         return;

@@ -147,7 +147,7 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
     refused(
         &rind,
         &["run", "hi", "--plugin", local],
-        "another one of its name",
+        "anybody can name one of those",
     );
 
     rind.managed("hello");

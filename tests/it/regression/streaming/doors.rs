@@ -135,7 +135,7 @@ async fn summaries_and_reasons_that_quote_the_model_are_judged_like_its_answers(
                 })
             })
             .build();
-        running.turn("go on with the work").await;
+        running.archived_turn("go on with the work").await;
         let said = said(&running);
         assert!(said.contains("\"type\":\"archive-end\""), "{said}");
         assert!(said.contains("reflection sent the answer back"), "{said}");

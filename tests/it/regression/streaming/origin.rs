@@ -59,7 +59,7 @@ async fn an_order_in_the_summary_of_an_archived_turn_is_found_by_the_guard() {
     let mut setup = archiving(vec![Reply::text("done"), Reply::text("obeyed")], ATTACK);
     let _host = guard(&mut setup).await;
     let mut running = setup.build();
-    running.turn("go on with the work").await;
+    running.archived_turn("go on with the work").await;
     let messages = running.session.messages();
     assert_eq!(messages[1].origin, Some(Origin::Summary), "{messages:?}");
     let outcome = running.turn("and now?").await;
@@ -86,7 +86,7 @@ async fn a_hook_that_refuses_the_request_for_a_summary_keeps_the_turn_as_it_is()
         },
     );
     let mut running = setup.build();
-    running.turn("go on with the work").await;
+    running.archived_turn("go on with the work").await;
     assert_eq!(
         refusals(&running),
         ["the request was refused by plugin keeper: not this one"]

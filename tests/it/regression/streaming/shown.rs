@@ -258,10 +258,16 @@ async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
             .map(|line| line["text"].as_str().unwrap())
             .collect();
         let corrections = of("correction");
-        assert_eq!(corrections.len(), 1, "{}", ran.stdout);
-        let shown = corrections[0]["shown"].as_str().unwrap();
-        assert!(shown.starts_with("It is nine"), "{shown}");
-        assert_eq!(corrections[0]["text"], "");
+        // A hook may still look at the piece when the connection ends: then nothing was shown of it.
+        let shown = match &corrections[..] {
+            [] if !plugins.is_empty() => "",
+            [correction] => {
+                assert_eq!(correction["text"], "");
+                correction["shown"].as_str().unwrap()
+            }
+            _ => panic!("{}", ran.stdout),
+        };
+        assert!("It is nine, and 4111 11".starts_with(shown), "{shown}");
         assert_eq!(deltas.concat(), format!("{shown}It is ten."));
         assert!(
             plugins.is_empty() || !has_card(&ran.stdout),
