@@ -105,7 +105,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: there is no section `agentt`; the sections are agent, archival, subagents, provider, tools, plugins, sandbox
+    error: [RIND_HOME]/config/config.toml:4: there is no section `agentt`; the sections are agent, archival, subagents, provider, tools, plugins, prices, sandbox
     ");
 }
 
