@@ -93,6 +93,7 @@ fn answers(of: &[&Request]) -> Answers {
             .iter()
             .map(Capability::to_string)
             .collect(),
+        is_guard: false,
         given: "2026-01-01T00:00:00Z".into(),
         lasting: Lasting::Always,
     });

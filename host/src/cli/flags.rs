@@ -53,7 +53,10 @@ pub(super) fn check(args: &PluginArgs, config: &Config, plugins: &PluginSet) -> 
         if protected::is_protected(name) {
             return Err(Usage(protected::refusal("--without", name)).into());
         }
-        if names(plugins).all(|found| found != name) && !settings.contains_key(name) {
+        let mut absent = plugins.absent.iter();
+        let is_there =
+            names(plugins).any(|found| found == name) || absent.any(|absent| absent.name == *name);
+        if !is_there && !settings.contains_key(name) {
             return Err(unknown("--without", name).into());
         }
     }

@@ -163,9 +163,46 @@ impl Layer {
             return Ok(());
         };
         let section: Spanned<DeValue<'_>> = section;
-        T::deserialize(ValueDeserializer::from(section))
-            .map(drop)
-            .map_err(|e| within::<T>(invalid(&self.origin, &self.text, &e)))
+        let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
+        checked.map_err(|e| {
+            let error = invalid(&self.origin, &self.text, &e);
+            within::<T>(self.at_element::<T>(error))
+        })
+    }
+
+    /// The same error at the element of a list that it is about: what an element itself refuses has the place of the list.
+    fn at_element<T: Section>(&self, error: Error) -> Error {
+        let Error::Invalid {
+            origin,
+            line,
+            message,
+        } = error
+        else {
+            return error;
+        };
+        let section = self.table.get(T::NAME).and_then(toml::Value::as_table);
+        let lists = section.into_iter().flatten();
+        let own = lists.filter_map(|(key, value)| {
+            let elements = value.as_array()?;
+            let fails = |n: &usize| {
+                let mut section = section?.clone();
+                let first = elements.get(..*n)?.to_vec();
+                section.insert(key.clone(), first.into());
+                let error = T::deserialize(toml::Value::Table(section)).err()?;
+                (error.message() == message).then_some(())
+            };
+            let fails = |n: &usize| fails(n).is_some();
+            // With the first so many it is as it was, with one less it is not.
+            let n_failing = (0..=elements.len()).find(fails)?;
+            let lines = self.element_lines(&[T::NAME, key]);
+            lines.get(n_failing.checked_sub(1)?).copied()
+        });
+        let line = own.max().map_or(line, |own| own.max(line));
+        Error::Invalid {
+            origin,
+            line,
+            message,
+        }
     }
 
     /// Refuses sections that are not among `known`.

@@ -39,6 +39,9 @@ pub struct Answer {
     pub pin: String,
     /// The capabilities that were asked for and given, as they are written.
     pub capabilities: Vec<String>,
+    /// Whether a hook of it refused when it failed: nothing runs in silence without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_guard: bool,
     /// When it was given, RFC 3339.
     pub given: String,
     /// How long it holds.
@@ -46,6 +49,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Whether it holds in this session, if there is one.
+    fn holds(&self, session: Option<&str>) -> bool {
+        match &self.lasting {
+            Lasting::Always => true,
+            Lasting::Session(id) => session == Some(id.as_str()),
+        }
+    }
+
     /// Whether the question named this capability.
     #[must_use]
     pub fn is_for(&self, capability: &Capability) -> bool {
@@ -125,13 +136,7 @@ impl Answers {
     #[must_use]
     pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&Answer> {
         let pin = request.pin();
-        let holds = |answer: &&Answer| {
-            answer.pin == pin.as_str()
-                && match &answer.lasting {
-                    Lasting::Always => true,
-                    Lasting::Session(id) => session == Some(id.as_str()),
-                }
-        };
+        let holds = |answer: &&Answer| answer.pin == pin.as_str() && answer.holds(session);
         self.answers.iter().find(holds)
     }
 
@@ -152,14 +157,16 @@ impl Answers {
     #[must_use]
     pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
         let is_it = |answer: &Answer| {
-            let holds = match &answer.lasting {
-                Lasting::Always => true,
-                Lasting::Session(id) => session == Some(id.as_str()),
-            };
             let is_from = answer.source == source;
-            holds && is_from && (!source.is_empty() || answer.plugin == plugin)
+            answer.holds(session) && is_from && (!source.is_empty() || answer.plugin == plugin)
         };
         self.answers.iter().any(is_it)
+    }
+
+    /// The answers that hold for plugins which refused when they failed.
+    pub fn guards<'a>(&'a self, session: Option<&'a str>) -> impl Iterator<Item = &'a Answer> {
+        let answers = self.answers.iter();
+        answers.filter(move |answer| answer.is_guard && answer.holds(session))
     }
 
     /// Keeps answers. What others wrote in the meantime is kept too.
@@ -244,6 +251,7 @@ mod tests {
             content: request.content(),
             pin: request.pin().as_str().to_owned(),
             capabilities: Vec::new(),
+            is_guard: false,
             given: "2026-01-01T00:00:00Z".into(),
             lasting,
         }

@@ -47,6 +47,8 @@ pub struct Given {
     pub capabilities: Vec<Capability>,
     /// How long it holds.
     pub yes: Yes,
+    /// Whether a hook of the plugin refuses when it fails.
+    pub is_guard: bool,
 }
 
 impl Given {
@@ -68,6 +70,7 @@ impl Given {
             content: request.content(),
             pin: request.pin().as_str().to_owned(),
             capabilities: self.capabilities.iter().map(ToString::to_string).collect(),
+            is_guard: self.is_guard,
             given: now,
             lasting,
         })
@@ -138,6 +141,7 @@ impl GrantOptions {
             request: request.clone(),
             capabilities,
             yes,
+            is_guard: false,
         };
         (decision.with_yes(why), Some(given))
     }

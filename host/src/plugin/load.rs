@@ -262,7 +262,7 @@ pub struct PluginSet {
     pub plugins: Vec<Arc<Loaded>>,
     /// Plugins that do not.
     pub left_out: Vec<LeftOut>,
-    /// Plugins that were configured and not found.
+    /// Plugins that the operator relies on and that were not found.
     pub absent: Vec<Absent>,
     /// What the operator said yes to while they were loaded.
     pub given: Vec<Given>,

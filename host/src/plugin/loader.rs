@@ -17,7 +17,7 @@ use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
 use super::manifest::Manifest;
 use super::store::{PluginStore, data_folder, own_folder};
-use super::{Error, files, imports, protected, tools};
+use super::{Error, files, imports, protected, relied, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
@@ -146,7 +146,8 @@ impl Loader<'_> {
         let grants = &self.options.grants;
         let policy = protected::policy(&plugin.manifest.name, &grants.policy);
         let (decision, yes) = grants.settle(&plugin.request, &policy).await;
-        given.extend(yes);
+        let is_guard = relied::does_block(plugin);
+        given.extend(yes.map(|yes| Given { is_guard, ..yes }));
         let content = plugin.request.content();
         let asker = Asker {
             plugin: &plugin.manifest.name,

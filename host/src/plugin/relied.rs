@@ -3,8 +3,9 @@
 //!
 //! Owns the decision which of the plugins that do not run are relied on, and why. Start from [`Reliance`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 
 use super::Error;
 use super::discover::Found;
@@ -13,6 +14,7 @@ use super::manifest::{HookOptions, Manifest};
 use super::protected;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
+use crate::grant::answers::Answer;
 use crate::grant::ask::GrantOptions;
 use crate::paths::ADMIN_POLICY;
 use crate::point::catalog;
@@ -33,6 +35,11 @@ pub enum Reliance {
     },
     /// It blocks when it fails, and was installed or granted before.
     Guard,
+    /// It blocked when it failed, and an answer of the operator's for it holds.
+    Remembered {
+        /// The folder that it was in; empty for one that was installed.
+        source: String,
+    },
     /// Only the administrator can switch it off.
     Protected,
 }
@@ -45,6 +52,9 @@ impl fmt::Display for Reliance {
             Self::Guard => f.write_str(
                 "it blocks when it fails, or may do so, and it was installed or granted before",
             ),
+            Self::Remembered { .. } => {
+                f.write_str("it blocked when it failed, and your yes to it still holds")
+            }
             Self::Protected => f.write_str("only the administrator can switch it off"),
         }
     }
@@ -62,6 +72,9 @@ impl Reliance {
             Self::Guard => {
                 format!("`--without {plugin}` for one run; `rind plugin disable {plugin}` for good")
             }
+            Self::Remembered { .. } => format!(
+                "`--without {plugin}` for one run; `rind plugin grants --revoke {plugin}` for good"
+            ),
             Self::Protected => {
                 format!("`disable = true` under [plugins.{plugin}] in {ADMIN_POLICY}")
             }
@@ -69,17 +82,35 @@ impl Reliance {
     }
 }
 
-/// A plugin that the operator configured and that was not found.
+/// A plugin that the operator relies on and that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
     /// Its name.
     pub name: String,
-    /// Where it is configured.
+    /// Why it is relied on.
     pub reliance: Reliance,
+    /// Whether the operator leaves it out of this run.
+    pub is_without: bool,
 }
 
 /// What is said of a plugin that was configured and not found.
 pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
+
+impl Absent {
+    fn why(&self) -> String {
+        match &self.reliance {
+            Reliance::Remembered { source } if source.is_empty() => {
+                "it is not installed any more".to_owned()
+            }
+            Reliance::Remembered { source } => {
+                format!(
+                    "{source} is not there any more, or its project is not trusted as it is now"
+                )
+            }
+            _ => ABSENT.to_owned(),
+        }
+    }
+}
 
 impl PluginSet {
     /// Whether everything runs that the operator relies on.
@@ -94,7 +125,8 @@ impl PluginSet {
         let absent = self
             .absent
             .iter()
-            .map(|absent| (absent.name.as_str(), ABSENT.to_owned(), &absent.reliance));
+            .filter(|absent| !absent.is_without)
+            .map(|absent| (absent.name.as_str(), absent.why(), &absent.reliance));
         let missing: Vec<String> = left_out
             .chain(absent)
             .map(|(name, why, reliance)| {
@@ -131,14 +163,55 @@ impl PluginSet {
         let absent = options.settings.keys().filter_map(|name| {
             let is_gone = !running.contains(name.as_str()) && !is_left_out(name);
             let reliance = configured(name, options).filter(|_| is_gone)?;
-            Some(Absent {
-                name: name.clone(),
-                reliance,
-            })
+            Some((name.clone(), reliance))
         });
-        self.absent = absent
-            .filter(|absent| !options.without.contains(&absent.name))
-            .collect();
+        // Where a name is in both, the line that configures it says more.
+        let mut absent: BTreeMap<String, Reliance> = absent.collect();
+        for (name, reliance) in self.forgotten(options) {
+            absent.entry(name).or_insert(reliance);
+        }
+        let absent = absent.into_iter().map(|(name, reliance)| Absent {
+            is_without: options.without.contains(&name),
+            name,
+            reliance,
+        });
+        self.absent = absent.collect();
+    }
+
+    /// Guards that the operator said yes to, which were not even found: their folder is gone, or their project changed and is
+    /// not trusted any more. One that was named with `--plugin` is not meant where it is not named.
+    fn forgotten(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
+        let Some(answers) = &options.grants.answers else {
+            return Vec::new();
+        };
+        let is_here = |answer: &&Answer| match answer.trust {
+            Trust::Local => false,
+            // WORKSPACE/.rind/plugins/NAME
+            Trust::Project => {
+                Path::new(&answer.source).ancestors().nth(3) == Some(options.workspace.as_path())
+            }
+            Trust::Managed | Trust::Package | Trust::User => true,
+        };
+        let is_found = |answer: &&Answer| {
+            let is_at =
+                |folder: &Path| !answer.source.is_empty() && folder == Path::new(&answer.source);
+            let mut running = self.plugins.iter();
+            let mut left_out = self.left_out.iter();
+            running.any(|own| own.manifest.name == answer.plugin || is_at(&own.folder))
+                || left_out.any(|left| left.name == answer.plugin || is_at(&left.found.folder))
+        };
+        let is_off = |answer: &&Answer| {
+            let settings = options.settings.get(&answer.plugin);
+            settings.is_some_and(|settings| !settings.enabled)
+        };
+        answers
+            .guards(options.grants.session.as_deref())
+            .filter(|answer| is_here(answer) && !is_found(answer) && !is_off(answer))
+            .map(|answer| {
+                let source = answer.source.clone();
+                (answer.plugin.clone(), Reliance::Remembered { source })
+            })
+            .collect()
     }
 }
 

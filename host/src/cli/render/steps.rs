@@ -125,8 +125,8 @@ pub(super) fn arguments(call: &ToolCall) -> String {
 /// Why a call was refused, from what the model is told.
 pub(super) fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     // The model is told who refused in the text itself.
-    let prefix = format!("refused by {who}: ");
-    let why = content.strip_prefix(&prefix).unwrap_or(content);
+    let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
+    let why = own("").or_else(|| own("the ")).unwrap_or(content);
     // The last line under a plugin's words tells the model what to make of them.
     let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
     words.map_or(why, |(words, _)| words)

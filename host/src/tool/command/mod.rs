@@ -7,6 +7,7 @@
 //!
 //! Start from [`Command::read`].
 
+mod carried;
 mod nested;
 mod pattern;
 mod read;

@@ -1,6 +1,6 @@
 //! Programs that start other programs: what they start counts as well.
 
-use super::{Command, Part, Word, read};
+use super::{Command, Part, Word, carried, read};
 
 /// How deep commands in commands are read.
 pub(super) const MAX_DEPTH: usize = 12;
@@ -12,44 +12,82 @@ const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "z
 const UNREAD: &[&str] = &[
     "at",
     "batch",
-    "bwrap",
+    "bunx",
     "busybox",
+    "bwrap",
+    "capsh",
+    "catchsegv",
+    "cgexec",
+    "chronic",
     "chroot",
+    "chrt",
     "crontab",
     "csh",
+    "dbus-run-session",
+    "direnv",
     "doas",
+    "dumb-init",
+    "eatmydata",
     "elvish",
     "entr",
     "expect",
+    "fakeroot",
+    "faketime",
     "firejail",
     "fish",
     "flock",
     "gdb",
+    "gosu",
+    "hyperfine",
+    "ld.so",
+    "linux32",
+    "linux64",
     "ltrace",
+    "nix-shell",
+    "npx",
     "nsenter",
     "nu",
+    "numactl",
     "parallel",
+    "perf",
+    "pipx",
     "pkexec",
+    "prlimit",
     "proot",
+    "proxychains",
+    "proxychains4",
     "pwsh",
     "rlwrap",
+    "run-parts",
     "runuser",
     "screen",
     "script",
+    "setarch",
+    "setpriv",
+    "sg",
     "ssh",
     "start-stop-daemon",
     "strace",
     "su",
     "sudo",
+    "systemd-cat",
+    "systemd-inhibit",
     "systemd-run",
+    "taskset",
     "tcsh",
+    "time",
+    "tini",
     "tmux",
+    "torsocks",
     "toybox",
+    "unbuffer",
     "unshare",
+    "uvx",
     "valgrind",
     "watch",
     "watchexec",
     "xterm",
+    "xvfb-run",
 ];
 
 /// A program that runs the words after its own.
@@ -113,6 +151,7 @@ pub(super) fn starts_others(program: &str) -> bool {
         || UNREAD.contains(&name)
         || WRAPPERS.iter().any(|wrapper| wrapper.name == name)
         || matches!(name, "eval" | "find")
+        || carried::takes_scripts(program)
 }
 
 /// Reads what a part starts besides itself into `command`.
@@ -121,6 +160,7 @@ pub(super) fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut
         return;
     };
     let name = base_name(program);
+    carried::read(name, arguments, command);
     if SHELLS.contains(&name) {
         shell(name, arguments, depth, command);
     } else if UNREAD.contains(&name) {

@@ -161,6 +161,65 @@ fn what_cannot_be_read_with_certainty_is_a_doubt() {
     assert!(Command::read(&deep).doubt.is_some());
 }
 
+#[test]
+fn an_argument_that_is_a_command_is_a_doubt() {
+    for text in [
+        "git -c alias.x='!rm x' x",
+        "git -C d -c core.pager='rm x' log",
+        "git --exec-path=. x",
+        "git --config-env=a=B x",
+        "git ls-remote --upload-pack='rm x;' .",
+        "git ls-remote --upl='rm x;' .",
+        "git ls-remote {--upload-pack=rm,.}",
+        "git ls-remote -*",
+        "git grep -nO'rm x' y",
+        "git log --output=x",
+        "git clone -u 'rm x' a",
+        "git rebase -ix 'rm x' a",
+        "git submodule foreach 'rm x'",
+        "git -C d bisect run rm x",
+        "/usr/bin/git -c a=b x",
+        "nice git -c a=b x",
+        "ls | xargs git",
+        "tar cf x . --checkpoint=1 --checkpoint-action=exec='rm x'",
+        "tar cf x . --use-compress='rm x'",
+        "tar -cI 'rm x' -f x .",
+        "tar cIf 'rm x' x .",
+        "find . -fprintf x y",
+        "find . -delete",
+        "sort --compress-program=./x f",
+        "rg --pre ./x y",
+        "fd . -x rm",
+        "rsync a b -e 'rm x'",
+        "cargo test --config 'target.x.runner=\"rm\"'",
+        "go test -exec rm",
+        "man -P 'rm x' y",
+        "test -v 'x[$(rm x)]'",
+        "[ -v 'x[$(rm x)]' ]",
+        "wait -p 'x[$(rm x)]' -n",
+        "compgen -W '$(rm x)'",
+        "jobs -x rm x",
+        "/usr/bin/time rm x",
+        "taskset 1 rm x",
+    ] {
+        assert!(Command::read(text).doubt.is_some(), "{text}");
+    }
+    for text in [
+        "git switch -c name",
+        "git push -u origin main",
+        "git -C d log --oneline -n 3",
+        "git commit -m 'a; b'",
+        "tar xzf a.tgz",
+        "tar -xf a.tar -C out",
+        "sort -rn f",
+        "[ -f x ]",
+        "cargo test --locked",
+        "find . -name x",
+    ] {
+        assert_eq!(Command::read(text).doubt, None, "{text}");
+    }
+}
+
 fn matched(pattern: &str, text: &str) -> Matched {
     let command = Command::read(text);
     let part = command.parts.last().expect("it has a part");
@@ -217,12 +276,15 @@ fn always_covers_the_program_and_its_first_argument_or_exactly_this() {
         ("rm -rf x", "rm -rf x"),
         ("python3 -c 'x'", "python3 -c x"),
         ("cargo test && cargo test -p x", "cargo test …"),
-        ("sh -c 'make all'", "make all …; sh -c 'make all'"),
+        ("sh -c 'make all'", "make all; sh -c 'make all'"),
         ("ls *.rs", ""),
-        ("git log $X", "git log …"),
+        ("cat log $X", "cat log …"),
+        ("git log $X", ""),
+        ("make test SHELL=./x", "make test SHELL=./x"),
+        ("sed s/a/b/ f", "sed s/a/b/ f"),
         ("X=1 git log", ""),
         ("make >out", "> out; make"),
-        ("timeout 5 make x", "make x …; timeout 5 make x"),
+        ("timeout 5 cargo x", "cargo x …; timeout 5 cargo x"),
     ] {
         match covers(text) {
             Ok(found) => assert_eq!(found.join("; "), expected, "{text}"),

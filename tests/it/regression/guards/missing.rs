@@ -322,3 +322,64 @@ fn plugins_left_out_are_events_and_lines_of_doctor_and_of_the_list() {
         doctor.stdout
     );
 }
+
+#[test]
+fn a_guard_that_was_granted_and_is_gone_keeps_the_run_from_starting() {
+    let rind = Rind::with_script(SCRIPT);
+    let folder = put(&rind, "elsewhere", "guard", "");
+    let own = rind.user_plugins().join("guard");
+    fs::create_dir_all(rind.user_plugins()).unwrap();
+    fs::rename(folder, &own).unwrap();
+    let manifest = own.join("plugin.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let text = text.replace("[\"session\"]", "[\"session\", \"external\"]");
+    fs::write(&manifest, format!("{text}\n[external]\nmodel = true\n")).unwrap();
+    let Some(screen) = rind.at_terminal(&["run", "hi"], "always\n") else {
+        return;
+    };
+    assert!(screen.contains("done"), "{screen}");
+    fs::remove_dir_all(&own).unwrap();
+    for args in [&["run", "hi"][..], &["run", "hi", "--json"]] {
+        let ran = rind.run(args).exits(3);
+        for part in [
+            "plugin guard cannot run: it is not installed any more",
+            "it blocked when it failed, and your yes to it still holds",
+        ] {
+            assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+        }
+    }
+    // The two ways out that the message names.
+    rind.run(&["run", "hi", "--without", "guard"]).exits(0);
+    rind.run(&["plugin", "grants", "--revoke", "guard"])
+        .exits(0);
+    rind.run(&["run", "hi"]).exits(0);
+}
+
+#[test]
+fn a_granted_guard_of_a_project_that_changed_keeps_the_run_from_starting() {
+    let rind = Rind::with_script(SCRIPT);
+    let plugins = rind.workspace().join(".rind/plugins");
+    fs::create_dir_all(&plugins).unwrap();
+    let folder = put(&rind, "elsewhere", "theirs", "");
+    fs::rename(folder, plugins.join("theirs")).unwrap();
+    let Some(screen) = rind.at_terminal(&["run", "hi", "--trust-project"], "always\n") else {
+        return;
+    };
+    assert!(screen.contains("done"), "{screen}");
+    // Whoever may write there takes the hooks away, or all of it, or puts another of that name there.
+    let manifest = plugins.join("theirs/plugin.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("Answers at", "Answers well at")).unwrap();
+    let says = "plugin theirs cannot run: ";
+    let ran = rind.run(&["run", "hi"]).exits(3);
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    fs::remove_dir_all(rind.workspace().join(".rind")).unwrap();
+    let ran = rind.run(&["run", "hi"]).exits(3);
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    rind.run(&["run", "hi", "--without", "theirs"]).exits(0);
+    // Elsewhere nobody counts on it.
+    fs::create_dir_all(rind.workspace().join("below")).unwrap();
+    let below = rind.workspace().join("below");
+    let args = ["run", "hi", "--workspace", below.to_str().unwrap()];
+    rind.run(&args).exits(0);
+}

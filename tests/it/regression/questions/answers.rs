@@ -121,3 +121,29 @@ fn always_for_a_file_covers_its_folder() {
         );
     }
 }
+
+#[test]
+fn who_refused_is_said_once() {
+    let rind = with_commands(&["touch a"]);
+    let Some(shown) = rind.at_terminal(&["run", "x"], "n not now\n") else {
+        return;
+    };
+    let shown = plain(&shown);
+    assert!(shown.contains("refused by user: not now"), "{shown}");
+    assert!(!shown.contains("refused by the user"), "{shown}");
+}
+
+#[test]
+fn always_for_a_program_that_runs_its_arguments_covers_exactly_them() {
+    let rind = with_commands(&["sed -n p a", "sed p a", "sed p a -e '1e touch x'"]);
+    rind.file("a", "x\n");
+    let Some(shown) = rind.at_terminal(&["run", "x"], "n\na\nn\n") else {
+        return;
+    };
+    let shown = plain(&shown);
+    assert!(
+        shown.contains("always covers sed p a\n") || shown.contains("always covers sed p a\r"),
+        "{shown}"
+    );
+    assert!(!rind.workspace().join("x").exists(), "{shown}");
+}

@@ -130,3 +130,51 @@ fn rules_for_tools_and_plugins_that_there_are_not_are_named_with_their_line() {
         ran.stderr
     );
 }
+
+#[test]
+fn a_rule_for_a_program_does_not_allow_the_commands_in_its_arguments() {
+    let commands = [
+        "git -c alias.x='!touch x' x",
+        "git ls-remote --upload-pack='touch x;' .",
+        "git ls-remote --upl='touch x;' .",
+        "git ls-remote {--upload-pack='touch x;',.}",
+        "git log --output=x",
+        "tar cf /dev/null . --checkpoint=1 --checkpoint-action=exec='touch x'",
+        "tar cf y . --use-compress='sh -c \"touch x; cat\"'",
+        "tar -cI 'sh -c \"touch x; cat\"' -f y .",
+        "find . -maxdepth 0 -fprintf x y",
+        "test -v 'a[$(touch x)]'",
+        "compgen -W '$(touch x)'",
+        "jobs -x touch x",
+    ];
+    let rind = with_commands(&commands);
+    let rule = |program: &str| format!("{{ command = \"{program} *\", decision = \"allow\" }}");
+    let programs = ["git", "tar", "find", "test", "compgen", "jobs"];
+    let rules = programs.map(rule).join(", ");
+    rind.config(&format!("[tools]\nrules = [{rules}]\n"));
+    let ran = rind.run(&["run", "x"]).exits(0);
+    assert!(!rind.workspace().join("x").exists(), "{}", ran.stderr);
+    assert_eq!(
+        ran.stderr.matches("bash refused by policy").count(),
+        commands.len(),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_wrong_rule_is_named_with_its_own_line() {
+    let rind = with_commands(&[]);
+    for text in [
+        "[tools]\nrules = [\n  { tool = \"bash\", decision = \"ask\" },\n  { tool = \"bash\", command = \"\", decision = \"ask\" },\n  { tool = \"bash\", decision = \"ask\" },\n]\n",
+        "[[tools.rules]]\ntool = \"bash\"\ndecision = \"ask\"\n[[tools.rules]]\ntool = \"bash\"\ncommand = \"\"\ndecision = \"ask\"\n",
+    ] {
+        rind.config(text);
+        let ran = rind.run(&["run", "x"]).exits(2);
+        assert!(
+            ran.stderr.contains("config.toml:4: in [tools]: "),
+            "{}",
+            ran.stderr
+        );
+    }
+}
