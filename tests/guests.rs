@@ -111,6 +111,7 @@ impl Default for Host {
         let options = LoadOptions {
             held: None,
             sources: Vec::new(),
+            chosen: Vec::new(),
             cache: cache().to_owned(),
             cache_key: cache().with_extension("key"),
             compiler: Compiler::default(),

@@ -6,6 +6,7 @@
 mod arrows;
 mod docs;
 mod events;
+mod numbers;
 mod points;
 mod reach;
 mod regressions;
@@ -49,6 +50,12 @@ fn every_module_of_the_host_stands_in_a_layer() {
 fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_environment() {
     let sources = sources(&["host/src", "sdk", "plugins"], &["rs"]);
     none(sources.iter().flat_map(reach::check).collect());
+}
+
+#[test]
+fn every_number_of_the_settings_has_bounds() {
+    let sources = sources(&["host/src"], &["rs"]);
+    none(sources.iter().flat_map(numbers::check).collect());
 }
 
 #[test]
@@ -104,7 +111,7 @@ fn every_plugin_is_a_manifest_a_short_readme_and_a_source() {
 #[test]
 fn every_case_that_broke_once_names_the_test_that_holds_it() {
     let code = sources(
-        &["tests/it", "tests/hostile", "host/src", "plugins"],
+        &["tests/it", "tests/hostile", "host/src", "plugins", "sdk"],
         &["rs"],
     );
     let tables = sources(&["tests/regressions"], &["toml"]);

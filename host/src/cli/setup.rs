@@ -180,8 +180,10 @@ pub(super) fn load_options(
         path,
     });
     let mut sources: Vec<Source> = managed.collect();
+    let mut chosen = Vec::new();
     if args.no_plugins {
-        sources = protected::sources(&sources);
+        chosen = protected::among(&sources);
+        sources.clear();
     } else {
         sources.push(Source {
             trust: Trust::User,
@@ -200,6 +202,7 @@ pub(super) fn load_options(
     let written = config.without(&paths.project_config());
     Ok(LoadOptions {
         sources,
+        chosen,
         held: project,
         without: args.without.clone(),
         expects_installed: !args.no_plugins,

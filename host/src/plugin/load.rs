@@ -36,6 +36,8 @@ use crate::message::ToolSpec;
 pub struct LoadOptions {
     /// Folders to search.
     pub sources: Vec<Source>,
+    /// Folders that are plugins themselves, besides what is found there.
+    pub chosen: Vec<Found>,
     /// A folder that was read before, when somebody was asked about it: what is in it is taken from here and not read again.
     pub held: Option<Arc<HeldFolder>>,
     /// Folder of the compile cache.
@@ -278,8 +280,10 @@ impl PluginSet {
             required: options.grants.policy.required(),
             ..Self::default()
         };
-        set.refused = super::discover::stray_manifests(&options.sources, options.held.as_deref());
-        let found = discover(&options.sources, options.held.as_deref());
+        set.refused = super::astray::astray(&options.sources, options.held.as_deref());
+        let mut found = discover(&options.sources, options.held.as_deref());
+        found.extend(options.chosen.iter().cloned());
+        found.sort_by(|a, b| (a.trust, &a.folder).cmp(&(b.trust, &b.folder)));
         if !found.is_empty() {
             let loader = Loader {
                 engine: engine()?,

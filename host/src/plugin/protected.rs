@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::discover::{Source, discover};
+use super::discover::{Found, Source, discover};
 use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
@@ -22,17 +22,22 @@ pub fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Those of the plugins in `sources` that are protected, each as a source of its own.
+/// Those of the plugins in `sources` that are protected.
 #[must_use]
-pub fn sources(sources: &[Source]) -> Vec<Source> {
-    let found = discover(sources, None).into_iter().filter(|found| {
-        Manifest::read(&found.folder, None).is_ok_and(|manifest| is_protected(&manifest.name))
+pub fn among(sources: &[Source]) -> Vec<Found> {
+    let mut found = discover(sources, None);
+    found.retain(|found| {
+        // One without its manifest has the name of its folder: it is missing, and must be missed.
+        match Manifest::read(&found.folder, None) {
+            Ok(manifest) => is_protected(&manifest.name),
+            Err(_) => found
+                .folder
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(is_protected),
+        }
     });
-    let source = |found: super::discover::Found| Source {
-        trust: found.trust,
-        path: found.folder,
-    };
-    found.map(source).collect()
+    found
 }
 
 /// Why something that would switch a protected plugin off does not.
