@@ -87,7 +87,7 @@ fn traced(kind: &str, result: &str) -> serde_json::Value {
 #[test]
 fn observers_of_points_that_plugins_define_contribute_nothing() {
     let observed = traced("observe", "");
-    assert_eq!(observed["outcome"], "passed", "{observed}");
+    assert_eq!(observed["outcome"], "pass", "{observed}");
     assert!(!observed.to_string().contains("contribution"), "{observed}");
     let collected = traced("collect", "");
     assert_eq!(collected["changed"][0], "contribution", "{collected}");
