@@ -78,7 +78,9 @@ mod tests {
             parse("[1]", 2).unwrap_err(),
             "has 3 bytes, at most 2 are read"
         );
-        assert!(parse("[1", 9).unwrap_err().starts_with("is not JSON: "));
+        let said = parse("[1", 9).unwrap_err();
+        assert!(said.starts_with("is not JSON: "), "{said}");
+        assert_eq!(said.matches("JSON").count(), 1, "{said}");
         let deep = "[".repeat(49) + &"]".repeat(49);
         assert_eq!(
             parse(&deep, 999).unwrap_err(),

@@ -6,6 +6,7 @@
 mod arrows;
 mod docs;
 mod events;
+mod numbers;
 mod points;
 mod reach;
 mod regressions;
@@ -49,6 +50,12 @@ fn every_module_of_the_host_stands_in_a_layer() {
 fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_environment() {
     let sources = sources(&["host/src", "sdk", "plugins"], &["rs"]);
     none(sources.iter().flat_map(reach::check).collect());
+}
+
+#[test]
+fn every_number_of_the_settings_has_bounds() {
+    let sources = sources(&["host/src"], &["rs"]);
+    none(sources.iter().flat_map(numbers::check).collect());
 }
 
 #[test]

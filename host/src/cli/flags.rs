@@ -10,8 +10,8 @@ use crate::grant::Trust;
 use crate::grant::decide::GrantFlag;
 use crate::plugin::discover::{Source, discover};
 use crate::plugin::load::{LeftOut, Loaded, PluginSet, Why};
-use crate::plugin::manifest::FILE_NAME;
-use crate::plugin::protected;
+use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::plugin::{Error, protected};
 
 /// Checks that every `--plugin PATH` leads to a plugin.
 pub(super) fn check_places(args: &PluginArgs) -> Result<(), Usage> {
@@ -20,7 +20,12 @@ pub(super) fn check_places(args: &PluginArgs) -> Result<(), Usage> {
             Err(error) => error.to_string(),
             Ok(found) if !found.is_dir() => "it is not a folder".to_owned(),
             Ok(_) if holds_plugins(path) => continue,
-            Ok(_) => format!("neither it nor a folder in it has a {FILE_NAME}"),
+            Ok(_) => match Manifest::read(path, None) {
+                Err(Error::NoManifest { todo, .. }) => {
+                    format!("neither it nor a folder in it has a {FILE_NAME}; {todo}")
+                }
+                _ => format!("neither it nor a folder in it has a {FILE_NAME}"),
+            },
         };
         return Err(Usage(format!(
             "there is no plugin at --plugin {}: {why}",

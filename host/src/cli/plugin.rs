@@ -14,10 +14,11 @@ use crate::author::build::{BuildOptions, BuildReport, Progress};
 use crate::config::Config;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
-use crate::plugin::discover::Source;
+use crate::plugin::Error;
+use crate::plugin::discover::Found;
 use crate::plugin::inspect::{self, Report};
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
-use crate::plugin::manifest::Manifest;
+use crate::plugin::manifest::{FILE_NAME, Manifest};
 
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
@@ -83,7 +84,7 @@ fn exit(plugins: &PluginSet) -> Exit {
 
 pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
     let path = Path::new(&args.plugin);
-    let is_folder = path.join(crate::plugin::manifest::FILE_NAME).is_file();
+    let is_folder = path.join(FILE_NAME).is_file();
     let plugin_args = if is_folder {
         PluginArgs {
             plugin: vec![path.to_owned()],
@@ -106,7 +107,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
     };
     let loaded = plugins.plugins.iter().map(|plugin| (&**plugin, None));
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
-        Why::Held(plugin) | Why::Failed(crate::plugin::Error::Denied { plugin, .. }) => {
+        Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => {
             Some((&**plugin, Some(render::plugins::why(left))))
         }
         _ => None,
@@ -157,7 +158,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
 pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
     // What the loader would refuse is said before minutes of compiling. A folder that is not there is the build's to name.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
-        Err(error @ crate::plugin::Error::Manifest { .. }) => Some(error),
+        Err(error @ Error::Manifest { .. }) => Some(error),
         _ => None,
     };
     let refused: Vec<_> = args.dirs.iter().filter_map(refused).collect();
@@ -189,7 +190,9 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
 async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &report.built {
-        let Some(folder) = plugin.path.parent() else {
+        // The component may lie in a folder within.
+        let is_plugin = |folder: &&Path| folder.join(FILE_NAME).is_file();
+        let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
         let args = PluginArgs {
@@ -200,14 +203,20 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
         let no_config = Config::default();
         let grants = GrantOptions::default();
         let mut options = setup::load_options(&paths, &no_config, &args, None, grants)?;
-        options.sources = vec![Source {
+        options.chosen = vec![Found {
             // The names of those that come with Rind are kept for it.
             trust: Trust::Managed,
-            path: folder.to_owned(),
+            folder: folder.to_owned(),
         }];
         let loaded = load_with(&options).await?;
         unloadable.extend(loaded.left_out.iter().filter_map(|left| match &left.why {
-            Why::Failed(crate::plugin::Error::Dependency { .. }) => None,
+            Why::Failed(Error::Dependency { .. } | Error::Config { .. }) => None,
+            // Another plugin's point, which need not be here.
+            Why::Failed(Error::UnknownPoint { point, .. })
+                if point.contains('.') && !point.starts_with(&format!("{}.", plugin.name)) =>
+            {
+                None
+            }
             Why::Failed(error) => Some((plugin.name.clone(), error.to_string())),
             _ => None,
         }));

@@ -179,7 +179,11 @@ pub(super) fn load_options(
         path,
     });
     let mut sources: Vec<Source> = managed.collect();
-    if !args.no_plugins {
+    let mut chosen = Vec::new();
+    if args.no_plugins {
+        chosen = protected::among(&sources);
+        sources.clear();
+    } else {
         sources.push(Source {
             trust: Trust::User,
             path: paths.config.join("plugins"),
@@ -197,10 +201,10 @@ pub(super) fn load_options(
     let written = config.without(&paths.project_config());
     Ok(LoadOptions {
         sources,
+        chosen,
         held: project,
         without: args.without.clone(),
         expects_installed: !args.no_plugins,
-        only_named: args.no_plugins,
         cache: paths.cache.join("components"),
         compiler: Compiler {
             // Without its own program there would still be the thread.

@@ -1,5 +1,6 @@
 //! The terminal that a person types at: its size, one line of input at a time, and what was typed before it was asked for.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -42,6 +43,12 @@ pub(super) fn size() -> Size {
         columns: or_usual(told.map(|size| size.ws_col), USUAL.columns).max(SMALLEST.columns),
         rows: or_usual(told.map(|size| size.ws_row), USUAL.rows).max(SMALLEST.rows),
     }
+}
+
+/// The columns of a terminal; `None` where it is none, or does not tell.
+pub(super) fn columns(stream: impl AsFd) -> Option<usize> {
+    let told = tcgetwinsize(stream).ok()?.ws_col;
+    (told > 0).then(|| usize::from(told).max(SMALLEST.columns))
 }
 
 /// Throws away what was typed and not read yet, also the beginning of a line: it was meant for something else, and must neither

@@ -107,6 +107,22 @@ impl HeldFolder {
         names.into_iter().map(|name| path.join(name)).collect()
     }
 
+    /// Names of the files that are directly in this folder.
+    #[must_use]
+    pub fn file_names_in(&self, path: &Path) -> Vec<String> {
+        let Some(above) = self.names(path) else {
+            return Vec::new();
+        };
+        let own =
+            self.files
+                .keys()
+                .filter_map(|names| match names.strip_prefix(above.as_slice())? {
+                    [name] => Some(name.clone()),
+                    _ => None,
+                });
+        own.collect()
+    }
+
     fn names(&self, path: &Path) -> Option<Vec<String>> {
         let rest = path.strip_prefix(&self.root).ok()?;
         rest.iter()

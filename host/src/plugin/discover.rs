@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::files;
 use super::manifest::FILE_NAME;
+use super::{astray, files};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 
@@ -18,7 +18,7 @@ pub struct Source {
     pub path: PathBuf,
 }
 
-/// A folder with a manifest in it.
+/// A folder with a manifest in it, or with something that is meant for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// Its trust.
@@ -60,22 +60,7 @@ fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {
         return vec![source.path.clone()];
     }
     let mut folders = files::folders_in(&source.path, held);
-    folders.retain(|folder| has_manifest(folder));
+    // One without a manifest that is meant for a plugin is left out in loading, which says so.
+    folders.retain(|folder| has_manifest(folder) || astray::is_plugin(folder, held));
     folders
-}
-
-/// What to tell the operator of manifests that lie in a folder of plugins instead of in a folder of their own: they count for
-/// nothing.
-pub(super) fn stray_manifests(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
-    let of_folders = sources.iter().filter(|source| source.trust != Trust::Local);
-    let paths = of_folders.map(|source| source.path.join(FILE_NAME));
-    paths
-        .filter(|path| files::is_there(path, held))
-        .map(|path| {
-            format!(
-                "{} has no effect: this is a folder of plugins; put the plugin into a folder of its own in it",
-                path.display()
-            )
-        })
-        .collect()
 }

@@ -17,6 +17,14 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// A folder that is meant for a plugin has no manifest.
+    #[error("{} has no plugin.toml: {todo}", folder.display())]
+    NoManifest {
+        /// The folder.
+        folder: PathBuf,
+        /// What to do, by what lies there.
+        todo: String,
+    },
     /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows line and column.
     #[error("{} is not a plugin manifest: {message}", path.display())]
     Manifest {

@@ -44,6 +44,22 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
     }
 }
 
+/// Names of the regular files that are directly in a folder, in order.
+pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
+    let mut names = match covering(path, held) {
+        Some(held) => held.file_names_in(path),
+        None => {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            let files = entries.filter(|entry| entry.path().is_file());
+            files
+                .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                .collect()
+        }
+    };
+    names.sort();
+    names
+}
+
 fn covering<'a>(path: &Path, held: Option<&'a HeldFolder>) -> Option<&'a HeldFolder> {
     held.filter(|held| held.covers(path))
 }

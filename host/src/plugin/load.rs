@@ -36,6 +36,8 @@ use crate::message::ToolSpec;
 pub struct LoadOptions {
     /// Folders to search.
     pub sources: Vec<Source>,
+    /// Folders that are plugins themselves, besides what is found there.
+    pub chosen: Vec<Found>,
     /// A folder that was read before, when somebody was asked about it: what is in it is taken from here and not read again.
     pub held: Option<Arc<HeldFolder>>,
     /// Folder of the compile cache.
@@ -50,8 +52,6 @@ pub struct LoadOptions {
     pub without: Vec<String>,
     /// Whether a plugin that the settings configure must be there. Not where only some places are searched.
     pub expects_installed: bool,
-    /// Whether nothing runs but what was named itself, and protected plugins.
-    pub only_named: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
@@ -280,11 +280,10 @@ impl PluginSet {
             required: options.grants.policy.required(),
             ..Self::default()
         };
-        set.refused = super::discover::stray_manifests(&options.sources, options.held.as_deref());
+        set.refused = super::astray::astray(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
-        if options.only_named {
-            found.retain(|found| protected::runs_regardless(found, options.held.as_deref()));
-        }
+        found.extend(options.chosen.iter().cloned());
+        found.sort_by(|a, b| (a.trust, &a.folder).cmp(&(b.trust, &b.folder)));
         if !found.is_empty() {
             let loader = Loader {
                 engine: engine()?,

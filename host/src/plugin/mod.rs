@@ -9,6 +9,7 @@
 //!
 //! Start from [`load::PluginSet::load`].
 
+mod astray;
 pub mod authority;
 mod bindings;
 pub mod cache;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::discover::Found;
+use super::discover::{Found, Source, discover};
 use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
@@ -23,11 +23,22 @@ pub fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Whether a plugin that was found runs although no plugins are wanted: it is protected, or it was named itself.
-pub(super) fn runs_regardless(found: &Found, held: Option<&HeldFolder>) -> bool {
-    let is_protected =
-        || Manifest::read(&found.folder, held).is_ok_and(|manifest| is_protected(&manifest.name));
-    found.trust == Trust::Local || found.trust == Trust::Managed && is_protected()
+/// Those of the plugins in `sources` that are protected.
+#[must_use]
+pub fn among(sources: &[Source]) -> Vec<Found> {
+    let mut found = discover(sources, None);
+    found.retain(|found| {
+        // One without its manifest has the name of its folder: it is missing, and must be missed.
+        match Manifest::read(&found.folder, None) {
+            Ok(manifest) => is_protected(&manifest.name),
+            Err(_) => found
+                .folder
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(is_protected),
+        }
+    });
+    found
 }
 
 /// Why something that would switch a protected plugin off does not.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::builtin::Commands;
 use super::process::confine::{Detected, Limits};
-use crate::config::Section;
+use crate::config::{Section, number};
 
 /// Whether commands must run confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,15 +52,20 @@ pub struct SandboxConfig {
     /// Folders and files that they may change besides the workspace. They must be there.
     pub write: Vec<String>,
     /// Most memory of all processes of a command together, in MiB. Default: three quarters of the machine's.
+    #[serde(deserialize_with = "number::within_if_set::<16, 0x0400_0000, _, _>")]
     pub memory_mb: Option<u64>,
     /// Most processes and threads of a command. Default: 4096.
+    #[serde(deserialize_with = "number::within_if_set::<8, 4_194_304, _, _>")]
     pub processes: Option<u64>,
     /// Largest file that a command may write, in MiB. Default: 16 GiB.
+    #[serde(deserialize_with = "number::within_if_set::<1, 0x0400_0000, _, _>")]
     pub file_mb: Option<u64>,
     /// How much of the free space of a disk a command may take, in MiB. Default: 64 GiB, and never the last of it.
+    #[serde(deserialize_with = "number::within_if_set::<1, 0x4000_0000, _, _>")]
     pub disk_mb: Option<u64>,
     /// Most that the temporary folder of a command may hold where it is in memory, in MiB. Default: a quarter of the machine's
     /// memory, at most 4 GiB.
+    #[serde(deserialize_with = "number::within_if_set::<1, 0x0400_0000, _, _>")]
     pub temporary_mb: Option<u64>,
 }
 

@@ -123,14 +123,20 @@ pub(super) async fn loaded(paths: &Paths) -> Check {
             .map(|left| format!("; {}: {}", left.name, left.why));
         lines.collect()
     };
-    if missed.is_empty() {
+    let refused = plugins.refused.iter().map(|text| format!("; {text}"));
+    let refused: String = refused.collect();
+    if missed.is_empty() && refused.is_empty() {
         let found = format!("{running} would run here{}", said(&off));
         return Check::new(NAME, State::Ok, found);
     }
     Check::new(
         NAME,
         State::Weaker,
-        format!("{running} would run here{}{}", said(&missed), said(&off)),
+        format!(
+            "{running} would run here{}{refused}{}",
+            said(&missed),
+            said(&off)
+        ),
     )
     .means("what these would guard is not guarded; nothing relies on them")
     .todo("see `rind plugin list`")

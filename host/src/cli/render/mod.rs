@@ -1,8 +1,8 @@
 //! Everything a user sees is written here: answers to standard output, the rest to standard error.
 //!
 //! Colour and live progress only on a terminal; `NO_COLOR` counts (through `anstream`). Text of models, tools and plugins
-//! is made printable first: control characters of theirs must not reach a terminal. Output that cannot be written makes
-//! the program fail at its end; a closed pipe does not.
+//! is made printable first: control characters of theirs must not reach a terminal. What the program says itself is broken at
+//! blanks to the width of a terminal. Output that cannot be written makes the program fail at its end; a closed pipe does not.
 
 pub(super) mod acted;
 pub(super) mod doctor;
@@ -17,6 +17,7 @@ mod steps;
 pub(super) mod trace;
 pub(super) mod turn;
 pub(super) mod waiting;
+mod wrap;
 
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -77,7 +78,8 @@ pub(super) fn warning(text: &str) -> String {
 
 /// A value as JSON on standard output.
 pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    answer_line(serde_json::to_string_pretty(value)?);
+    // As it is, also on a terminal: it is for programs.
+    answer(serde_json::to_string_pretty(value)? + "\n");
     Ok(())
 }
 

@@ -8,13 +8,16 @@ use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
 use super::hold;
+use super::wrap::wrap;
+use crate::cli::terminal::columns;
 
 /// The first write that failed, in words.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
-/// Writes one line to standard error.
+/// Writes one line to standard error, broken at blanks on a terminal.
 pub(in super::super) fn say(line: impl Display) {
-    put(format_args!("{line}\n"));
+    let line = format!("{line}\n");
+    put(wrap(&line, columns(std::io::stderr())));
 }
 
 /// Writes to standard error with no newline behind it, after the question that is open, if one is.
@@ -32,9 +35,10 @@ pub(in super::super) fn answer(text: impl Display) {
     write(anstream::stdout(), "standard output", text);
 }
 
-/// Writes one line to standard output.
+/// Writes one line of the program's own to standard output, broken at blanks on a terminal.
 pub(in super::super) fn answer_line(line: impl Display) {
-    answer(format_args!("{line}\n"));
+    let line = format!("{line}\n");
+    answer(wrap(&line, columns(std::io::stdout())));
 }
 
 /// Why output was lost, if some was.

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use super::plain::Plain;
 use super::trace::{Detail, Totals, Trace};
 use super::waiting::Waiting;
-use super::{
-    BAD, DIM, WARN, answer, answer_line, count, has_terminal, millis, prose, say, styled, warning,
-};
+use super::{BAD, DIM, WARN, answer, count, has_terminal, millis, prose, say, styled, warning};
 use crate::agent::NO_ANSWER;
 use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
@@ -69,7 +67,7 @@ impl TurnRenderer {
         let event = &stamped.event;
         if self.view.json {
             match serde_json::to_string(stamped) {
-                Ok(line) => answer_line(line),
+                Ok(line) => answer(line + "\n"),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
             }
             return;
@@ -247,7 +245,7 @@ impl TurnRenderer {
             StopReason::Done => {
                 let rest = rest(output, &self.streamed);
                 if !rest.trim().is_empty() {
-                    answer_line(prose(rest));
+                    answer(format_args!("{}\n", prose(rest)));
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),

@@ -12,13 +12,14 @@ mod tests;
 mod units;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toml::Spanned;
 
-use super::{Error, files};
+use super::{Error, astray, files};
 use crate::grant::held::HeldFolder;
 use crate::grant::{Access, Capability, SideEffect, Trust};
 
@@ -87,7 +88,13 @@ impl Manifest {
     /// Reads and checks `folder/plugin.toml`, from what is held when that covers the folder.
     pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
-        let bytes = files::read(&path, held, MAX_BYTES).map_err(Error::io("read", &path))?;
+        let bytes = files::read(&path, held, MAX_BYTES).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::NoManifest {
+                todo: astray::todo(folder, held),
+                folder: folder.to_owned(),
+            },
+            _ => Error::io("read", &path)(error),
+        })?;
         let refuse = |message: String| Error::Manifest {
             path: path.clone(),
             message,

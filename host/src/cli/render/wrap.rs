@@ -1,0 +1,158 @@
+//! Lines of the program broken at blanks, to the width of the terminal that they are written to.
+//!
+//! A terminal breaks anywhere, also within a word. What a pipe or a file gets is not touched, nor what the model says.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthChar;
+
+/// What begins a sequence that takes no room, and is how a style is written.
+const ESCAPE: char = '\u{1b}';
+
+/// How far the rows after the first are set in, where no column of the line says it.
+const HANG: usize = 2;
+
+/// The text with every line broken to `columns`, where that is known. A word that is wider than a row stays whole, so that a
+/// path or digest can be copied.
+pub(super) fn wrap(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    match columns {
+        Some(columns) if text.lines().any(|line| width(line) > columns) => {
+            let lines = text.split('\n').map(|line| wrap_line(line, columns));
+            Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// The characters that take room, with the columns of each.
+fn shown(line: &str) -> impl Iterator<Item = (char, usize)> {
+    let mut is_style = false;
+    line.chars().filter_map(move |character| {
+        let was_style = is_style;
+        is_style = character == ESCAPE || (is_style && !character.is_ascii_alphabetic());
+        let width = character.width().unwrap_or(0);
+        (!was_style && !is_style).then_some((character, width))
+    })
+}
+
+fn width(text: &str) -> usize {
+    shown(text).map(|(_, width)| width).sum()
+}
+
+/// What the rows after the first begin with: the marks that say whose text it is, and blanks up to its last column.
+fn margin(line: &str, columns: usize) -> String {
+    let is_mark = |character: &char| matches!(character, ' ' | '│');
+    let marks: String = shown(line).map(|(c, _)| c).take_while(is_mark).collect();
+    let (mut at, mut n_blanks, mut column) = (0, 0, None);
+    for (character, width) in shown(line) {
+        if character == ' ' {
+            n_blanks += 1;
+        } else {
+            if n_blanks > 1 && at <= columns / 2 {
+                column = Some(at);
+            }
+            n_blanks = 0;
+        }
+        at += width;
+    }
+    let own = width(&marks);
+    let hang = column.filter(|column| *column > own).unwrap_or(own + HANG);
+    let n_blanks = hang.min(columns / 2).saturating_sub(own);
+    marks + &" ".repeat(n_blanks)
+}
+
+fn wrap_line(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let margin = margin(line, columns);
+    let mut wrapped = String::with_capacity(line.len() + 64);
+    let mut at = 0;
+    let mut may_break = false;
+    for piece in line.split_inclusive(' ') {
+        let word = piece.trim_end_matches(' ');
+        let n = width(word);
+        if may_break && n > 0 && at + n > columns {
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped.push('\n');
+            wrapped.push_str(&margin);
+            at = width(&margin);
+        }
+        wrapped.push_str(piece);
+        at += width(piece);
+        // Not behind `=`: what is to be copied into a file of settings must mean the same there.
+        may_break = if n > 0 {
+            !word.ends_with('=')
+        } else {
+            may_break
+        };
+    }
+    wrapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DIM, styled};
+    use super::*;
+
+    fn rows(text: &str, columns: usize) -> Vec<String> {
+        let wrapped = wrap(text, Some(columns));
+        wrapped.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn lines_are_broken_at_blanks_and_keep_their_columns_and_marks() {
+        let table: [(&str, &[&str]); 6] = [
+            ("short enough", &["short enough"]),
+            (
+                "▲ these are words enough",
+                &["▲ these are words", "  enough"],
+            ),
+            (
+                "✓ name   text that goes on",
+                &["✓ name   text that", "         goes on"],
+            ),
+            (
+                "  │ words of a plugin here",
+                &["  │ words of a", "  │   plugin here"],
+            ),
+            (
+                "/a/path/that/no/row/holds it is",
+                &["/a/path/that/no/row/holds", "  it is"],
+            ),
+            ("    digest = 0123456789", &["    digest = 0123456789"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(rows(text, 18), expected, "{text}");
+        }
+        assert_eq!(
+            wrap("as it is, however long", None),
+            "as it is, however long"
+        );
+    }
+
+    #[test]
+    fn styles_take_no_room_and_wide_characters_two_columns() {
+        let text = styled(DIM, "eight or nine");
+        assert_eq!(wrap(&text, Some(13)), text);
+        assert_eq!(rows("日本 日本 日本", 9), ["日本 日本", "  日本"]);
+    }
+
+    #[test]
+    fn no_row_is_wider_than_the_terminal_and_no_word_is_lost() {
+        let words = "▲ plugin guard is left out:  it asks for what was not given to it\n    and more\n\nlast";
+        for columns in 12..70 {
+            let wrapped = wrap(words, Some(columns));
+            assert!(
+                wrapped.lines().all(|row| width(row) <= columns),
+                "{wrapped}"
+            );
+            let all = |text: &str| {
+                text.split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(all(&wrapped), all(words), "{columns}");
+        }
+    }
+}

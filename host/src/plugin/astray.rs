@@ -1,0 +1,88 @@
+//! What lies where no plugin is found, and is meant for one: a manifest by another name, a component without its manifest.
+//!
+//! Passed over in silence it would be a guard that somebody believes in.
+
+use std::path::{Path, PathBuf};
+
+use super::discover::Source;
+use super::files;
+use super::manifest::FILE_NAME;
+use crate::grant::Trust;
+use crate::grant::held::HeldFolder;
+
+/// What lies in a folder with the sources of a plugin.
+const SOURCES: &str = "Cargo.toml";
+
+/// Whether a folder without a manifest is meant for a plugin for certain: it has a component, or a manifest by another name.
+pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
+    let names = files::file_names_in(folder, held);
+    names
+        .iter()
+        .any(|name| is_misnamed(name) || is_component(name))
+}
+
+/// What to do about a folder without a manifest, by what lies there.
+pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
+    let names = files::file_names_in(folder, held);
+    let found = |is_it: fn(&str) -> bool| names.iter().find(|name| is_it(name));
+    if let Some(name) = found(is_misnamed) {
+        return format!("rename {} to it", name.escape_debug());
+    }
+    if let Some(name) = found(is_component) {
+        let name = name.escape_debug();
+        return format!("put the manifest of {name} beside it, or move the folder away");
+    }
+    "write one, or move the folder away when it is for something else".to_owned()
+}
+
+/// What to tell the operator of what lies in a folder of plugins and counts for nothing: manifests and components beside the
+/// folders of plugins, and sources without a manifest, which may be those of something else.
+pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
+    let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
+    let mut said = Vec::new();
+    for source in sources {
+        if source.trust == Trust::Local && has_manifest(&source.path) {
+            continue;
+        }
+        let mut names = files::file_names_in(&source.path, held);
+        names.retain(|name| name == FILE_NAME || is_misnamed(name) || is_component(name));
+        said.extend(names.into_iter().map(|name| {
+            format!(
+                "{} has no effect: this is a folder of plugins; put the plugin into a folder of its own in it",
+                source.path.join(name).display()
+            )
+        }));
+        let folders = files::folders_in(&source.path, held).into_iter();
+        let is_passed_over = |folder: &PathBuf| {
+            let has_sources = files::is_there(&folder.join(SOURCES), held);
+            has_sources && !has_manifest(folder) && !is_plugin(folder, held)
+        };
+        said.extend(folders.filter(is_passed_over).map(|folder| {
+            let todo = todo(&folder, held);
+            format!(
+                "{} is passed over: it has no {FILE_NAME}; {todo}",
+                folder.display()
+            )
+        }));
+    }
+    said.sort();
+    said.dedup();
+    said
+}
+
+/// Whether a name is that of a manifest, nearly.
+fn is_misnamed(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let (stem, ending) = lower.split_once('.').unwrap_or((&lower, ""));
+    let endings = ["toml", "tml", "json", "yaml", "yml"];
+    name != FILE_NAME
+        && matches!(stem, "plugin" | "plugins" | "manifest")
+        && endings.iter().any(|known| ending.starts_with(known))
+}
+
+fn is_component(name: &str) -> bool {
+    let name = name.to_lowercase();
+    Path::new(&name)
+        .extension()
+        .is_some_and(|end| end == "wasm")
+}
