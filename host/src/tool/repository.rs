@@ -58,6 +58,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
             "sparsecheckout",
             "sparsecheckoutcone",
             "symlinks",
+            "worktree",
         ],
     ),
     (
@@ -352,6 +353,7 @@ mod tests {
             "",
             "[core]\n\trepositoryformatversion = 0\n\tbare = false\n# a comment\n",
             "[remote \"origin\"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+            "[core]\n\tworktree = ../../../sub\n[submodule \"sub\"]\n\turl = x\n\tactive = true\n",
             "[branch \"a b\"] remote = origin\n[user]\n name = x\n",
         ] {
             assert!(is_harmless(text), "{text}");
