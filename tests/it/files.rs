@@ -905,6 +905,21 @@ async fn a_plugin_cannot_make_a_repository_of_a_folder() {
     assert!(said.contains("files named `HEAD`"), "{said}");
     assert!(!setup.workspace().join("HEAD").exists());
     assert_eq!(setup.call("std", "write", "HEADER", "x").await, "ok: ");
+    // A repository of any other name that is there.
+    for folder in ["bare/objects", "bare/refs", "bare/hooks"] {
+        std::fs::create_dir_all(setup.workspace().join(folder)).unwrap();
+    }
+    std::fs::write(setup.workspace().join("bare/HEAD"), "ref: refs/heads/main").unwrap();
+    for (op, path, to) in [
+        ("write", "bare/config", "x"),
+        ("write", "bare/hooks/update", "x"),
+        ("rename", "a.txt", "bare/config"),
+        ("hard-link", "a.txt", "bare/commondir"),
+    ] {
+        let said = setup.call("std", op, path, to).await;
+        assert!(said.starts_with("error: "), "{op} {path}: {said}");
+    }
+    assert!(!setup.workspace().join("bare/config").exists());
 }
 
 #[tokio::test]

@@ -65,6 +65,7 @@ pub(super) async fn run(
         capture_bytes: CAPTURE_BYTES,
         on_line,
         confine: None,
+        keeper: None,
     }
     .run(cancel)
     .await

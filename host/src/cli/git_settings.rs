@@ -43,6 +43,7 @@ pub(super) async fn git_settings() -> String {
         capture_bytes: CAPTURE_BYTES,
         on_line: None,
         confine: None,
+        keeper: None,
     };
     match process.run(&CancellationToken::new()).await {
         Ok(finished) if finished.ending == Ending::Exited(0) => passed(&finished.stdout.text()),

@@ -53,20 +53,24 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
 impl Sandbox {
     /// How the commands of `bash` run.
     pub(super) fn quiet_commands(&self) -> Commands {
-        commands(self.config.bash, &self.detected)
+        // Only Linux hands what lost its parent to another process than the first.
+        let keeper = std::env::current_exe()
+            .ok()
+            .filter(|_| cfg!(target_os = "linux"));
+        commands(self.config.bash, &self.detected, keeper)
     }
 
     /// The same, and says so when it is not what was hoped for.
     pub(super) fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
         match &commands {
-            Commands::Unconfined(why) => render::warn(&format!(
+            Commands::Unconfined { why, .. } => render::warn(&format!(
                 "commands of bash run unconfined: {why}; see `rind doctor`"
             )),
             Commands::Refused(why) => render::warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
-            Commands::Free | Commands::Confined(_) => {}
+            Commands::Free | Commands::Kept(_) | Commands::Confined(_) => {}
         }
         commands
     }

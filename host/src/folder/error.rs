@@ -23,7 +23,7 @@ pub enum FolderError {
     /// `.rind` decides what runs and what is asked, and `.git` what git runs, so plugins do not write there. A file `HEAD` makes
     /// a repository of any folder.
     #[error(
-        "`.rind`, `.git` and files named `HEAD` hold what Rind and git go by in this project; plugins cannot write there"
+        "`.rind`, `.git`, other repositories and files named `HEAD` hold what Rind and git go by in this project; plugins cannot write there"
     )]
     Reserved,
     /// The granted folder has one of Rind's own in it, or lies in one.

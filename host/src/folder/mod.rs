@@ -23,22 +23,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use crate::disk::private_folder;
+use crate::git::is_reserved;
 use crate::grant::{Access, Folder, Granted, Root};
 use crate::paths::PROJECT_FOLDER;
-
-/// The folder of a git repository.
-const GIT_FOLDER: &str = ".git";
-
-/// Without a file of this name no other folder is taken for a repository's.
-const GIT_HEAD: &str = "HEAD";
-
-/// Whether a path, of which so many names were granted, leads into a repository's folder or makes one of another folder.
-fn runs_git(names: &[String], n_granted: usize) -> bool {
-    let is_git = |name: &String| name.eq_ignore_ascii_case(GIT_FOLDER);
-    let (granted, rest) = names.split_at(n_granted.min(names.len()));
-    let is_head = |name: &String| name.eq_ignore_ascii_case(GIT_HEAD);
-    rest.iter().any(is_git) || (!granted.iter().any(is_git) && rest.iter().any(is_head))
-}
 
 pub use error::FolderError;
 pub use open::{How, Opened};
@@ -182,12 +169,13 @@ impl GrantedFolders {
         let number = grant;
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
-        let is_reserved = root == Some(Root::Workspace)
+        let reserved = root == Some(Root::Workspace)
             && (names
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
                 // Hooks and settings of git run programs at the user's next command. Who is granted a folder in it may.
-                || runs_git(&names, grant.map_or(0, Grant::depth)));
+                || (grant.is_some_and(|grant| grant.access != Access::Read)
+                    && is_reserved(&self.places.workspace, &names, grant.map_or(0, Grant::depth))));
         let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
         Ok(Place {
             folder: Dir::from_std_file(File::from(walked.folder)),
@@ -196,7 +184,7 @@ impl GrantedFolders {
             root,
             is_folder_wanted: walked.is_folder_wanted,
             access,
-            is_reserved,
+            is_reserved: reserved,
             grant: number,
             n_above: grant.map_or(0, Grant::depth),
             usage: (root == Some(Root::Data)).then(|| self.usage.clone()),

@@ -101,6 +101,7 @@ impl Compiler {
             capture_bytes: CAPTURE_BYTES,
             on_line: None,
             confine: None,
+            keeper: None,
         }
         .run(&CancellationToken::new())
         .await

@@ -1,35 +1,30 @@
-//! What a command left in the workspace that git would run at the user's next command there, outside of any confinement: hooks,
-//! and settings of a repository that name programs. That may be the workspace's own repository, one below it, or a folder that
-//! is only laid out like one.
+//! What a command left in a folder that git would run at the user's next command there, outside of any confinement: hooks, and
+//! settings of a repository that name programs. That may be the workspace's own repository, one below it, or a folder that is
+//! only laid out like one.
 //!
-//! Found out after the command and taken out of git's way, never removed. It must not know how commands are confined. Start
-//! from [`Before`].
+//! What was there before the command is the user's; all else is found out after it and taken out of git's way, never removed.
+//! It must not know how commands are confined. Start from [`Before`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::git::{COMMON, is_repository, is_repository_with};
 
 /// Most folders that are looked at, so that a workspace of any size costs little.
-const MAX_FOLDERS: usize = 10_000;
+const MAX_FOLDERS: usize = 100_000;
 
 /// Largest settings file that is kept to be put back.
 const MAX_KEPT_BYTES: u64 = 1 << 20;
 
-/// The clock of a file system may be this far behind.
-const SLACK: Duration = Duration::from_millis(20);
-
 /// Ending of what was taken out of git's way.
 const REFUSED: &str = "refused";
 
-/// Files of a repository's folder with settings, and those that say that its settings are elsewhere.
+/// Files of a repository's folder with settings.
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
-const ELSEWHERE: &str = "commondir";
-
-/// Parts of a repository's folder in which nothing is run from.
-const DATA: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
 /// Keys of settings that run nothing, by section; of a section with a name in it the name does not matter.
 const HARMLESS: &[(&str, &[&str])] = &[
@@ -63,6 +58,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
             "sparsecheckout",
             "sparsecheckoutcone",
             "symlinks",
+            "worktree",
         ],
     ),
     (
@@ -98,126 +94,217 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// The settings of repositories as they are before a command.
+/// What git would run, as it is before a command.
 pub(super) struct Before {
-    folder: PathBuf,
-    since: SystemTime,
-    settings: BTreeMap<PathBuf, Vec<u8>>,
+    folders: Vec<PathBuf>,
+    known: BTreeMap<PathBuf, Known>,
 }
 
+/// What is known of a file that decides what git runs.
+struct Known {
+    stamp: Stamp,
+    /// To be put back.
+    bytes: Option<Vec<u8>>,
+}
+
+/// Two files of the same stamp are one that nobody has changed: device, number, and when it was last changed in any way; of a
+/// link, also those of what it leads to.
+type Stamp = [Option<(u64, u64, i64, i64)>; 2];
+
 impl Before {
-    /// Looks at the repository of this folder, which the command may change.
-    pub(super) fn look(folder: &Path) -> Self {
-        let repository = folder.join(".git");
-        let mut settings = BTreeMap::new();
-        for path in SETTINGS.map(|name| repository.join(name)) {
-            let is_small = |found: fs::Metadata| found.is_file() && found.len() <= MAX_KEPT_BYTES;
-            if path.symlink_metadata().is_ok_and(is_small)
-                && let Ok(bytes) = fs::read(&path)
-            {
-                settings.insert(path, bytes);
+    /// Looks at all that the command may change.
+    pub(super) fn look(folders: &[PathBuf]) -> Self {
+        let mut known = BTreeMap::new();
+        walk(folders, |repository| {
+            for path in deciding(repository) {
+                let stamp = stamp(&path);
+                known.entry(path).or_insert_with_key(|path| Known {
+                    stamp,
+                    bytes: kept(path),
+                });
             }
-        }
+        });
         Self {
-            folder: folder.to_owned(),
-            since: SystemTime::now().checked_sub(SLACK).unwrap_or(UNIX_EPOCH),
-            settings,
+            folders: folders.to_vec(),
+            known,
         }
     }
 
     /// Takes what the command left and git would run out of git's way; comes back with a line for each.
     pub(super) fn refuse_what_git_would_run(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let mut folders = vec![self.folder.clone()];
-        let mut n_seen = 0;
-        while let Some(folder) = folders.pop() {
-            n_seen += 1;
-            if n_seen > MAX_FOLDERS {
-                break;
+        let unseen = walk(&self.folders, |repository| {
+            for path in deciding(repository) {
+                let is_touched =
+                    self.known.get(&path).map(|known| known.stamp) != Some(stamp(&path));
+                let why = is_touched.then(|| danger(repository, &path)).flatten();
+                found.extend(why.map(|why| self.refuse(&path, why)));
             }
-            let is_repository = is_repository(&folder);
-            if is_repository {
-                self.look_at(&folder, &mut found);
-            }
-            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            // A link leads to a folder that is found by itself, or to one that the command could not write.
-            let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            let is_data = |name: &str| is_repository && DATA.contains(&name);
-            let below = below.filter(|entry| !is_data(&entry.file_name().to_string_lossy()));
-            folders.extend(below.map(|entry| entry.path()));
-        }
+        });
+        found.extend(unseen.iter().map(|(path, why)| {
+            format!(
+                "whether git would run something in `{}` is not known: {why}",
+                self.shown(path)
+            )
+        }));
         found
     }
 
-    fn look_at(&self, repository: &Path, found: &mut Vec<String>) {
-        let mut refuse = |path: &Path, why: &str| {
-            let shown = path.strip_prefix(&self.folder).unwrap_or(path).display();
-            found.push(match self.put_away(path) {
-                Ok(()) => format!(
-                    "`{shown}` {why} at the next git command outside; it was renamed to end in `.{REFUSED}`"
-                ),
-                Err(error) => format!(
-                    "`{shown}` {why} at the next git command outside, and cannot be renamed ({error}): remove it"
-                ),
-            });
-        };
-        for path in SETTINGS.map(|name| repository.join(name)) {
-            if self.is_touched(&path)
-                && !fs::read_to_string(&path).is_ok_and(|text| is_harmless(&text))
-            {
-                refuse(&path, "may run a program");
-            }
+    fn refuse(&self, path: &Path, why: &str) -> String {
+        let shown = self.shown(path);
+        match self.put_away(path) {
+            Ok(away) => format!(
+                "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
+            ),
+            Err(error) => format!(
+                "`{shown}` {why} at the next git command outside, and cannot be renamed ({error}): remove it"
+            ),
         }
-        let elsewhere = repository.join(ELSEWHERE);
-        // A linked worktree has one; only the folder that keeps it may.
-        let is_worktree = repository
-            .parent()
-            .is_some_and(|above| above.ends_with("worktrees"));
-        if self.is_touched(&elsewhere) && !is_worktree {
-            refuse(&elsewhere, "has git take settings from elsewhere");
-        }
-        for entry in fs::read_dir(repository.join("hooks"))
-            .into_iter()
-            .flatten()
-            .flatten()
+    }
+
+    /// A path as it is named in the workspace, which comes first; elsewhere the whole one.
+    fn shown(&self, path: &Path) -> String {
+        let within = self
+            .folders
+            .first()
+            .and_then(|folder| path.strip_prefix(folder).ok());
+        let shown = within.filter(|path| !path.as_os_str().is_empty());
+        shown.unwrap_or(path).display().to_string()
+    }
+
+    /// Comes back with the ending of its name now.
+    fn put_away(&self, path: &Path) -> io::Result<String> {
+        if let Some(folder) = path.parent()
+            && let Ok(found) = folder.metadata()
+            && found.mode() & 0o300 != 0o300
         {
-            let path = entry.path();
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let is_hook =
-                !name.contains('.') && path.metadata().is_ok_and(|found| found.mode() & 0o111 != 0);
-            if is_hook && self.is_touched(&path) {
-                refuse(&path, "is run");
+            // What keeps us from it was left there as well.
+            fs::set_permissions(folder, fs::Permissions::from_mode(found.mode() | 0o700))?;
+        }
+        let mut ending = format!(".{REFUSED}");
+        let renamed = |ending: &str| {
+            let mut away = path.as_os_str().to_owned();
+            away.push(ending);
+            fs::rename(path, away)
+        };
+        if renamed(&ending).is_err() {
+            // Something that cannot be replaced has that name.
+            ending = format!(".{}.{REFUSED}", crate::clock::new_id());
+            renamed(&ending)?;
+        }
+        if let Some(bytes) = self.known.get(path).and_then(|known| known.bytes.as_ref()) {
+            fs::write(path, bytes)?;
+        }
+        Ok(ending)
+    }
+}
+
+/// Hands on every repository, and every folder that one may take its settings from, in these folders. Comes back with what could
+/// not be looked at.
+fn walk(roots: &[PathBuf], mut repository: impl FnMut(&Path)) -> Vec<(PathBuf, String)> {
+    let mut unseen = Vec::new();
+    let mut folders: Vec<PathBuf> = roots.to_vec();
+    let mut n_seen = 0;
+    while let Some(folder) = folders.pop() {
+        n_seen += 1;
+        if n_seen > MAX_FOLDERS {
+            unseen.push((folder, format!("there are more than {MAX_FOLDERS} folders")));
+            break;
+        }
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) {
+                    unseen.push((folder, error.to_string()));
+                }
+                continue;
             }
+        };
+        let mut names = BTreeSet::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            // A link leads to a folder that is found by itself, or to one that the command could not write.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(folder.join(&name));
+            }
+            names.insert(name);
+        }
+        let has = |name: &str| names.contains(OsStr::new(name));
+        // A repository elsewhere can name this one as where its settings are; then there is no `HEAD` in it.
+        if is_repository_with(has) || (has("objects") && has("refs")) {
+            repository(&folder);
         }
     }
+    unseen
+}
 
-    fn is_touched(&self, path: &Path) -> bool {
-        let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
-        path.symlink_metadata().is_ok_and(|found| {
-            let changed = (
-                found.ctime().unsigned_abs(),
-                found.ctime_nsec().unsigned_abs(),
-            );
-            changed >= (since.as_secs(), u64::from(since.subsec_nanos()))
-        })
+/// The files of a repository that decide what git runs, as far as they are there.
+fn deciding(repository: &Path) -> Vec<PathBuf> {
+    let hooks = repository.join("hooks");
+    let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
+    found.push(repository.join(COMMON));
+    let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
+    found.extend(within.map(|entry| entry.path()));
+    found.push(hooks);
+    found.retain(|path| path.symlink_metadata().is_ok());
+    found
+}
+
+/// What git would do with such a file, if that is more than to read it.
+fn danger(repository: &Path, path: &Path) -> Option<&'static str> {
+    let own = path.symlink_metadata().ok()?;
+    let name = path.file_name()?.to_string_lossy();
+    if path.parent() != Some(repository) {
+        // What a link leads to may change later.
+        let is_run = own.is_symlink() || (own.is_file() && own.mode() & 0o111 != 0);
+        return (is_run && !name.contains('.')).then_some("is run");
     }
-
-    fn put_away(&self, path: &Path) -> io::Result<()> {
-        let mut away = path.as_os_str().to_owned();
-        away.push(format!(".{REFUSED}"));
-        fs::rename(path, &away)?;
-        match self.settings.get(path) {
-            Some(bytes) => fs::write(path, bytes),
-            None => Ok(()),
+    match name.as_ref() {
+        "hooks" => own.is_symlink().then_some("has git run what is elsewhere"),
+        COMMON => {
+            (!is_of_worktree(repository, path)).then_some("has git take settings from elsewhere")
+        }
+        _ => {
+            // One with a second name can be changed by that.
+            let is_alone = own.is_file() && own.nlink() == 1;
+            let is_harmless =
+                is_alone && fs::read_to_string(path).is_ok_and(|text| is_harmless(&text));
+            (!is_harmless).then_some("may run a program")
         }
     }
 }
 
-/// Whether git would take this folder for a repository's.
-fn is_repository(folder: &Path) -> bool {
-    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
-    has("HEAD") && (has(ELSEWHERE) || (has("objects") && has("refs")))
+/// Whether this is the folder of a linked worktree, within the repository that its file leads back to.
+fn is_of_worktree(folder: &Path, common: &Path) -> bool {
+    let above = folder
+        .parent()
+        .filter(|above| above.ends_with("worktrees"))
+        .and_then(Path::parent);
+    let is_file = common.symlink_metadata().is_ok_and(|found| found.is_file());
+    is_file
+        && above.is_some_and(is_repository)
+        && fs::read_to_string(common).is_ok_and(|text| text.trim_end() == "../..")
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let of = |found: fs::Metadata| (found.dev(), found.ino(), found.ctime(), found.ctime_nsec());
+    let own = path.symlink_metadata();
+    let is_folder = own.as_ref().is_ok_and(fs::Metadata::is_dir);
+    if is_folder {
+        // What is in it has stamps of its own.
+        return [own.ok().map(|found| (found.dev(), found.ino(), 0, 0)), None];
+    }
+    [own.ok().map(of), path.metadata().ok().map(of)]
+}
+
+fn kept(path: &Path) -> Option<Vec<u8>> {
+    let is_settings = SETTINGS.iter().any(|name| path.ends_with(name));
+    let is_small = |found: fs::Metadata| found.is_file() && found.len() <= MAX_KEPT_BYTES;
+    let is_kept = is_settings && path.symlink_metadata().is_ok_and(is_small);
+    is_kept.then(|| fs::read(path).ok()).flatten()
 }
 
 /// Whether none of these settings can run a program or take in other settings. What cannot be read for certain is not harmless.
@@ -266,6 +353,7 @@ mod tests {
             "",
             "[core]\n\trepositoryformatversion = 0\n\tbare = false\n# a comment\n",
             "[remote \"origin\"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+            "[core]\n\tworktree = ../../../sub\n[submodule \"sub\"]\n\turl = x\n\tactive = true\n",
             "[branch \"a b\"] remote = origin\n[user]\n name = x\n",
         ] {
             assert!(is_harmless(text), "{text}");

@@ -3,6 +3,8 @@
 //! Pure: what the machine can do is found out by `process::confine`, and the paths are made whole by whoever reads the
 //! settings. Start from [`commands`].
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::builtin::Commands;
@@ -89,13 +91,21 @@ impl Section for SandboxConfig {
     const NAME: &'static str = "sandbox";
 }
 
-/// How commands run, from what is wanted and what was [found out](crate::tool::process::confine::detect).
+/// How commands run, from what is wanted and what was [found out](crate::tool::process::confine::detect). `keeper` is Rind's own
+/// binary, which ends what unconfined commands leave behind.
 #[must_use]
-pub fn commands(need: Need, detected: &Result<Detected, String>) -> Commands {
+pub fn commands(
+    need: Need,
+    detected: &Result<Detected, String>,
+    keeper: Option<PathBuf>,
+) -> Commands {
     match (need, detected) {
-        (Need::Off, _) => Commands::Free,
+        (Need::Off, _) => keeper.map_or(Commands::Free, Commands::Kept),
         (_, Ok(detected)) => Commands::Confined(detected.confinement.clone()),
-        (Need::WhenPossible, Err(why)) => Commands::Unconfined(why.clone()),
+        (Need::WhenPossible, Err(why)) => Commands::Unconfined {
+            why: why.clone(),
+            keeper,
+        },
         (Need::Required, Err(why)) => Commands::Refused(why.clone()),
     }
 }

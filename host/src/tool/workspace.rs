@@ -5,6 +5,7 @@
 //! tool asks. Start from [`Workspace`].
 
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use rustix::fs::OFlags;
 use tokio_util::sync::CancellationToken;
 
 use super::subject::Place;
+use crate::git::leads_into_repository;
 
 /// Why a file of the workspace could not be used. The texts are for the model.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,15 @@ pub enum WorkspaceError {
     /// The file must not be written.
     #[error("`{path}` is read-only")]
     ReadOnly {
+        /// The path as it was given.
+        path: String,
+    },
+    /// What git runs is decided there.
+    #[error(
+        "`{path}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \
+         runs, and files there cannot be written by this tool. Use git commands, or ask the user to change it"
+    )]
+    Repository {
         /// The path as it was given.
         path: String,
     },
@@ -333,7 +344,29 @@ impl Workspace {
             relative
         };
         let name = target.file_name().ok_or_else(not_a_file)?;
+        let in_repository = || WorkspaceError::Repository {
+            path: path.to_owned(),
+        };
+        let known = self.place(path);
+        if let Place::Known(known) = &known
+            && leads_into_repository(&self.root, known.split('/'))
+        {
+            return Err(in_repository());
+        }
         let folder = self.make_folder(&target).map_err(failed)?;
+        // Once more for the folder that is open now: a link to it may have been swapped in, and `..` may follow what was made.
+        let is_free = match (self.names_of(&folder), &known) {
+            (Some(names), _) => {
+                let names = names.iter().map(String::as_str);
+                let name = name.to_string_lossy();
+                !leads_into_repository(&self.root, names.chain([name.as_ref()]))
+            }
+            (None, Place::Known(_)) => true,
+            (None, Place::Unknown) => false,
+        };
+        if !is_free {
+            return Err(in_repository());
+        }
         let old = match folder.symlink_metadata(name) {
             Ok(metadata) if !metadata.is_file() => return Err(not_a_file()),
             Ok(metadata) if metadata.permissions().readonly() => {
@@ -355,6 +388,18 @@ impl Workspace {
             })
             .map_err(failed)?;
         Ok(is_new)
+    }
+
+    /// The names that lead from the workspace to an open folder, where the system says them.
+    fn names_of(&self, folder: &Dir) -> Option<Vec<String>> {
+        let link = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
+        let real = std::fs::read_link(link).ok()?;
+        let names = real.strip_prefix(&self.root).ok()?.iter();
+        Some(
+            names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect(),
+        )
     }
 
     /// Opens the folder that `target` is in, and makes it if it is missing.

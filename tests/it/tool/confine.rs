@@ -66,7 +66,7 @@ pub(crate) async fn confined_by(
     fixture
 }
 
-fn tools(fixture: &Fixture, commands: Commands) -> ToolRegistry {
+pub(crate) fn tools(fixture: &Fixture, commands: Commands) -> ToolRegistry {
     let workspace = Arc::new(Workspace::open(&fixture.inside("")).unwrap());
     let mut tools = ToolRegistry::default();
     for tool in builtin::all_with(&workspace, commands) {
@@ -311,6 +311,13 @@ pub(crate) fn unconfined() -> Fixture {
     Fixture::new()
 }
 
+/// The same; Rind keeps together what a command starts.
+pub(crate) fn kept() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.tools = tools(&fixture, Commands::Kept(program().to_owned()));
+    fixture
+}
+
 /// Seconds to sleep that nobody else sleeps: what is left over is found by them, whatever its number is in a namespace.
 pub(crate) fn some_time(fixture: &Fixture) -> String {
     let name = fixture.inside("").display().to_string();
@@ -451,7 +458,13 @@ async fn bash_is_refused_by_name_or_says_that_nothing_confines_it() {
     assert!(said.contains("rind doctor"), "{said}");
     assert!(!fixture.inside("made").exists());
 
-    fixture.tools = tools(&fixture, Commands::Unconfined("there is no way".to_owned()));
+    fixture.tools = tools(
+        &fixture,
+        Commands::Unconfined {
+            why: "there is no way".to_owned(),
+            keeper: None,
+        },
+    );
     fixture.ok("bash", json!({"command": "touch made"})).await;
     let may = |tools: &ToolRegistry, tool: &str| tools.get(tool).unwrap().may.join("; ");
     let said = may(&fixture.tools, "bash");

@@ -1,6 +1,7 @@
 //! `bash`: runs a command in the workspace.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,10 +52,17 @@ pub enum Commands {
     /// Nothing, which is what the caller wants.
     #[default]
     Free,
+    /// The same, and Rind's own binary at this path sees to it that everything ends with the call.
+    Kept(PathBuf),
     /// The kernel.
     Confined(Confinement),
     /// Nothing, although it was wanted: whoever approves a call is told why.
-    Unconfined(String),
+    Unconfined {
+        /// Why.
+        why: String,
+        /// As in `Kept`, where there is one.
+        keeper: Option<PathBuf>,
+    },
     /// They do not run, because this is why they cannot be confined.
     Refused(String),
 }
@@ -94,11 +102,13 @@ impl Bash {
             ));
         }
         let may = match &commands {
-            Commands::Unconfined(why) => {
+            Commands::Unconfined { why, .. } => {
                 let words = "do everything that you can, with your keys, your files and the network: nothing confines it";
                 [format!("{words} ({why})")].into()
             }
-            Commands::Free | Commands::Confined(_) | Commands::Refused(_) => Arc::default(),
+            Commands::Free | Commands::Kept(_) | Commands::Confined(_) | Commands::Refused(_) => {
+                Arc::default()
+            }
         };
         Self {
             spec: spec_of::<Arguments>("bash", &description, EffectClass::Execute),
@@ -111,13 +121,18 @@ impl Bash {
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         let confine = match &self.commands {
             Commands::Confined(confinement) => Some(confinement.clone()),
-            Commands::Free | Commands::Unconfined(_) => None,
+            Commands::Free | Commands::Kept(_) | Commands::Unconfined { .. } => None,
             Commands::Refused(why) => {
                 return ToolOutput::error(format!(
                     "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and this \
                      machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
                 ));
             }
+        };
+        let keeper = match &self.commands {
+            Commands::Kept(keeper) => Some(keeper.clone()),
+            Commands::Unconfined { keeper, .. } => keeper.clone(),
+            Commands::Free | Commands::Confined(_) | Commands::Refused(_) => None,
         };
         let seconds = asked
             .timeout_seconds
@@ -133,10 +148,16 @@ impl Bash {
             capture_bytes: CAP_BYTES,
             on_line: None,
             confine: confine.clone(),
+            keeper: keeper.clone(),
         };
-        let root = self.workspace.root().to_owned();
+        let root = self.workspace.root();
         let before = match &confine {
-            Some(_) => Some(tokio::task::spawn_blocking(move || Before::look(&root)).await),
+            Some(confinement) => {
+                let mut folders = vec![root.to_owned()];
+                let others = confinement.write.iter().filter(|path| *path != root);
+                folders.extend(others.cloned());
+                Some(tokio::task::spawn_blocking(move || Before::look(&folders)).await)
+            }
             None => None,
         };
         let mut result = process("bash").run(&ctx.cancel).await;

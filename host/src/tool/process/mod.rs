@@ -79,6 +79,9 @@ pub struct Process {
     pub on_line: Option<OnLine>,
     /// What keeps it, and everything it starts, to its files and off the network; `None`: nothing does.
     pub confine: Option<Confinement>,
+    /// Without `confine`: Rind's own binary, which keeps everything that it starts together so that none gets away. `None`: what
+    /// leaves its process group and forgets its environment cannot be found.
+    pub keeper: Option<PathBuf>,
 }
 
 /// How a process came to its end.
@@ -200,23 +203,22 @@ impl Process {
                 (Some(reader), writer)
             }
         };
-        let (program, args, env, kept) = match &self.confine {
-            None => (
-                self.program.clone(),
-                self.args.clone(),
-                self.env.clone(),
-                Kept::default(),
-            ),
-            Some(confinement) => {
-                let Wrapped {
-                    program,
-                    args,
-                    env,
-                    kept,
-                } = confinement.wrap(self)?;
-                (program, args, env, kept)
-            }
+        let wrapped = match (&self.confine, &self.keeper) {
+            (Some(confinement), _) => confinement.wrap(self)?,
+            (None, Some(keeper)) => confine::keep(keeper, self)?,
+            (None, None) => Wrapped {
+                program: self.program.clone(),
+                args: self.args.clone(),
+                env: self.env.clone(),
+                kept: Kept::default(),
+            },
         };
+        let Wrapped {
+            program,
+            args,
+            env,
+            kept,
+        } = wrapped;
         // Descriptors that were handed to this process are not for those that it starts.
         confine::keep_descriptors()?;
         // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use rind_tests::cli::{PATIENCE, Rind, program};
 
-use crate::tool::confine::{confined_by, mechanisms, n_with, some_time};
+use serde_json::json;
+
+use crate::tool::confine::{confined_by, kept, mechanisms, n_with, some_time};
 
 /// Another process of the user.
 struct Victim(Child);
@@ -79,7 +81,7 @@ async fn a_command_cannot_change_limits_or_scheduling_of_another_process() {
 
 #[test]
 fn what_a_command_hides_ends_with_a_host_that_is_killed() {
-    for mechanism in ["namespaces", "landlock", "bwrap"] {
+    for mechanism in ["namespaces", "landlock", "bwrap", "off"] {
         let fixture = crate::tool::confine::unconfined();
         let time = some_time(&fixture);
         let rind = Rind::with_script(&format!(
@@ -92,9 +94,10 @@ fn what_a_command_hides_ends_with_a_host_that_is_killed() {
         {
             continue;
         }
-        rind.config(&format!(
-            "[sandbox]\nbash = \"required\"\nmechanism = \"{mechanism}\"\n"
-        ));
+        rind.config(&match mechanism {
+            "off" => "[sandbox]\nbash = \"off\"\n".to_owned(),
+            _ => format!("[sandbox]\nbash = \"required\"\nmechanism = \"{mechanism}\"\n"),
+        });
         let mut running = rind.start(&["run", "work", "--yes"]);
         running.wait_until(|_| n_with(&time) >= 2);
         running.signal("KILL");
@@ -229,5 +232,51 @@ async fn no_way_of_making_a_file_gives_it_a_set_id_mode() {
                 serde_json::json!({"command": "chmod 755 a; umask 077; mkdir f; chmod 1777 f"}),
             )
             .await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_unconfined_command_hides_in_the_background_is_stopped_and_said() {
+    let fixture = kept();
+    let time = some_time(&fixture);
+    let command =
+        format!("(setsid env -i setsid sleep {time} >/dev/null 2>&1 &) ; sleep 0.3; echo done");
+    let output = fixture.ok("bash", json!({ "command": command })).await;
+    assert_eq!(
+        output,
+        "done\n[exit code 0; processes left in the background were stopped]"
+    );
+    assert_eq!(n_with(&time), 0);
+    for (command, ending) in [
+        ("exit 7", "exit code 7"),
+        ("kill -9 $$", "ended by signal 9"),
+        ("sleep 0.01 & wait; kill -TERM $$", "ended by signal 15"),
+        ("/no/such/program", "exit code 127"),
+        ("cat; readlink /proc/self/fd/0 >&2; exit 3", "exit code 3"),
+    ] {
+        let output = fixture.error("bash", json!({ "command": command })).await;
+        assert!(output.ends_with(&format!("[{ending}]")), "{output}");
+    }
+    let stuck = format!("trap '' TERM; setsid env -i sleep {time} & sleep {time}");
+    let output = fixture
+        .error("bash", json!({"command": stuck, "timeout_seconds": 1}))
+        .await;
+    assert!(output.contains("longer than 1 s"), "{output}");
+    assert_eq!(n_with(&time), 0);
+}
+
+#[tokio::test]
+async fn passwords_and_keys_of_the_machine_are_not_there_in_namespaces_even_for_root() {
+    for mechanism in mechanisms().iter().filter(|mechanism| mechanism.is_apart()) {
+        let fixture = confined_by(mechanism, |_| {}).await;
+        let command = "cat /etc/shadow /etc/gshadow; cat /etc/ssh/* /etc/ssl/private/* /etc/sudoers.d/* 2>/dev/null; \
+                       getent passwd root >/dev/null && echo done";
+        let output = fixture.bash(command).await.content;
+        let refused = "cat: /etc/shadow: Permission denied\ncat: /etc/gshadow: Permission denied\n";
+        assert_eq!(
+            output.replace(refused, ""),
+            "done\n[exit code 0]",
+            "{mechanism:?}"
+        );
     }
 }

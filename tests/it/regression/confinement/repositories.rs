@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::tool::Fixture;
-use crate::tool::confine::{confined_by, mechanisms};
+use crate::tool::confine::{confined_by, mechanisms, unconfined};
 
 /// Runs git in a folder of the workspace as its user, who is not confined.
 fn git(fixture: &Fixture, folder: &str, args: &[&str]) -> String {
@@ -125,5 +125,197 @@ async fn personal_settings_of_git_are_not_there_and_commits_have_their_author() 
             "{mechanism:?}: {output}"
         );
         fs::remove_dir_all(fixture.inside(".git")).unwrap();
+    }
+}
+
+/// Commands of which only the later ones, if any, do what shows; what git would run is `../ran` or `ran`.
+const IN_STEPS: &[(&[&str], &str)] = &[
+    // The settings were there before the folder was a repository.
+    (
+        &[
+            "mkdir a; printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = touch ../ran\\n' > a/config",
+            "mkdir a/objects a/refs; echo 'ref: refs/heads/main' > a/HEAD",
+        ],
+        "a",
+    ),
+    // The same with the hook that `git status` runs, and a name changed in between.
+    (
+        &[
+            "mkdir -p a/hooks s; printf '#!/bin/sh\\ntouch ../ran\\n' > a/hooks/post-index-change; chmod +x a/hooks/*",
+            "mv a b; mkdir b/objects b/refs; echo 'ref: refs/heads/main' > b/HEAD; echo 'gitdir: ../b' > s/.git",
+            "echo x > s/x; git -C s add x; touch s/x",
+        ],
+        "s",
+    ),
+    // Within a part of a repository that holds data.
+    (
+        &[
+            "git init -q x; mkdir s; git init -q --bare x/.git/objects/evil; echo 'gitdir: ../x/.git/objects/evil' > s/.git; \
+              printf '[core]\\n\\tbare = false\\n\\tfsmonitor = touch ../ran\\n' > x/.git/objects/evil/config",
+        ],
+        "s",
+    ),
+    // The settings lie in a folder that is none by itself.
+    (
+        &[
+            "mkdir -p s x/worktrees/y e/objects e/refs; echo 'ref: refs/heads/main' > x/worktrees/y/HEAD; \
+              echo ../../../e > x/worktrees/y/commondir; echo 'gitdir: ../x/worktrees/y' > s/.git; \
+              printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = touch ../ran\\n' > e/config",
+        ],
+        "s",
+    ),
+    // A link whose end comes later.
+    (
+        &[
+            "git init -q s; rm s/.git/config; : > c; ln -s ../../c s/.git/config",
+            "printf '[core]\\n\\tfsmonitor = touch ../ran\\n' > c",
+        ],
+        "s",
+    ),
+    (
+        &[
+            "git init -q s; rm -r s/.git/hooks; ln -s ../../h s/.git/hooks; mkdir h",
+            "printf '#!/bin/sh\\ntouch ../ran\\n' > h/post-index-change; chmod +x h/post-index-change; echo x > s/x; git -C s add x; touch s/x",
+        ],
+        "s",
+    ),
+    // The name that it would be given is taken, and the folder cannot be written.
+    (
+        &[
+            "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; mkdir -p s/.git/config.refused/x; chmod 555 s/.git",
+        ],
+        "s",
+    ),
+];
+
+#[tokio::test]
+async fn what_is_made_a_repository_in_steps_or_by_way_of_another_does_not_run() {
+    for mechanism in mechanisms() {
+        for (commands, folder) in IN_STEPS {
+            let fixture = confined_by(&mechanism, |_| {}).await;
+            let mut said = String::new();
+            for command in *commands {
+                said.push_str(&fixture.bash(command).await.content);
+            }
+            assert!(
+                said.contains("[refused: `"),
+                "{mechanism:?}: {commands:?}: {said}"
+            );
+            git(&fixture, folder, &["status"]);
+            git(&fixture, folder, &["add", "-A"]);
+            let ran = ["../ran", "ran"].map(|path| fixture.inside(path).exists());
+            assert_eq!(ran, [false; 2], "{mechanism:?}: {commands:?}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn hooks_that_were_there_before_stay_whatever_a_command_does_in_the_repository() {
+    for mechanism in mechanisms() {
+        let fixture = confined_by(&mechanism, |confinement| {
+            confinement.git_settings = "[user]\n\tname = a\n\temail = a@b\n".to_owned();
+        })
+        .await;
+        git(&fixture, "", &["init", "-q", "."]);
+        git(&fixture, "", &["config", "core.fsmonitor", "false"]);
+        fixture.put(".git/hooks/pre-commit", "#!/bin/sh\ntouch ran\n");
+        let hook = fixture.inside(".git/hooks/pre-commit");
+        fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let output = fixture
+            .ok(
+                "bash",
+                json!({"command": "git commit -q --allow-empty -m x && git worktree add -q t && ls ran"}),
+            )
+            .await;
+        assert!(output.starts_with("ran\n"), "{mechanism:?}: {output}");
+        assert!(hook.exists() && fixture.text(".git/config").contains("fsmonitor"));
+        let output = git(&fixture, "t", &["status"]);
+        assert!(output.contains("On branch t"), "{mechanism:?}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn folders_that_are_opened_to_commands_are_looked_at_as_the_workspace_is() {
+    for mechanism in mechanisms() {
+        let other = tempfile::tempdir().unwrap();
+        let other = other.path().canonicalize().unwrap();
+        let fixture = confined_by(&mechanism, |confinement| {
+            confinement.write.push(other.clone());
+        })
+        .await;
+        let command = format!(
+            "cd {} && git init -q r && git -C r config core.fsmonitor 'touch ../ran'",
+            other.display()
+        );
+        let output = fixture.error("bash", json!({ "command": command })).await;
+        let path = other.join("r/.git/config");
+        let expected = format!("[refused: `{}` may run a program", path.display());
+        assert!(output.contains(&expected), "{mechanism:?}: {output}");
+        assert!(!path.exists());
+    }
+}
+
+#[tokio::test]
+async fn tools_that_write_files_do_not_write_what_git_goes_by() {
+    let fixture = unconfined();
+    for folder in ["", "sub"] {
+        fs::create_dir_all(fixture.inside(folder)).unwrap();
+        git(&fixture, folder, &["init", "-q", "."]);
+    }
+    git(&fixture, "", &["init", "-q", "--bare", "bare.git"]);
+    std::os::unix::fs::symlink(".git", fixture.inside("link")).unwrap();
+    std::os::unix::fs::symlink(".git/config", fixture.inside("settings")).unwrap();
+    fixture.put("linked/.git", "gitdir: ../sub/.git\n");
+    fixture.put("half/HEAD", "ref: refs/heads/main\n");
+    fixture.put("half/objects/x", "");
+    for path in [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".GIT/x",
+        "sub/.git/config",
+        "linked/.git",
+        "made/.git",
+        "made/../.git/config",
+        "link/config",
+        "link/hooks/pre-commit",
+        "settings",
+        "bare.git/config",
+        "bare.git/hooks/update",
+        "half/refs/x",
+        "half/commondir",
+    ] {
+        let before = fs::read(fixture.inside(path)).ok();
+        let said = fixture
+            .error("write_file", json!({"path": path, "content": "[core]"}))
+            .await;
+        assert!(
+            said.contains("what git runs") || said.contains("decides what git"),
+            "{path}: {said}"
+        );
+        if !path.contains("..") {
+            assert_eq!(fs::read(fixture.inside(path)).ok(), before, "{path}");
+        }
+        assert!(
+            fixture.text(".git/config").contains("bare = false"),
+            "{path}"
+        );
+    }
+    let said = fixture
+        .error(
+            "edit_file",
+            json!({"path": ".git/config", "edits": [{"old_text": "bare = false", "new_text": "bare = true"}]}),
+        )
+        .await;
+    assert!(said.contains("decides what git"), "{said}");
+    for path in [
+        "half/config",
+        "bin/head",
+        ".gitignore",
+        "objects/a",
+        "refs/a",
+    ] {
+        fixture
+            .ok("write_file", json!({"path": path, "content": "x"}))
+            .await;
     }
 }

@@ -18,6 +18,9 @@ pub(super) const CANNOT_RUN: u8 = 126;
 /// In place of a policy: the helper is the confined program itself, and tries.
 pub(super) const TRY: &str = "--try";
 
+/// In place of a policy: nothing is confined, and what the program starts is kept together.
+pub(super) const KEEP: &str = "--keep";
+
 /// Runs the helper with what follows [`super::HELPER_COMMAND`] on the command line. Comes back with text for standard output
 /// and the exit code, or with the reason for standard error.
 pub fn main(
@@ -29,7 +32,7 @@ pub fn main(
 #[cfg(target_os = "linux")]
 fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), String> {
     use super::namespaces::{MAP, map_users_of_parent};
-    use super::supervise::{INNER, supervise};
+    use super::supervise::{INNER, keep, supervise};
     let first = args.next().unwrap_or_default();
     let silent = |code| (String::new(), code);
     let confined = |why| format!("cannot confine the command: {why}");
@@ -42,6 +45,9 @@ fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), S
     if first == INNER {
         let policy = policy_of(&args.next().unwrap_or_default())?;
         return inner(policy, args.collect()).map(silent);
+    }
+    if first == KEEP {
+        return keep(args.collect()).map(silent);
     }
     let policy = policy_of(&first)?;
     let program = args.collect();

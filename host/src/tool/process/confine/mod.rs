@@ -116,13 +116,7 @@ impl Confinement {
 
     /// The process as it is really started.
     pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
-        if !self.helper.is_file() {
-            let text = format!(
-                "its confinement needs {}, which is not there any more; start rind again",
-                self.helper.display()
-            );
-            return Err(io::Error::other(text));
-        }
+        check_helper(&self.helper)?;
         // The helper would find out too late: a program that is not there is an error, not an ending.
         if !is_found(&process.program, &process.env) {
             return Err(io::ErrorKind::NotFound.into());
@@ -219,6 +213,37 @@ pub fn keep_descriptors() -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub fn keep_descriptors() -> io::Result<()> {
     Ok(())
+}
+
+/// A process that nothing confines, with the first stage of the helper around it: it collects what loses its parent.
+pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
+    check_helper(helper)?;
+    if !is_found(&process.program, &process.env) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
+    let mut args = words.to_vec();
+    args.push(process.program.clone());
+    args.extend(process.args.iter().cloned());
+    Ok(Wrapped {
+        program: helper.into(),
+        args,
+        env: process.env.clone(),
+        kept: Kept {
+            n_keepers: 1,
+            temporary: None,
+        },
+    })
+}
+
+fn check_helper(helper: &Path) -> io::Result<()> {
+    if helper.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "it needs {}, which is not there any more; start rind again",
+        helper.display()
+    )))
 }
 
 /// That nothing in `never` overlaps what is to be allowed. Links are followed.

@@ -129,6 +129,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         capture_bytes: CAPTURE_BYTES,
         on_line: None,
         confine: Some(confinement.clone()),
+        keeper: None,
     };
     let finished = process
         .run(&CancellationToken::new())

@@ -57,31 +57,48 @@ pub(super) fn supervise(
     if let Around::Namespaces { .. } = policy.around {
         namespaces::enter(policy.network)?;
     }
-    // Programs that lost their parent become ours, so that none gets away.
-    let own = rustix::process::getpid();
-    rustix::process::set_child_subreaper(Some(own))
-        .map_err(|error| said("orphans", error.into()))?;
-    super::hide_process();
-    command
-        .args([HELPER_COMMAND, INNER, json])
-        .args(program)
-        .process_group(0);
+    command.args([HELPER_COMMAND, INNER, json]).args(program);
     let is_told_by_us = matches!(policy.around, Around::Nothing);
-    if is_told_by_us {
-        command.stdin(Stdio::null());
-    }
-    let child = command
-        .spawn()
-        .map_err(|error| said("the second stage", error))?;
-    let first = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or("the second stage has no number")?;
     // The first process of a process namespace takes everybody in it with it. The numbers that this one would find in `/proc`
     // are those of the namespace by then, where the second stage has moved it into the view as well.
     let is_first_of_namespace = matches!(policy.around, Around::Namespaces { .. });
-    let orphans_come_to = (!is_first_of_namespace).then_some(own);
-    let status = attend(first, orphans_come_to, |status| {
+    run(command, is_told_by_us, !is_first_of_namespace).map_err(|(what, error)| said(what, error))
+}
+
+/// Runs a program that nothing confines to the end of everything that it started.
+pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
+    let mut words = program.into_iter();
+    let name = words
+        .next()
+        .ok_or("the helper was called without a program")?;
+    let said = |error: io::Error| format!("cannot run `{}`: {error}", name.to_string_lossy());
+    super::kernel::keep_descriptors().map_err(said)?;
+    let mut command = Command::new(&name);
+    command.args(words);
+    run(command, true, true).map_err(|(_, error)| said(error))
+}
+
+/// Starts the program and stays to the end of all that comes of it.
+fn run(
+    mut command: Command,
+    is_told_by_us: bool,
+    are_orphans_ours: bool,
+) -> Result<ExitCode, (&'static str, io::Error)> {
+    // Programs that lost their parent become ours, so that none gets away.
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
+    super::hide_process();
+    command.process_group(0);
+    if is_told_by_us {
+        command.stdin(Stdio::null());
+    }
+    let failed = |error| ("the second stage", error);
+    let child = command.spawn().map_err(failed)?;
+    let first = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| failed(io::Error::other("it has no number")))?;
+    let status = attend(first, are_orphans_ours.then_some(own), |status| {
         if is_told_by_us {
             report(status);
         }

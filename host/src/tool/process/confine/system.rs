@@ -57,6 +57,30 @@ const TOOLS: &[&str] = &[
     "go",
 ];
 
+/// What only root may read of the system's settings: passwords, and keys that the machine proves itself with. A command of root
+/// has no use for it.
+const SECRETS: &[&str] = &[
+    "/etc/NetworkManager/system-connections",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/security/opasswd",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+    "/etc/wpa_supplicant",
+];
+
+/// Those that are there.
+pub(super) fn secrets() -> Vec<PathBuf> {
+    there(SECRETS.iter().map(PathBuf::from))
+}
+
 /// Folders of the system that are there.
 #[must_use]
 pub fn system_folders() -> Vec<PathBuf> {

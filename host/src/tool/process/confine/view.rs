@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::protect;
-use super::system::DEVICES;
+use super::system::{DEVICES, secrets};
 use super::{CACHE, GIT_SETTINGS};
 
 /// Most bytes of shared memory with a name (`/dev/shm`).
 const SHARED_MEMORY_BYTES: u64 = 256 << 20;
+
+/// Most bytes of the folder that a hidden one is replaced by; 0 would be no bound.
+const HIDDEN_BYTES: u64 = 4096;
 
 /// One entry of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +85,19 @@ impl Plan<'_> {
             if !self.is_writable(path) {
                 add_named(&mut mounts, path, What::ReadOnly);
             }
+        }
+        // Only what is shown can be hidden, and what the settings open by name stays open.
+        let is_shown = |path: &&PathBuf| {
+            let mut read = self.read.iter();
+            !self.read.contains(path) && read.any(|folder| path.starts_with(folder))
+        };
+        for path in secrets().iter().filter(is_shown) {
+            let what = if path.is_dir() {
+                What::Memory(HIDDEN_BYTES)
+            } else {
+                What::Device(PathBuf::from("/dev/null"))
+            };
+            mounts.push(mount(path, what));
         }
         for path in self.write {
             add_named(&mut mounts, path, What::Writable);

@@ -1,0 +1,90 @@
+//! What git takes for a repository, whose settings and hooks name programs that run at the user's next git command.
+//!
+//! Git goes by names alone, so that any folder can be made one. It must not know who writes.
+
+use std::path::Path;
+
+/// The folder of a repository in a folder that is worked in; of a submodule or linked worktree a file that leads to it.
+const FOLDER: &str = ".git";
+
+/// Without a file of this name no folder is taken for a repository.
+const HEAD: &str = "HEAD";
+
+/// A file in a repository that says where its settings are.
+pub(crate) const COMMON: &str = "commondir";
+
+/// Whether git would take a folder that has files and folders of these names for a repository.
+pub(crate) fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
+    has(HEAD) && (has(COMMON) || (has("objects") && has("refs")))
+}
+
+/// Whether git would take this folder for a repository.
+pub(crate) fn is_repository(folder: &Path) -> bool {
+    is_repository_with(|name| is_there(&folder.join(name)))
+}
+
+/// Whether a path within `root` leads into a repository's folder, or would complete one when it is made. Links in it count as
+/// what they are named.
+pub(crate) fn leads_into_repository<'a>(
+    root: &Path,
+    names: impl IntoIterator<Item = &'a str>,
+) -> bool {
+    let mut folder = root.to_owned();
+    for name in names {
+        let made = |other: &str| other.eq_ignore_ascii_case(name) || is_there(&folder.join(other));
+        if name.eq_ignore_ascii_case(FOLDER) || is_repository_with(made) {
+            return true;
+        }
+        folder.push(name);
+    }
+    false
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Whether a path, of which so many names were granted, leads into a repository's folder or makes one of another folder.
+pub(crate) fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
+    let is_git = |name: &String| name.eq_ignore_ascii_case(FOLDER);
+    let (granted, rest) = names.split_at(n_granted.min(names.len()));
+    let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD);
+    if rest.iter().any(is_git) {
+        return true;
+    }
+    let granted_folder = root.join(granted.iter().collect::<std::path::PathBuf>());
+    !granted.iter().any(is_git)
+        && (rest.iter().any(is_head)
+            || leads_into_repository(&granted_folder, rest.iter().map(String::as_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_one_with_any_name_and_completing_one_is_found_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let into = |path: &str| leads_into_repository(root, path.split('/'));
+        for path in ["a/.git", "a/.GIT/hooks/x", ".git", ".git/config"] {
+            assert!(into(path), "{path}");
+        }
+        for path in [
+            "a/head",
+            "bare/HEAD",
+            "bare/config",
+            ".gitignore",
+            ".github/x",
+        ] {
+            assert!(!into(path), "{path}");
+        }
+        std::fs::create_dir_all(root.join("bare/objects")).unwrap();
+        std::fs::write(root.join("bare/HEAD"), "").unwrap();
+        assert!(!into("bare/config"));
+        assert!(into("bare/refs/x") && into("bare/commondir"));
+        std::fs::create_dir(root.join("bare/refs")).unwrap();
+        assert!(into("bare/config") && into("bare/hooks/pre-commit") && into("bare/x"));
+        assert!(!into("other/config"));
+    }
+}
