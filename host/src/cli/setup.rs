@@ -27,6 +27,7 @@ use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
+use crate::plugin::protected;
 use crate::plugin::store::PluginStore;
 use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;

@@ -10,7 +10,6 @@ use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
-use crate::grant::held::HeldFolder;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
