@@ -6,7 +6,7 @@
 // Data: no async, no network, no WebAssembly.
 pub mod clock;
 pub mod disk;
-pub(crate) mod git;
+pub mod git;
 pub mod json;
 pub mod message;
 pub mod paths;

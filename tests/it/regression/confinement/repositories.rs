@@ -303,7 +303,7 @@ async fn tools_that_write_files_do_not_write_what_git_goes_by() {
     let said = fixture
         .error(
             "edit_file",
-            json!({"path": ".git/config", "edits": [{"old_text": "bare = false", "new_text": "bare = true"}]}),
+            json!({"path": ".git/config", "old_text": "bare = false", "new_text": "bare = true"}),
         )
         .await;
     assert!(said.contains("decides what git"), "{said}");
