@@ -70,6 +70,7 @@ async fn granted(host: &mut Host) -> String {
         return format!("PWNED: it was not held at first: {plugins:?}");
     };
     let given = Given {
+        is_guard: false,
         request: plugin.request.clone(),
         capabilities: plugin.request.capabilities.clone(),
         yes: Yes::Always,
