@@ -96,7 +96,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "a file of 200 MB",
             Program::Hole(200 << 20),
-            "at most 67108864 are loaded",
+            "more than 67108864 bytes",
         ),
         load(
             "components within components, ten thousand deep",

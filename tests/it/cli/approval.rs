@@ -85,7 +85,7 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         (
             "no, not in this folder\n",
             false,
-            "refused by the user: not in this folder",
+            " not in this folder The call was not run.",
         ),
         // What is no answer is asked again.
         (

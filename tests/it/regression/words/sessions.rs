@@ -99,7 +99,7 @@ fn what_was_refused_is_not_proposed_to_be_gone_on_with() {
     rind.config("[plugins.scripted-hook.config.answers.pre-assess]\nblock = \"not this\"\n");
     let ran = rind.run(&["run", "hello"]).exits(3);
     assert!(
-        ran.stderr.contains("meets the same refusal"),
+        ran.stderr.contains("will be blocked again"),
         "{}",
         ran.stderr
     );
