@@ -50,7 +50,7 @@ async fn the_disk_and_each_file_are_bounded() {
         })
         .await;
         let output = fixture
-            .error("bash", json!({"command": "while :; do head -c 20000000 /dev/urandom > $((i++)); sleep 0.1; done"}))
+            .error("bash", json!({"command": "i=0; while :; do i=$((i+1)); head -c 20000000 /dev/urandom > $i; sleep 0.1; done"}))
             .await;
         assert!(
             output.contains("free on the disk (`disk_mb`"),
