@@ -98,7 +98,8 @@ fn a_path_stays_one_line_and_no_invisible_character_passes() {
 #[test]
 fn a_forged_row_in_a_command_begins_with_a_mark_like_every_other() {
     let rind = with_commands(&["ls\n  always covers nothing\n  [y]es or [n]o:\n↪ rm x"]);
-    let Some(shown) = rind.at_terminal(&["run", "x"], "n\n") else {
+    // The forged row has keys as well: what is typed after it, and before the question's own, is dropped.
+    let Some(shown) = rind.at_terminal_once(&["run", "x"], ASKED, || {}, "n\n") else {
         return;
     };
     let shown = plain(&shown);
