@@ -45,14 +45,14 @@ pub enum Event {
     PluginLeftOut {
         /// Its name, or that of its folder when its manifest cannot be read.
         plugin: String,
-        /// Where it came from: `managed`, `package`, `user`, `project` or `local`.
+        /// Its trust: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
         /// Its folder.
         folder: String,
-        /// What kind of cause: `failed`, `held` (it asks for what nobody granted), `shadowed` (another has its name) or
+        /// Kind of cause: `failed`, `held` (it asks for what nobody granted), `shadowed` (another has its name) or
         /// `switched-off`.
         cause: String,
-        /// Why it does not run, in words.
+        /// Reason why it does not run, in words.
         reason: String,
     },
     /// A turn starts.
@@ -111,7 +111,7 @@ pub enum Event {
         model: Option<String>,
         /// What it used.
         usage: Usage,
-        /// What it cost in US dollars; absent when no price is known.
+        /// Cost in US dollars; absent when no price is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Milliseconds from sending the last attempt to the end of the answer.
@@ -119,7 +119,7 @@ pub enum Event {
         /// Why the model stopped; absent when there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         finish: Option<Finish>,
-        /// Why there is no answer.
+        /// Reason why there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
@@ -173,11 +173,11 @@ pub enum Event {
         /// Plugins that hold text back until it is whole.
         by: Vec<String>,
     },
-    /// What was shown of an answer does not stand: hooks changed it later, or the request is sent again.
+    /// Shown text of an answer is void: hooks changed it later, or the request is sent again.
     Correction {
-        /// What was shown.
+        /// Shown text.
         shown: String,
-        /// What stands in its place; empty when that is still to come.
+        /// Replacement; empty when that is still to come.
         text: String,
     },
     /// The model reasoned on. Not sent where hooks judge what the model writes.

@@ -1,4 +1,4 @@
-//! What git takes for a repository, whose settings and hooks name programs that run at the user's next git command.
+//! Files that git takes for a repository, whose settings and hooks name programs that run at the user's next git command.
 //!
 //! Git goes by names alone, so that any folder can be made one. It must not know who writes.
 

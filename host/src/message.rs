@@ -70,7 +70,7 @@ pub enum Content {
     ToolResult(ToolResult),
 }
 
-/// Who wrote the words of a message, where neither its role nor its plugin says it.
+/// Author of the text of a message, where neither its role nor its plugin says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -94,7 +94,7 @@ pub struct Message {
     /// Name of the plugin that put it there; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// Who wrote it, where that is not who it is from.
+    /// Its author, where that differs from its sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }

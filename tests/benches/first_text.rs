@@ -1,4 +1,4 @@
-//! How long the first words of an answer take from the model's stream to whoever shows them, with the ten core plugins and
+//! Latency of the first words of an answer from the model's stream to the event, with the ten core plugins and
 //! without, one after the other in one run. `cargo bench -p rind-benches --bench first_text`.
 #![allow(
     missing_docs,

@@ -12,7 +12,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
 
-/// How the output of a turn ends whose model failed.
+/// Last line of the output of a turn whose model failed.
 pub(crate) const NO_ANSWER: &str = "[the model gave no answer: ";
 
 /// How long subagents have to end in good order once they were told to stop: a little longer than their tools have.
@@ -102,7 +102,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What failed while the turn ended, where the turn could not be refused any more, is how it ended.
+    /// A failure while the turn ended, too late to refuse it, becomes its stop reason.
     fn take_halt(&self, outcome: &mut TurnOutcome) {
         if !self.agent.is_main() {
             return;

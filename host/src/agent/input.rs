@@ -109,7 +109,7 @@ pub(super) fn refused(what: &str, said: Option<&Said>) -> Result<(), Stop> {
     said.map_or(Ok(()), |said| Err(refusal(what, said)))
 }
 
-/// What stands in the place of an answer that a hook held back, or stopped while it was written.
+/// Placeholder for an answer that a hook withheld, or stopped while it was written.
 pub(super) fn held_back(Said { plugin, text }: &Said) -> String {
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }

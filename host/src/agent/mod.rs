@@ -149,7 +149,7 @@ pub struct Agent {
     /// The last entry of the prompt ledger.
     ledger: Option<Body>,
     is_announced: bool,
-    /// What those who watch are told once the session is open.
+    /// Events to emit once the session is open.
     opening: Vec<Event>,
     is_started: bool,
     /// Earlier turns that are being archived.

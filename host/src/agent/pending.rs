@@ -1,4 +1,4 @@
-//! What a request uses and costs, also when its answer never comes or the provider does not say.
+//! Usage and cost of a request, also when its answer never comes or the provider does not report them.
 //!
 //! A request that is dropped, because the user interrupts the turn, was sent all the same and is paid for. So the counting is
 //! that of a guard: whatever becomes of the request, it is counted once. What nobody reports is estimated and marked so; a
@@ -16,18 +16,18 @@ use crate::provider::{Request, Response, StreamEvent};
 use crate::session::Body;
 use crate::tokens;
 
-/// What was streamed of an answer, shared by whoever sends the request and whoever counts it.
+/// Streamed text of an answer, shared by the sender of the request and its accounting.
 #[derive(Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<Attempts>>);
 
 /// The attempts of one request.
 #[derive(Default)]
 struct Attempts {
-    /// What came of the attempt that runs.
+    /// Text of the running attempt.
     text: String,
-    /// What came of attempts that broke off. The provider is paid for them too.
+    /// Text of attempts that broke off. The provider bills them too.
     lost: String,
-    /// How many attempts broke off after something came.
+    /// Number of attempts that broke off after some text came.
     n_lost: u64,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// Where what is streamed of the answer goes.
+    /// Returns the sink for the streamed answer.
     pub(super) fn heard(&self) -> Heard {
         self.heard.clone()
     }

@@ -20,7 +20,7 @@ use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::{self, Request, Response};
 use crate::session::{self, Body};
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 pub(super) enum NoAnswer {
     /// A hook that must see the request could not.
     Blocked(Said),

@@ -55,7 +55,7 @@ pub(super) struct Family {
     pub(super) session: Arc<str>,
     /// The turns of all its agents.
     pub(super) reach: Reach,
-    /// What ends the turn of the main agent and those of all others.
+    /// Token that ends the turn of the main agent and those of all others.
     pub(super) halt: Arc<Halt>,
     /// The session of the main agent.
     pub(super) root: Arc<Session>,
@@ -188,7 +188,7 @@ impl TurnScope {
         lock(&self.tally).usage
     }
 
-    /// What they have cost.
+    /// Their cost.
     pub(super) fn cost(&self) -> Cost {
         lock(&self.tally).cost
     }

@@ -31,7 +31,7 @@ pub(super) struct Step {
 struct Reply {
     draft: String,
     calls: Vec<ToolCall>,
-    /// What the model is told of calls that were too many.
+    /// Text for the model about calls over the limit.
     left_out: Option<String>,
     inject: Vec<(Arc<str>, Injection)>,
 }

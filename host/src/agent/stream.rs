@@ -41,12 +41,12 @@ const BEFORE_BYTES: usize = 256;
 /// to see all of it, and would be shown it anew at every line.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// What one answer has come to so far. It outlives the request, which may be dropped at any await.
+/// Progress of one answer. It outlives the request, which may be dropped at any await.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// What was written of an answer that may never end: what was shown, or all of it where nothing is shown before its end.
+    /// Text of an answer that may never end: the shown part, or all of it where nothing is shown before its end.
     pub(super) partial: String,
-    /// What was shown of the step's answer.
+    /// Shown part of the step's answer.
     pub(super) shown: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Live<'a> {
     caller: &'a Caller,
     streaming: Streaming,
     progress: &'a mut Progress,
-    /// What was written and not shown.
+    /// Text that was written and not shown.
     pending: String,
     /// Whether the hooks keep so much back that they look again only at the end.
     is_put_off: bool,
@@ -247,7 +247,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// What comes of an answer.
+/// Outcome of an answer.
 enum Piece {
     Text(String),
     /// The request is sent again.
@@ -306,7 +306,7 @@ fn end_of(text: &str) -> &str {
 }
 
 impl TurnScope {
-    /// How the model's text reaches the person, as hooks are called for `caller`.
+    /// Returns the way of the model's text to the person, as hooks are called for `caller`.
     pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
         let specs = self.dispatcher.registry().specs().iter();
         Streaming::of(

@@ -15,7 +15,7 @@ use crate::plugin::discover::Found;
 use crate::plugin::store::{data_folder, own_folder};
 use crate::session::{Body, Entry, SessionStore};
 
-/// How many gaps are shown; one cause can leave one at every message.
+/// Most gaps that are shown; one cause can leave one at every message.
 const MAX_SHOWN_GAPS: usize = 20;
 
 /// The name that the main agent goes by.

@@ -23,7 +23,7 @@ const PASSED: &[&str] = &[
     "user.name",
 ];
 
-/// How long git may take to read a file.
+/// Longest time git may take to read a file.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;

@@ -12,7 +12,7 @@ use super::render;
 /// Most that is read of standard input, in bytes: more than the window of any model.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// How long standard input may say nothing before the person is told that it is waited for.
+/// Silence of standard input after which the person is told that Rind waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The prompt that was typed, with what is piped in as a block after it; or what is piped in alone, when nothing or `-` was

@@ -22,7 +22,7 @@ use crate::plugin::manifest::Manifest;
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
 const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// What the project brings, as it is now, when it is trusted so. Asks where nothing is known and somebody can be asked; says
+/// Returns the project's folder as it is now, when it is trusted. Asks where nothing is known and somebody can be asked; says
 /// what is left out and how to change that otherwise.
 pub(super) async fn trusted(
     paths: &Paths,
@@ -79,7 +79,7 @@ pub(super) async fn trusted(
     Ok(Some(held))
 }
 
-/// Where a project's plugins are.
+/// Folder of a project's plugins.
 pub(super) fn source(paths: &Paths) -> Source {
     Source {
         trust: Trust::Project,

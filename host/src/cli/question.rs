@@ -23,7 +23,7 @@ const ROWS_OF_PAGER: usize = 2;
 /// A line of a question, however many rows it takes.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// What the program puts before it.
+    /// Prefix that the program adds.
     mark: String,
     pieces: Vec<(Style, String)>,
 }
@@ -96,7 +96,7 @@ impl Line {
 /// One question.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Screen {
-    /// What is asked, and then the parts of what it is about. Where not everything fits, each part has its share.
+    /// The question, and then its parts. Where not everything fits, each part has its share.
     pub(super) parts: Vec<Vec<Line>>,
     /// Shown right above the answers, never cut: what an answer covers.
     pub(super) covers: Vec<Line>,
@@ -107,7 +107,7 @@ pub(super) struct Screen {
 impl Screen {
     /// Asks until there is an answer that `parse` knows, or no more input: then `None`.
     ///
-    /// What was typed before the question stood there does not count, and nothing else is written to the terminal meanwhile.
+    /// Input typed before the question was shown is dropped, and nothing else is written to the terminal meanwhile.
     pub(super) async fn ask<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let _open = hold();
         let mut hint = None;

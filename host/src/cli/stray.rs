@@ -7,7 +7,7 @@ use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
 use crate::tool::policy::ToolPolicy;
 
-/// What to tell the operator, a line for each.
+/// Returns complaints for the operator, one line each.
 pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();

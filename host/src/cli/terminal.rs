@@ -19,7 +19,7 @@ const SMALLEST: Size = Size {
     rows: 8,
 };
 
-/// How often a reader looks whether its answer is still wanted.
+/// Period at which a reader checks whether its answer is still wanted.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Longest line that is read. Terminals end theirs at 4096 bytes.

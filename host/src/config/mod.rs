@@ -404,7 +404,7 @@ impl Config {
         self.layers.iter().filter_map(place).collect()
     }
 
-    /// Where each element of the list under these keys is written, of the layer that decides it.
+    /// Returns the place of each element of the list under these keys, in the layer that decides it.
     #[must_use]
     pub fn element_places(&self, keys: &[&str]) -> Vec<String> {
         let decides = self.layers.iter().rev().find(|layer| layer.has(keys));

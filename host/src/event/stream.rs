@@ -36,7 +36,7 @@ pub struct Stamped {
     /// Id of the session of the main agent.
     #[schemars(with = "String", default)]
     pub session: Option<Arc<str>>,
-    /// Where it happened: `main`, or the id of a subagent.
+    /// Agent in which it happened: `main`, or the id of a subagent.
     #[schemars(with = "String")]
     pub agent: Arc<str>,
     /// Number of the turn of this agent that started last, 0 before the first. A hook or an access outside a turn says 0.

@@ -21,7 +21,7 @@ const MAX_FILES: usize = 10_000;
 /// Most bytes in a folder that is held. Ten Python components fit.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// How deep folders are looked into.
+/// Deepest level of folders that is searched.
 const MAX_DEPTH: usize = 16;
 
 /// Everything that was in a folder when it was read.

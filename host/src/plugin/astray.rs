@@ -1,4 +1,4 @@
-//! What lies where no plugin is found, and is meant for one: a manifest by another name, a component without its manifest.
+//! Files that are meant for a plugin where none is found: a manifest by another name, a component without its manifest.
 //!
 //! Passed over in silence it would be a guard that somebody believes in.
 
@@ -10,7 +10,7 @@ use super::manifest::FILE_NAME;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 
-/// What lies in a folder with the sources of a plugin.
+/// Files of a folder with the sources of a plugin.
 const SOURCES: &str = "Cargo.toml";
 
 /// Whether a folder without a manifest is meant for a plugin for certain: it has a component, or a manifest by another name.
@@ -21,7 +21,7 @@ pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
         .any(|name| is_misnamed(name) || is_component(name))
 }
 
-/// What to do about a folder without a manifest, by what lies there.
+/// Advice about a folder without a manifest, by its content.
 pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
     let names = files::file_names_in(folder, held);
     let found = |is_it: fn(&str) -> bool| names.iter().find(|name| is_it(name));
@@ -35,7 +35,7 @@ pub(super) fn todo(folder: &Path, held: Option<&HeldFolder>) -> String {
     "write one, or move the folder away when it is for something else".to_owned()
 }
 
-/// What to tell the operator of what lies in a folder of plugins and counts for nothing: manifests and components beside the
+/// Returns complaints about files in a folder of plugins that have no effect: manifests and components beside the
 /// folders of plugins, and sources without a manifest, which may be those of something else.
 pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);

@@ -292,7 +292,7 @@ pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Err
     })
 }
 
-/// What was denied of these capabilities, and where that is said.
+/// Returns the denied ones of these capabilities, and the place that denies them.
 fn denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
     let denied = decision
         .rows

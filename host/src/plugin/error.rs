@@ -22,7 +22,7 @@ pub enum Error {
     NoManifest {
         /// The folder.
         folder: PathBuf,
-        /// What to do, by what lies there.
+        /// Advice, by the content of the folder.
         todo: String,
     },
     /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows line and column.

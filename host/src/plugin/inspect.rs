@@ -125,7 +125,7 @@ pub struct Report {
     pub folder: String,
     /// Digest of component, manifest and words of its tools: what `policy.toml` names it by.
     pub digest: String,
-    /// Why it does not run, when it does not.
+    /// Reason why it does not run, when it does not.
     pub stopped: Option<String>,
     /// What it declares to do.
     pub side_effects: Vec<SideEffect>,

@@ -81,7 +81,7 @@ impl LoadOptions {
         settings.cloned().unwrap_or_default()
     }
 
-    /// What switches a plugin off, if something does: a flag of this run or the settings.
+    /// Returns the flag or setting that switches a plugin off, if there is one.
     fn switched_off(&self, name: &str, trust: Trust) -> Option<Why> {
         if self.without.iter().any(|without| without == name) {
             return Some(Why::Without);
@@ -189,7 +189,7 @@ pub struct LeftOut {
     pub found: Found,
     /// Why it does not run.
     pub why: Why,
-    /// Why no session begins without it; `None` when one does.
+    /// Reason why no session begins without it; `None` when one does.
     pub reliance: Option<Reliance>,
     /// Whether a hook of it refuses when it fails, as far as that can be known.
     pub(super) may_block: bool,

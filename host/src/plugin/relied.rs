@@ -20,7 +20,7 @@ use crate::paths::ADMIN_POLICY;
 use crate::point::catalog;
 use crate::point::failure::OnFailure;
 
-/// Why the operator relies on a plugin.
+/// Reason why the operator relies on a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reliance {
     /// The operator's settings have a section for it.
@@ -61,7 +61,7 @@ impl fmt::Display for Reliance {
 }
 
 impl Reliance {
-    /// What the operator can do to go on without the plugin.
+    /// Returns advice on going on without the plugin.
     #[must_use]
     pub fn go_on(&self, plugin: &str) -> String {
         match self {
@@ -87,13 +87,13 @@ impl Reliance {
 pub struct Absent {
     /// Its name.
     pub name: String,
-    /// Why it is relied on.
+    /// Reason why it is relied on.
     pub reliance: Reliance,
     /// Whether the operator leaves it out of this run.
     pub is_without: bool,
 }
 
-/// What is said of a plugin that was configured and not found.
+/// Message about a plugin that was configured and not found.
 pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
 
 impl Absent {
@@ -243,7 +243,7 @@ fn reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
         .or_else(|| is_guard(left, &options.grants).then_some(Reliance::Guard))
 }
 
-/// Where the operator's own settings configure a plugin and leave it switched on.
+/// Returns the place where the operator's own settings configure a plugin and leave it switched on.
 fn configured(name: &str, options: &LoadOptions) -> Option<Reliance> {
     options.settings.get(name).filter(|own| own.enabled)?;
     let place = options.written.places(&["plugins", name]).pop();

@@ -20,7 +20,7 @@ pub struct CallContext {
     pub depth: u32,
     /// Tokens that this turn has used so far.
     pub tokens_used: u64,
-    /// What this turn has cost so far in US dollars, as far as prices are known.
+    /// Cost of this turn so far in US dollars, as far as prices are known.
     pub cost_usd: f64,
     /// Tokens of this turn so far whose model has no known price.
     pub unpriced_tokens: u64,

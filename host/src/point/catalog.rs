@@ -66,7 +66,7 @@ pub struct PointRow {
 }
 
 impl PointRow {
-    /// What a failing hook does when nobody said otherwise: that of its kind. What `output-delta` lets through is shown and
+    /// Default of `on_failure`: that of the kind of the point. Text that `output-delta` lets through is shown and
     /// cannot be taken back, so a hook that failed there must not have let it through.
     #[must_use]
     pub fn default_on_failure(&self) -> OnFailure {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::failure::Failure;
 
-/// How long one call waits in all until other calls of the same plugin have ended. Longer than most tools of plugins run.
+/// Longest time one call waits in all for other calls of the same plugin. Longer than most tools of plugins run.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(90);
 
 tokio::task_local! {
@@ -28,7 +28,7 @@ struct CallClock {
 
 #[derive(Default)]
 struct Waits {
-    /// How many waits go on, its own and those of calls within it.
+    /// Number of running waits, its own and those of calls within it.
     n_open: u32,
     since: Option<Instant>,
     /// Time that waiting took so far.
@@ -73,7 +73,7 @@ impl CallClock {
         }
     }
 
-    /// How long the call itself took so far, and how long it waited.
+    /// Returns the time of the call itself so far, and the time it waited.
     fn read(&self, now: Instant) -> (Duration, Duration) {
         let waits = self.lock();
         let open = |since: Option<Instant>| {

@@ -167,7 +167,7 @@ pub struct WireRequest {
 pub struct TextDelta {
     /// The end of what was shown already.
     pub before: String,
-    /// What has not been shown.
+    /// Text that has not been shown.
     pub text: String,
     /// Whether nothing follows.
     pub is_last: bool,
@@ -187,7 +187,7 @@ pub struct WireResponse {
     pub latency_ms: u64,
     /// What was used.
     pub usage: Usage,
-    /// What it cost in US dollars; `None` when no price is known.
+    /// Cost in US dollars; `None` when no price is known.
     pub cost_usd: Option<f64>,
     /// Name of the model that answered, as the provider says it, or that was asked.
     pub model: String,

@@ -28,7 +28,7 @@ pub struct HookSpec {
     pub is_async: bool,
     /// Whether it may change what the conversation holds (the side effect `session`).
     pub may_change: bool,
-    /// What it may do of the rights of its point; `None` is all of them.
+    /// Rights of its point that it has; `None` is all of them.
     pub may: Option<Vec<String>>,
 }
 

@@ -30,7 +30,7 @@ pub struct Holder {
     pub point: String,
 }
 
-/// How the model's text reaches the person.
+/// Way of the model's text to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Streaming {
     /// As it is written: no hook may change it.

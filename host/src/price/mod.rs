@@ -54,7 +54,7 @@ fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64
     dollars(deserializer).map(Some)
 }
 
-/// What requests have cost.
+/// Cost of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Dollars, as far as prices are known.

@@ -23,7 +23,7 @@ pub(crate) trait Decoder: Send {
     /// Takes the next event; calls `emit` for what it brings.
     fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
 
-    /// How many bytes the answer has so far.
+    /// Bytes of the answer so far.
     fn n_bytes(&self) -> usize;
 
     /// Whether the format says that nothing more comes, so that the connection need not be waited for.
@@ -93,7 +93,7 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// How many bytes the answer has so far, with something for every part of it.
+    /// Bytes of the answer so far, with an overhead for each of its parts.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes + self.parts.len() * PART_BYTES
     }

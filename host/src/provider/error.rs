@@ -66,7 +66,7 @@ pub enum Error {
         key_env: String,
         /// HTTP status.
         status: u16,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 
@@ -97,7 +97,7 @@ pub enum Error {
         status: u16,
         /// The address that is probably meant, and the variable that sets it.
         advice: String,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 
@@ -115,7 +115,7 @@ pub enum Error {
         url: String,
         /// Environment variable that sets the base URL.
         url_env: String,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 
@@ -129,7 +129,7 @@ pub enum Error {
         provider: String,
         /// HTTP status.
         status: u16,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 
@@ -147,7 +147,7 @@ pub enum Error {
         attempts: u32,
         /// How long the server asked to wait.
         retry_after: Option<Duration>,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 
@@ -162,7 +162,7 @@ pub enum Error {
         status: u16,
         /// Attempts made.
         attempts: u32,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 
@@ -202,7 +202,7 @@ pub enum Error {
     TooLong {
         /// Name of the provider.
         provider: String,
-        /// How long an answer may be.
+        /// The limit, in bytes.
         max_bytes: usize,
     },
 
@@ -214,7 +214,7 @@ pub enum Error {
     TookTooLong {
         /// Name of the provider.
         provider: String,
-        /// How long that may take.
+        /// The limit, in milliseconds.
         after_ms: u64,
     },
 
@@ -234,7 +234,7 @@ pub enum Error {
     Refused {
         /// Name of the provider.
         provider: String,
-        /// What the server said about it.
+        /// The server's own message.
         said: ServerText,
     },
 

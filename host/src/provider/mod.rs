@@ -91,9 +91,9 @@ pub struct Response {
     pub model: Option<String>,
     /// Why it ended.
     pub finish: Finish,
-    /// What was used, as the provider says; the agent estimates what it does not say.
+    /// Usage as the provider reports it; the agent estimates the rest.
     pub usage: Usage,
-    /// What that cost in US dollars: the agent's to fill in, which knows prices. `None` when none is known.
+    /// Cost in US dollars: filled in by the agent, which knows prices. `None` when none is known.
     pub cost_usd: Option<f64>,
     /// HTTP status; 0 when it did not come over HTTP.
     pub status: u16,

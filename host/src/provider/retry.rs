@@ -169,7 +169,7 @@ fn is_about_model(message: &str, code: &str) -> bool {
     code.contains("model") || message.to_lowercase().contains("model")
 }
 
-/// What to do when the address seems to be that of something else. The usual mistake is the version in the path.
+/// Advice for an address that seems to belong to something else. The usual mistake is the version in the path.
 fn address_advice(attempt: Attempt<'_>) -> String {
     let Attempt { endpoint, path, .. } = attempt;
     let base = endpoint.shown_url();

@@ -106,7 +106,7 @@ fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
     parse(path, &bytes)
 }
 
-/// Where a session lies. It holds nothing open, so that a thread which waits for the disk keeps no session from being closed.
+/// Location of a session. It holds nothing open, so that a thread which waits for the disk keeps no session from being closed.
 #[derive(Clone, Debug)]
 pub struct SessionFolder {
     id: Arc<str>,
@@ -143,7 +143,7 @@ impl SessionFolder {
 }
 
 impl Session {
-    /// Where it lies.
+    /// Its folder.
     #[must_use]
     pub fn place(&self) -> SessionFolder {
         SessionFolder {

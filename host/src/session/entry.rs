@@ -60,7 +60,7 @@ pub struct DueTurn {
     pub turn: u32,
     /// Why: `max-steps`, `tool-calls` or `token-threshold`.
     pub reason: String,
-    /// How often that was tried.
+    /// Number of attempts.
     pub tries: u32,
 }
 
@@ -100,7 +100,7 @@ pub enum Body {
         turn: u32,
         /// Why: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
-        /// How often that was tried.
+        /// Number of attempts.
         tries: u32,
         /// Whether nothing more is to be done.
         is_over: bool,
@@ -138,7 +138,7 @@ pub enum Body {
         model: String,
         /// What it used, with the tokens that the provider read from its cache and wrote to it.
         usage: Usage,
-        /// What it cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
@@ -163,7 +163,7 @@ pub enum Body {
         model: String,
         /// What it used.
         usage: Usage,
-        /// What it cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
@@ -184,7 +184,7 @@ pub enum Body {
         model: String,
         /// What it used.
         usage: Usage,
-        /// What it cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
@@ -201,12 +201,12 @@ pub enum Body {
         step: u32,
         /// Name of the model that was asked.
         model: String,
-        /// What it used, estimated.
+        /// Estimated usage.
         usage: Usage,
-        /// What it cost in US dollars; `None` when no price is known.
+        /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// Why there is no answer.
+        /// Reason why there is no answer.
         reason: String,
     },
     /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
@@ -273,7 +273,7 @@ pub enum Body {
     },
     /// A hook of the plugin that keeps the audit log failed or was not called: the log has no line of what it should have seen.
     AuditGap {
-        /// Where it happened: `main`, or the id of a subagent.
+        /// Agent in which it happened: `main`, or the id of a subagent.
         agent: String,
         /// Number of the turn, 0 outside one.
         turn: u32,
@@ -309,11 +309,11 @@ pub enum Body {
         /// What it holds.
         value: Value,
     },
-    /// What was shown of an answer did not stand.
+    /// Shown text of an answer became void.
     Corrected {
-        /// What was shown.
+        /// Shown text.
         shown: String,
-        /// What stands in its place; empty when that was still to come.
+        /// Replacement; empty when that was still to come.
         text: String,
     },
     /// A plugin added a message; a kept one follows as a message.

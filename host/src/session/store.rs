@@ -176,7 +176,7 @@ impl SessionStore {
         }
     }
 
-    /// What a session was about when it was last used. Reads its file, but not every line of it.
+    /// Returns workspace, provider and model of a session's last use. Reads its file, but not every line of it.
     pub fn about(&self, id: &str) -> Result<Resolved, Error> {
         let mut about = Resolved {
             id: id.to_owned(),

@@ -32,11 +32,11 @@ pub struct Question {
     pub by: Option<String>,
     /// What the plugin that the tool is from may do, in plain words.
     pub may: Vec<String>,
-    /// What the call would do, for people; all of it.
+    /// Preview of the call, for people; all of it.
     pub arguments: Vec<ShownLine>,
     /// Plugins whose hooks asked for approval, and why; empty when only the policy asks.
     pub reasons: Vec<(String, String)>,
-    /// What [`Answer::Always`] would cover, in words, or why there is no such answer.
+    /// Scope of [`Answer::Always`], in words, or the reason why there is no such answer.
     pub covers: Result<String, String>,
     /// Identity of exactly this tool: its name, plugin, description and schema, and who calls it.
     tool_key: [u8; 32],

@@ -91,7 +91,7 @@ pub trait Tool: Send + Sync {
         Arc::default()
     }
 
-    /// What a call with these arguments is about, for the operator's rules and for a yes that covers more than this call.
+    /// Returns the subject of a call with these arguments, for the operator's rules and for a yes that covers more than this call.
     fn subject(&self, _: &Value) -> Subject {
         Subject::Any
     }

@@ -122,7 +122,7 @@ impl Section for ToolPolicy {
     const NAME: &'static str = "tools";
 }
 
-/// What the rules and defaults say of a call or of a part of it, modes left aside. The strictest is the greatest.
+/// Decision of the rules and defaults on a call or a part of it, modes left aside. The strictest is the greatest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ruling {
     strictness: Strictness,
@@ -222,7 +222,7 @@ impl ToolPolicy {
             .collect()
     }
 
-    /// What the rules and defaults say of a whole call: the strictest of what they say of its parts.
+    /// Decides a whole call by the rules and defaults: the strictest decision on one of its parts.
     fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> Ruling {
         match subject {
             Subject::Any => self.ruling_of(spec, Facet::Whole),

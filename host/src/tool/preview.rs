@@ -14,7 +14,7 @@ const MAX_TOLD_LINES: usize = 60;
 /// One line of a call, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLine {
-    /// What stands before it and says what it is: `$ `, `+ `, `- `. Never blank, so that no text looks like a line without it.
+    /// Mark before it that says what it is: `$ `, `+ `, `- `. Never blank, so that no text looks like a line without it.
     pub mark: &'static str,
     /// The line as it was written.
     pub text: String,

@@ -1,8 +1,8 @@
-//! What a command left in a folder that git would run at the user's next command there, outside of any confinement: hooks, and
+//! Files that a command left in a folder and git would run at the user's next command there, outside of any confinement: hooks, and
 //! settings of a repository that name programs. That may be the workspace's own repository, one below it, or a folder that is
 //! only laid out like one.
 //!
-//! What was there before the command is the user's; all else is found out after it and taken out of git's way, never removed.
+//! Files that existed before the command are the user's; others are found after it and taken out of git's way, never removed.
 //! It must not know how commands are confined. Start from [`Before`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,13 +94,13 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// What git would run, as it is before a command.
+/// Files that git would run, as they are before a command.
 pub(super) struct Before {
     folders: Vec<PathBuf>,
     known: BTreeMap<PathBuf, Known>,
 }
 
-/// What is known of a file that decides what git runs.
+/// Fingerprint of a file that decides what git runs.
 struct Known {
     stamp: Stamp,
     /// To be put back.
@@ -253,7 +253,7 @@ fn deciding(repository: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What git would do with such a file, if that is more than to read it.
+/// Returns git's use of such a file, if that is more than to read it.
 fn danger(repository: &Path, path: &Path) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();

@@ -45,7 +45,7 @@ pub enum Choice {
 pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: when-possible.
     pub bash: Need,
-    /// What confines them. Default: auto.
+    /// Confinement of commands. Default: auto.
     pub mechanism: Choice,
     /// Whether they may open network connections. Default: no.
     pub network: bool,
@@ -62,7 +62,7 @@ pub struct SandboxConfig {
     /// Largest file that a command may write, in MiB. Default: 16 GiB.
     #[serde(deserialize_with = "number::within_if_set::<1, 0x0400_0000, _, _>")]
     pub file_mb: Option<u64>,
-    /// How much of the free space of a disk a command may take, in MiB. Default: 64 GiB, and never the last of it.
+    /// Most free space of a disk that a command may take, in MiB. Default: 64 GiB, and never the last of it.
     #[serde(deserialize_with = "number::within_if_set::<1, 0x4000_0000, _, _>")]
     pub disk_mb: Option<u64>,
     /// Most that the temporary folder of a command may hold where it is in memory, in MiB. Default: a quarter of the machine's
@@ -72,7 +72,7 @@ pub struct SandboxConfig {
 }
 
 impl SandboxConfig {
-    /// How much a command may use.
+    /// Returns the resource limits of a command.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let usual = Limits::default();

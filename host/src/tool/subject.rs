@@ -1,10 +1,10 @@
-//! What a call is about, as the operator's rules and a yes for the session speak of it: a command, or a file.
+//! Subject of a call, as the operator's rules and a yes for the session see it: a command, or a file.
 //!
 //! A tool says it of its own calls. It must not know what is decided. Start from [`Subject`].
 
 use super::command::Command;
 
-/// What a call is about, besides its tool.
+/// Subject of a call, besides its tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
     /// Nothing that rules have words for.
@@ -18,7 +18,7 @@ pub enum Subject {
     Tree(Place),
 }
 
-/// Where something is in the workspace.
+/// Place in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The path from the workspace, without links and `..`; empty for the workspace itself.
@@ -28,10 +28,10 @@ pub enum Place {
 }
 
 impl Subject {
-    /// What a yes for the session covers, a text for each part. `tool` is its name.
+    /// Returns the scope of a yes for the session, a text for each part. `tool` is its name.
     ///
     /// # Errors
-    /// Why there is no such yes.
+    /// Reason why there is no such yes.
     pub fn covers(&self, tool: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),

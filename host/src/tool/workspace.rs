@@ -54,7 +54,7 @@ pub enum WorkspaceError {
         /// The path as it was given.
         path: String,
     },
-    /// What git runs is decided there.
+    /// A file that decides what git runs.
     #[error(
         "`{path}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \
          runs, and files there cannot be written by this tool. Use git commands, or ask the user to change it"
@@ -88,7 +88,7 @@ pub enum WorkspaceError {
     /// Looking took too long.
     #[error("stopped: it took longer than {seconds} s; narrow it by path, glob or pattern")]
     TooLong {
-        /// How long it may take.
+        /// Its deadline.
         seconds: u64,
     },
     /// The host failed.
@@ -112,7 +112,7 @@ impl WorkspaceError {
     }
 }
 
-/// How long work that changes nothing has to end once it is called off.
+/// Grace for work that changes nothing, once it is canceled.
 const CALLED_OFF: Duration = Duration::from_millis(100);
 
 /// The folder that built-in tools may touch.
@@ -210,7 +210,7 @@ impl Workspace {
         Ok(plain(relative))
     }
 
-    /// Where a path leads: links and `..` are followed as far as there is something, the rest must be plain names.
+    /// Resolves a path: links and `..` are followed as far as the path exists, the rest must be plain names.
     #[must_use]
     pub fn place(&self, path: &str) -> Place {
         let Ok(relative) = self.relative(path) else {

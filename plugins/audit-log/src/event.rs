@@ -97,7 +97,7 @@ pub(crate) fn message(message: &Message) -> Vec<Event> {
     events
 }
 
-/// What was shown.
+/// Shown text.
 pub(crate) fn output(shown: &str) -> Event {
     Event::Output(Text::of(shown))
 }

@@ -16,7 +16,7 @@ mod content_safety {
     use crate::{deny, mask};
     use rind_sdk::prelude::*;
 
-    /// What may still become data is kept back until that is known. A pattern that holds the output back may begin anywhere in
+    /// Text that may still become data is kept back until that is known. A pattern that holds the output back may begin anywhere in
     /// it, so with one of those nothing is shown before all of it was looked at.
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {

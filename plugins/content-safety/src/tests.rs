@@ -288,7 +288,7 @@ fn categories_hold_back_what_is_theirs_once_they_are_on() {
     }
 }
 
-/// What is shown of a text that comes in pieces.
+/// Shows a text that comes in pieces.
 fn streamed(pieces: &[&str], settings: &Settings) -> String {
     let (mut shown, mut pending) = (String::new(), String::new());
     for (n, piece) in pieces.iter().enumerate() {

@@ -17,7 +17,7 @@ const SOME_PLUGIN: &str = "(a plugin)";
 /// Who a request is from that the host makes for itself.
 const HOST: &str = "(host)";
 
-/// Where requests without an answer are counted.
+/// Name of the row of requests without an answer.
 const UNANSWERED: &str = "(no answer)";
 
 /// Dollars that are worth a row of their own.

@@ -20,7 +20,7 @@ pub(crate) struct Command {
     pub(crate) decides: bool,
 }
 
-/// What stands between a command and the next one.
+/// Operator between a command and the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     /// `&&`, or the edge of a group.

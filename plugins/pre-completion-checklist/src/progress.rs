@@ -50,7 +50,7 @@ pub(crate) struct Unproven {
 }
 
 impl Did {
-    /// What a call that has ended did. A call that was refused did nothing.
+    /// Returns the effect of a call that has ended. A call that was refused did nothing.
     pub(crate) fn of(finished: &FinishedCall, settings: &Settings) -> Self {
         let call = &finished.call;
         let is_error = finished.outcome.is_error;

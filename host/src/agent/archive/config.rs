@@ -46,7 +46,7 @@ pub struct TriggerConfig {
     /// A turn with so many tool calls of the model. Default: 5.
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub tool_call_threshold: usize,
-    /// How deep agents may be nested: no agent is so deep, where 0 is the main agent, 1 its subagents and so on. The default
+    /// Exclusive bound of the nesting of agents: the main agent has depth 0, its subagents 1 and so on. The default
     /// of 3 gives two levels of subagents, 1 none, and with 0 nothing is archived either. At most 8.
     #[serde(deserialize_with = "number::within::<0, MAX_DEPTH_CAP, _, _>")]
     pub depth_cap: u32,

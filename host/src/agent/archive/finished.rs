@@ -7,7 +7,7 @@ use crate::session::{self, Body, Entry, Session, SessionFolder};
 
 /// A turn that has ended.
 pub(super) struct Finished {
-    /// What a holder keeps.
+    /// Content of the holder.
     pub(super) entries: Vec<Entry>,
     /// All of its messages, those that compaction took out included.
     pub(super) messages: Vec<Message>,

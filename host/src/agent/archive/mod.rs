@@ -47,10 +47,10 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
 use crate::session::{self, Body, DueTurn, Session, SessionSpec};
 
-/// How often a turn is summed up in vain before it is archived without a summary.
+/// Failed attempts at a summary before a turn is archived without one.
 const MAX_TRIES: u32 = 3;
 
-/// How long closing a session waits for a summary that is being written.
+/// Longest wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Why a turn stays as it is.

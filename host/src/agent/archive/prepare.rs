@@ -65,7 +65,7 @@ impl Archiving {
         Self { task, ready }
     }
 
-    /// What is ready.
+    /// Takes the turns whose summaries are ready.
     pub(super) fn take(&self) -> Vec<Prepared> {
         std::mem::take(&mut *lock(&self.ready))
     }
@@ -169,7 +169,7 @@ impl TurnScope {
     }
 }
 
-/// What a holder is called: `Archive:` and the first line of what was asked.
+/// Name of a holder: `Archive:` and the first line of the user's message.
 fn task(asked: &str) -> String {
     let line = asked.lines().map(str::trim).find(|line| !line.is_empty());
     let line: String = printable(line.unwrap_or_default())

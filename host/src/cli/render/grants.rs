@@ -1,4 +1,4 @@
-//! What plugins ask for and were granted, as tables and lists.
+//! Tables and lists of requested and granted capabilities.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::plugin::inspect::Report;
 /// Longest path that is shown.
 const PATH: usize = 4096;
 
-/// Where a plugin is from, in words.
+/// Origin of a plugin, in words.
 pub(in super::super) fn from_where(trust: Trust) -> &'static str {
     match trust {
         Trust::Managed => "came with Rind",

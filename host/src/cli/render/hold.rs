@@ -1,4 +1,4 @@
-//! What is written to standard error, held back while a question is open.
+//! Output to standard error, held back while a question is open.
 //!
 //! A question must stay on the screen as it is until it is answered, whoever else has something to say: notices, logs,
 //! warnings. Start from [`hold`].
@@ -12,7 +12,7 @@ use super::output::put_at_once;
 /// Most bytes that are held. More of them would scroll away what led to the next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
-/// What waits, and for how many questions.
+/// Held output, and the number of open questions.
 struct Held {
     n_questions: usize,
     text: String,

@@ -41,7 +41,7 @@ pub(in super::super) fn answer_line(line: impl Display) {
     answer(wrap(&line, columns(std::io::stdout())));
 }
 
-/// Why output was lost, if some was.
+/// Returns the reason why output was lost, if some was.
 pub(in super::super) fn failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }

@@ -19,7 +19,7 @@ const MAX_NOTICES: u32 = 8;
 pub(super) struct Plain {
     /// How often each plugin was refused something.
     refusals: BTreeMap<String, u32>,
-    /// How many notices each plugin has given.
+    /// Number of notices of each plugin.
     notices: BTreeMap<String, u32>,
     /// The calls that run, in words, by agent and id.
     calls: BTreeMap<(Arc<str>, String), String>,

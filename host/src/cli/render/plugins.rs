@@ -167,7 +167,7 @@ pub(in super::super) fn absent(absent: &Absent) {
     needed(Some(&absent.reliance), &absent.name);
 }
 
-/// That nothing runs without a plugin, and what to do about it.
+/// Says that nothing runs without a plugin, and what to do about it.
 fn needed(reliance: Option<&Reliance>, name: &str) {
     if let Some(reliance) = reliance {
         let go_on = reliance.go_on(name);
@@ -328,12 +328,12 @@ struct LeftOutRow {
     trust: Trust,
     folder: String,
     why: String,
-    /// Why nothing runs without it.
+    /// Reason why nothing runs without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     relied_on: Option<String>,
 }
 
-/// What a list says of a plugin that is configured and not there.
+/// Row of a plugin that is configured and missing.
 #[derive(Serialize)]
 struct AbsentRow {
     name: String,
@@ -364,7 +364,7 @@ pub(in super::super) fn list_json(reports: &[Report], plugins: &PluginSet) -> an
     }))
 }
 
-/// What was built and what was not. `is_told` says that cargo's own words stand above already.
+/// Prints the results of a build. `is_told` says that cargo's own messages were printed already.
 pub(in super::super) fn built(report: &BuildReport, is_told: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
@@ -390,7 +390,7 @@ pub(in super::super) fn built(report: &BuildReport, is_told: bool) {
     }
 }
 
-/// Why a plugin was not built.
+/// Prints why a plugin was not built.
 pub(in super::super) fn not_built(why: &str) {
     say(format_args!("{} {}", styled(BAD, "✗"), printable(why)));
 }

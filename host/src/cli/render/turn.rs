@@ -180,7 +180,7 @@ impl TurnRenderer {
         }
     }
 
-    /// What was shown stays there: nothing is taken back on a terminal, nor in a pipe.
+    /// Shown text stays: nothing is taken back on a terminal, nor in a pipe.
     fn correction(&mut self, text: &str) {
         if self.streamed.is_empty() {
             return;
@@ -265,7 +265,7 @@ impl TurnRenderer {
         say(self.summary(summary));
     }
 
-    /// What the turn cost; nothing for a script, which nobody pays for.
+    /// Cost of the turn; empty for a script, which nobody pays for.
     fn cost(&self, summary: &TurnSummary) -> Option<String> {
         match (summary.unpriced_tokens, super::dollars(summary.cost_usd)) {
             (0, None) => None,
@@ -304,7 +304,7 @@ impl TurnRenderer {
     }
 }
 
-/// What is still to be shown of an output. Blanks do not count: parts of an answer are joined in different ways.
+/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer are joined in different ways.
 fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
     let mut end = 0;

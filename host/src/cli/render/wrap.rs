@@ -6,10 +6,10 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// What begins a sequence that takes no room, and is how a style is written.
+/// First character of a style's escape sequence, which takes no room.
 const ESCAPE: char = '\u{1b}';
 
-/// How far the rows after the first are set in, where no column of the line says it.
+/// Indentation of the rows after the first, where no column of the line gives one.
 const HANG: usize = 2;
 
 /// The text with every line broken to `columns`, where that is known. A word that is wider than a row stays whole, so that a
@@ -39,7 +39,7 @@ fn width(text: &str) -> usize {
     shown(text).map(|(_, width)| width).sum()
 }
 
-/// What the rows after the first begin with: the marks that say whose text it is, and blanks up to its last column.
+/// Beginning of the rows after the first: the marks that say whose text it is, and blanks up to its last column.
 fn margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
     let marks: String = shown(line).map(|(c, _)| c).take_while(is_mark).collect();

@@ -52,7 +52,7 @@ const RESERVED_NAMES: &[&str] = &[
     "you",
 ];
 
-/// How the ids of subagents begin, which stand before what subagents do.
+/// Prefix of the ids of subagents, which label their output.
 const AGENT_ID_PREFIX: &str = "sub-";
 
 impl Manifest {

@@ -29,7 +29,7 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
     }
 }
 
-/// Where the part that an earlier hook keeps back begins in a new text. Where that cannot be told, it begins with the first
+/// Returns the start of the part that an earlier hook keeps back in a new text. Where that cannot be told, it begins with the first
 /// difference: too much is kept rather than too little.
 fn moved(from: usize, old: &str, new: &str) -> usize {
     let same = |(a, b): &(u8, u8)| a == b;

@@ -202,7 +202,7 @@ impl Tool for Bash {
     }
 }
 
-/// What git would have run of what a command left.
+/// Programs that git would have run of what a command left.
 async fn what_was_refused(before: Result<Before, JoinError>) -> Vec<String> {
     let looked = match before {
         Ok(before) => tokio::task::spawn_blocking(move || before.refuse_what_git_would_run()).await,

@@ -150,7 +150,7 @@ fn in_workspace<'a, A: DeserializeOwned + Send + 'static>(
     .boxed()
 }
 
-/// Where the `path` of a call is; the workspace itself without one.
+/// Returns the place of the `path` of a call; the workspace itself without one.
 fn place(workspace: &Workspace, arguments: &Value) -> Place {
     match arguments.get("path") {
         None | Some(Value::Null) => Place::Known(String::new()),

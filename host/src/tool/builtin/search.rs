@@ -46,7 +46,7 @@ const SHOWN_PATTERN_BYTES: usize = 200;
 /// Most memory for matching fast.
 const FAST_CAP_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long one search takes; it then answers with what it found.
+/// Longest time of one search; it then answers with what it found.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -45,9 +45,9 @@ pub struct Part {
 /// A whole command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// What it starts, also inside of substitutions and of programs that start others.
+    /// Commands that it starts, also inside substitutions and programs that start others.
     pub parts: Vec<Part>,
-    /// Why there may be more to it than its parts; `None` when they are certain to be all.
+    /// Doubt: reason why its parts may not be all; `None` when they are certain to be all.
     pub doubt: Option<String>,
 }
 
@@ -67,11 +67,11 @@ impl Command {
         self.doubt.get_or_insert_with(|| why.into());
     }
 
-    /// What a yes for the whole session covers: for each part the program and its first argument, or exactly the part where
+    /// Scope of a yes for the whole session: for each part the program and its first argument, or exactly the part where
     /// that would be too much.
     ///
     /// # Errors
-    /// Why there is no such yes.
+    /// Reason why there is no such yes.
     pub fn covers(&self) -> Result<Vec<String>, String> {
         if let Some(doubt) = &self.doubt {
             return Err(format!(

@@ -2,7 +2,7 @@
 
 use super::{Command, Part, Word, carried, read};
 
-/// How deep commands in commands are read.
+/// Deepest nesting of commands that is read.
 pub(super) const MAX_DEPTH: usize = 12;
 
 /// Shells: `-c` is a command, a name is a script, and nothing at all is whatever comes in.

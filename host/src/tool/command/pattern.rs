@@ -2,7 +2,7 @@
 
 use super::{Part, Word, nested, quoted};
 
-/// How a pattern and a part go together.
+/// Result of matching a pattern against a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Matched {
     /// They do not.
@@ -53,13 +53,13 @@ impl CommandPattern {
         &self.text
     }
 
-    /// How much of a command it fixes: of two that match, the one that fixes more decides.
+    /// Specificity: of two that match, the one that fixes more of the command decides.
     #[must_use]
     pub fn n_fixed(&self) -> usize {
         self.text.chars().filter(|c| *c != '*').count()
     }
 
-    /// How it goes with a part.
+    /// Matches it against a part.
     #[must_use]
     pub fn matched(&self, part: &Part) -> Matched {
         self.against(part, None)
@@ -100,7 +100,7 @@ impl CommandPattern {
     }
 }
 
-/// What an unknown word is taken for.
+/// Treatment of an unknown word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
     /// No word.

@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
     reader.list(None);
 }
 
-/// Where the reader is.
+/// State of the reader.
 struct Reader<'a> {
     rest: Vec<char>,
     at: usize,
@@ -377,7 +377,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What begins with `$` or a backtick.
+    /// Reads an expansion that begins with `$` or a backtick.
     fn dollar(&mut self, word: &mut Building, is_in_quotes: bool) {
         if self.next() == Some('`') {
             word.is_any = true;

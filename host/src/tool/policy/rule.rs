@@ -112,7 +112,7 @@ pub(super) enum Facet<'a> {
     Whole,
     /// One part of a command.
     Part(&'a Part),
-    /// What a command may do besides its parts.
+    /// Effects of a command that its parts do not show.
     Doubt,
     /// A file.
     File(&'a Place),
@@ -185,7 +185,7 @@ impl PolicyRule {
         }
     }
 
-    /// How narrow the rule is: of two that match, the narrower decides.
+    /// Specificity of the rule: of two that match, the narrower decides.
     pub(super) fn narrowness(&self) -> (usize, usize, bool) {
         let command = self.command.as_ref().map(CommandPattern::n_fixed);
         let path = self.path.as_ref().map(|path| n_fixed(&path.text));
@@ -221,7 +221,7 @@ impl PolicyRule {
         format!("tool rule {} ({})", index + 1, what.join(", "))
     }
 
-    /// Why the rule cannot speak of any of the tools that there are, each its plugin and its name; `None` when it can.
+    /// Returns the reason why the rule matches none of the known tools, each its plugin and its name; `None` when it can match.
     pub(super) fn fault(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         let tool = self.tool.as_ref()?;
         if known.iter().any(|(plugin, name)| tool.is(*plugin, name)) {
@@ -252,7 +252,7 @@ impl PolicyRule {
     }
 }
 
-/// How many characters of a glob stand for themselves.
+/// Number of literal characters of a glob.
 fn n_fixed(text: &str) -> usize {
     text.chars()
         .filter(|c| !matches!(c, '*' | '?' | '[' | ']' | '{' | '}'))

@@ -47,7 +47,7 @@ struct Keeper {
     lifeline: StdUnixStream,
 }
 
-/// What a process is started with besides its command.
+/// Resources that a process is started with besides its command.
 #[derive(Default)]
 pub(super) struct Kept {
     /// Removed when the tree is gone.
@@ -150,7 +150,7 @@ impl Running {
 }
 
 impl Keeper {
-    /// How the program ended. Waits for ever when the socket is closed without a word.
+    /// Returns the program's exit status. Waits for ever when the socket is closed without one.
     async fn status(&self) -> ExitStatus {
         loop {
             if self.told.readable().await.is_err() {

@@ -10,10 +10,10 @@ use rustix::process::Pid;
 use super::confine::Confinement;
 use super::tree::{descendants, memory_bytes};
 
-/// How often is looked.
+/// Period of the checks.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// What must stay free of a disk that had as much when the process started; others have to work too.
+/// Least free space of a disk that had as much when the process started; others have to work too.
 const KEPT_FREE_BYTES: u64 = 512 << 20;
 
 /// A bound that a process tree ran into.
@@ -101,7 +101,8 @@ impl Watch {
     }
 }
 
-/// What must stay free of so much free space. A disk that is nearly full is not the command's fault: half of what is left.
+/// Returns the least free space for so much free space at the start. A disk that is nearly full is not the command's fault:
+/// then it is half of that.
 fn floor(free: u64, may: u64) -> u64 {
     free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
 }

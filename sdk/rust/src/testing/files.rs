@@ -10,7 +10,7 @@ use crate::types::Error;
 const MAX_BYTES: usize = 16 << 20;
 
 thread_local! {
-    /// What there is, by path: the bytes of a file, `None` for a folder.
+    /// Files and folders by path: the bytes of a file, `None` for a folder.
     static FILES: RefCell<BTreeMap<String, Option<Vec<u8>>>> = RefCell::default();
 }
 

@@ -53,7 +53,7 @@ use view::{MEMORY_FOLDERS, Plan};
 /// The hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
 
-/// What keeps a program to its files and away from other processes. Landlock and the system call filter are beneath each.
+/// Mechanism that separates a program from other files and processes. Landlock and the system call filter are beneath each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Namespaces that the helper makes: a view of the file system and of processes that holds nothing else.
@@ -86,7 +86,7 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// Whether it may open network sockets.
     pub network: bool,
-    /// How much it may use.
+    /// Its resource limits.
     pub limits: Limits,
     /// Settings of git that it is given in place of the user's own file, in the form of that file.
     pub git_settings: String,
@@ -154,7 +154,7 @@ impl Confinement {
         })
     }
 
-    /// What the helper is told. `tells`: see [`Policy`].
+    /// Policy for the helper. `tells`: see [`Policy`].
     fn policy(&self, temporary: &Path, process: &Process, tells: bool) -> Policy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());

@@ -15,7 +15,7 @@ use super::view::Mount;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
-    /// Who separates the program from other processes and hides other files.
+    /// Mechanism that separates the program from other processes and hides other files.
     pub(super) around: Around,
     /// The files that may be touched.
     pub(super) files: Files,
@@ -32,7 +32,7 @@ pub(super) struct Policy {
     pub(super) tells: bool,
 }
 
-/// What is around a confined program.
+/// Surroundings of a confined program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Around {
     /// Nothing: it shares processes, IPC and the names of files with the user's other programs.
@@ -48,7 +48,7 @@ pub(super) enum Around {
 }
 
 impl Around {
-    /// How many processes stand between the host and the program, and must outlive it.
+    /// Number of processes between the host and the program that must outlive it.
     pub(super) fn n_keepers(&self) -> usize {
         match self {
             Self::Nothing => 1,

@@ -52,7 +52,7 @@ pub struct Detected {
 /// file is put there to prove it.
 ///
 /// # Errors
-/// Why none works, for people.
+/// Reason why none works, for people.
 pub async fn detect(
     mut confinement: Confinement,
     bwrap: Option<&Path>,

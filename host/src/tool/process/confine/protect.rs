@@ -1,4 +1,4 @@
-//! What of a repository runs programs at the next git command of the user, who is not confined: its settings and its hooks.
+//! Parts of a repository that run programs at the next git command of the user, who is not confined: its settings and its hooks.
 //!
 //! Pure, but for looking whether they are there.
 

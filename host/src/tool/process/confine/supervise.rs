@@ -21,7 +21,7 @@ use crate::tool::process::tree::descendants;
 /// In place of a policy, which follows: the second stage.
 pub(super) const INNER: &str = "--inner";
 
-/// How often is looked for orphans that have ended, while the program runs.
+/// Period at which ended orphans are reaped while the program runs.
 const ORPHANS: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,

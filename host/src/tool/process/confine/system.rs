@@ -87,7 +87,7 @@ pub fn system_folders() -> Vec<PathBuf> {
     there(SYSTEM.iter().map(PathBuf::from))
 }
 
-/// What is there of the tools in `home`. Settings that may hold a password or token are left out.
+/// Returns the existing tool folders in `home`. Settings that may hold a password or token are left out.
 #[must_use]
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     let mut found = there(TOOLS.iter().map(|name| home.join(name)));

@@ -19,12 +19,12 @@ const HIDDEN_BYTES: u64 = 4096;
 /// One entry of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mount {
-    /// Where it is in the view.
+    /// Its path in the view.
     pub(super) at: PathBuf,
     pub(super) what: What,
 }
 
-/// What is mounted.
+/// Content of a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
     /// The folder or file of this path, to read and execute.
@@ -54,13 +54,13 @@ const LINKS: &[(&str, &str)] = &[
 /// Folders in memory that every view has, besides its temporary folder.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
-/// What the view is made of.
+/// Mounts of the view.
 pub(super) struct Plan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
     /// The private temporary folder.
     pub(super) temporary: &'a Path,
-    /// How much it may hold.
+    /// Size limit of the temporary folder.
     pub(super) temporary_bytes: u64,
     /// The home folder, which is there and empty.
     pub(super) home: Option<&'a Path>,
