@@ -22,7 +22,7 @@ use rind::session::{SessionSpec, SessionStore};
 use rind::tool::approval::DenyAll;
 use rind::tool::policy::ToolPolicy;
 use rind::tool::registry::ToolRegistry;
-use rind_tests::guests::Host;
+use rind_tests::guests::{CORE, Host};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -30,19 +30,6 @@ use tokio_util::sync::CancellationToken;
 /// As in the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-const CORE: [&str; 10] = [
-    "audit-log",
-    "content-safety",
-    "cost-tracker",
-    "injection-guard",
-    "loop-detection",
-    "model-quartermaster",
-    "pre-completion-checklist",
-    "quartermaster",
-    "summarization",
-    "tool-output-sandbox",
-];
 
 /// Turns with the plugins and turns without.
 const PAIRS: usize = 40;
@@ -83,6 +70,7 @@ impl Provider for Slow {
                 model: None,
                 finish: Finish::Done,
                 usage: Usage::default(),
+                cost_usd: None,
                 status: 200,
                 latency_ms: 1,
                 raw: String::new(),

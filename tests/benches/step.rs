@@ -23,7 +23,7 @@ use rind::tool::builtin;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
-use rind_tests::guests::Host;
+use rind_tests::guests::{CORE, Host};
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -32,19 +32,6 @@ use tokio_util::sync::CancellationToken;
 /// As in the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-const CORE: [&str; 10] = [
-    "audit-log",
-    "content-safety",
-    "cost-tracker",
-    "injection-guard",
-    "loop-detection",
-    "model-quartermaster",
-    "pre-completion-checklist",
-    "quartermaster",
-    "summarization",
-    "tool-output-sandbox",
-];
 
 /// Steps of a turn: each but the last reads a file.
 const STEPS: u32 = 20;

@@ -4,22 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
 
 use rind_tests::cli::Rind;
+use rind_tests::guests::CORE;
 use rind_tests::server::{Reply, Server};
 use serde_json::{Value, json};
-
-/// The plugins that come with Rind.
-const CORE: [&str; 10] = [
-    "audit-log",
-    "content-safety",
-    "cost-tracker",
-    "injection-guard",
-    "loop-detection",
-    "model-quartermaster",
-    "pre-completion-checklist",
-    "quartermaster",
-    "summarization",
-    "tool-output-sandbox",
-];
 
 /// A model that writes these pieces; at an empty one it waits until it is let go on.
 async fn model(pieces: &'static [&'static str]) -> Server {
