@@ -79,7 +79,7 @@ fn screen(question: &Question) -> Screen {
     });
     let covers = match &question.covers {
         Ok(covers) => Line::new("  ").own("always covers ").theirs(BOLD, covers),
-        Err(why) => Line::new("  ").styled(DIM, why),
+        Err(why) => Line::new("  ").theirs(DIM, why),
     };
     let keys = if question.covers.is_ok() {
         "[y]es, [a]lways in this session, or [n]o and why"

@@ -324,10 +324,16 @@ impl PluginSet {
                     || found.folder.display().to_string(),
                     |name| name.to_string_lossy().into_owned(),
                 );
-                let why = loader
-                    .options
-                    .switched_off(&name, found.trust)
-                    .unwrap_or(Why::Failed(error));
+                // A protected plugin is only switched off by the administrator, also when it is broken.
+                let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
+                let policy = protected::policy(&name, &loader.options.grants.policy);
+                let why = match policy.disables(&name) {
+                    Some(place) => Why::Disallowed { place },
+                    None => (!is_protected)
+                        .then(|| loader.options.switched_off(&name, found.trust))
+                        .flatten()
+                        .unwrap_or(Why::Failed(error)),
+                };
                 return self.left_out.push(LeftOut::new(name, found, why, true));
             }
         };

@@ -13,7 +13,7 @@ use super::preview::{ShownLine, preview};
 use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::Said;
-use crate::text::one_line;
+use crate::text::{clean, one_line};
 
 /// Longest reason of a hook that is shown.
 const REASON_CAP_BYTES: usize = 500;
@@ -54,7 +54,7 @@ impl Question {
         Self {
             covers: covers
                 .map(|parts| parts.join("; "))
-                .map_err(|why| format!("asked about every time: {why}")),
+                .map_err(|why| clean(&format!("asked about every time: {why}"), REASON_CAP_BYTES)),
             parts,
             tool,
             effect_class: spec.effect_class,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use rule::PolicyRule;
 
-use super::command::{Command, Matched};
+use super::command::{Command, CommandPattern, Matched};
 use super::preview::told;
 use super::subject::{Place, Subject};
 use crate::config::Section;
@@ -327,7 +327,7 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         Subject::Command(command) => command.covers().ok().filter(|covers| {
             covers
                 .iter()
-                .all(|cover| !cover.contains(['*', '$', '`', '|', ';', '&', '\n']))
+                .all(|cover| !cover.contains('*') && CommandPattern::new(cover).is_ok())
         }),
         Subject::File(Place::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
             Some(vec![path.clone()])

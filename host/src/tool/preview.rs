@@ -11,6 +11,9 @@ use crate::text::one_line;
 /// Most lines of a call that are described to a model.
 const MAX_TOLD_LINES: usize = 60;
 
+/// Longest line that is described to a model; the end of a longer one is left out, and that is said.
+const MAX_TOLD_BYTES: usize = 500;
+
 /// One line of a call, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLine {
@@ -76,13 +79,19 @@ pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
     let shown = preview(spec, arguments);
     let lines = shown.iter().take(MAX_TOLD_LINES);
     let mut told: String = lines
-        .map(|line| format!("{}{}\n", line.mark, one_line(&line.text)))
+        .map(|line| format!("{}{}\n", line.mark, told_line(&line.text)))
         .collect();
     let n_missing = shown.len().saturating_sub(MAX_TOLD_LINES);
     if n_missing > 0 {
         told.push_str(&format!("[… {n_missing} lines more]\n"));
     }
     told
+}
+
+fn told_line(text: &str) -> String {
+    let cut = text.floor_char_boundary(MAX_TOLD_BYTES);
+    let more = if cut < text.len() { " …" } else { "" };
+    one_line(text.get(..cut).unwrap_or_default()) + more
 }
 
 fn line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
@@ -135,6 +144,12 @@ mod tests {
         let call = json!({"command": "make\nmake test"});
         assert_eq!(shown(None, "bash", call.clone()), "$ make\n> make test\n");
         assert!(shown(Some("p"), "bash", call).contains("\"command\""));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_for_a_model() {
+        let told = shown(None, "bash", json!({"command": "é".repeat(2_000)}));
+        assert_eq!(told, format!("$ {} …\n", "é".repeat(250)));
     }
 
     #[test]

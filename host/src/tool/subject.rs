@@ -2,7 +2,7 @@
 //!
 //! A tool says it of its own calls. It must not know what is decided. Start from [`Subject`].
 
-use super::command::Command;
+use super::command::{Command, MAX_COVER_BYTES};
 
 /// Subject of a call, besides its tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,11 @@ impl Subject {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),
             Self::Command(command) => command.covers(),
+            Self::File(Place::Known(path)) | Self::Tree(Place::Known(path))
+                if path.len() > MAX_COVER_BYTES =>
+            {
+                Err("its path is too long to be covered".to_owned())
+            }
             Self::File(Place::Known(path)) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 Ok(vec![format!(

@@ -17,7 +17,7 @@ mod tests;
 pub use pattern::{CommandPattern, Matched};
 
 /// Longest text that "always" may cover: more than that nobody reads.
-const MAX_COVER_BYTES: usize = 200;
+pub(super) const MAX_COVER_BYTES: usize = 200;
 
 /// Most parts that "always" may cover.
 const MAX_COVERED: usize = 8;

@@ -160,6 +160,10 @@ pub(super) fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut
         return;
     };
     let name = base_name(program);
+    // Also behind `command` and `builtin`.
+    if read::CHANGING.contains(&program.as_str()) {
+        command.doubt(format!("`{program}` may change what follows"));
+    }
     carried::read(name, arguments, command);
     if SHELLS.contains(&name) {
         shell(name, arguments, depth, command);
@@ -169,11 +173,25 @@ pub(super) fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut
         eval(arguments, depth, command);
     } else if name == "find" {
         find(arguments, depth, command);
-    } else if name == "printf" && literal(arguments.first()).is_some_and(|a| a.starts_with("-v")) {
+    } else if name == "printf" && may_be_option_v(arguments.first()) {
         command.doubt("`printf -v` may change what follows");
     } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
         wrapped(wrapper, arguments, is_altered, depth, command);
     }
+}
+
+/// Whether a word is `-v` with or without its value, or may be that when it runs.
+fn may_be_option_v(word: Option<&Word>) -> bool {
+    word.is_some_and(|word| literal(Some(word)).is_none_or(|text| text.starts_with("-v")))
+}
+
+/// The words of a program that another one fills in: a word that holds `mark` is only known when it runs.
+fn filled(words: &[Word], mark: &str) -> Vec<Word> {
+    let fill = |word: &Word| match word {
+        Word::Literal(text) if !text.contains(mark) => word.clone(),
+        Word::Literal(_) | Word::Any => Word::Any,
+    };
+    words.iter().map(fill).collect()
 }
 
 fn literal(word: Option<&Word>) -> Option<&str> {
@@ -192,7 +210,7 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
                     "`{name}` runs what comes in or what is not known here"
                 ));
             }
-            Some(option) if option.starts_with('-') => {
+            Some(option) if option.starts_with(['-', '+']) => {
                 let letters = option.strip_prefix('-').unwrap_or_default();
                 if letters.is_empty() || !letters.chars().all(|c| "celux".contains(c)) {
                     return command.doubt(format!("`{name} {option}`"));
@@ -236,7 +254,7 @@ fn find(arguments: &[Word], depth: usize, command: &mut Command) {
         let is_end = |word: &Word| matches!(literal(Some(word)), Some(";" | "+"));
         let n_inner = rest.iter().position(is_end).unwrap_or(rest.len());
         let (inner, after) = rest.split_at(n_inner);
-        start(inner.to_vec(), false, depth, command);
+        start(filled(inner, "{}"), false, depth, command);
         rest = after;
     }
 }
@@ -251,15 +269,25 @@ fn wrapped(
     let name = wrapper.name;
     let mut is_altered = is_altered;
     let mut n_own = wrapper.n_own;
+    // Replaced by `xargs` wherever it stands in a word.
+    let mut mark = None;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         let Some(text) = literal(Some(word)) else {
             return command.doubt(format!("`{name}` starts what is not known here"));
         };
+        if name == "xargs" && text.starts_with("-I") {
+            let own = text.strip_prefix("-I").filter(|own| !own.is_empty());
+            mark = own.or_else(|| literal(after.first()));
+        }
         if text == "--" {
             rest = after;
             break;
         } else if wrapper.valued.contains(&text) {
+            // One word may become several.
+            if after.first() == Some(&Word::Any) {
+                return command.doubt(format!("`{name}` starts what is not known here"));
+            }
             rest = after.get(1..).unwrap_or_default();
         } else if wrapper.flags.contains(&text)
             || (!text.starts_with("--") && wrapper.valued.iter().any(|o| text.starts_with(o)))
@@ -281,7 +309,7 @@ fn wrapped(
     if rest.is_empty() {
         return;
     }
-    let mut inner = rest.to_vec();
+    let mut inner = mark.map_or_else(|| rest.to_vec(), |mark| filled(rest, mark));
     if name == "xargs" {
         inner.push(Word::Any);
     }

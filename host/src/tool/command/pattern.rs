@@ -65,12 +65,16 @@ impl CommandPattern {
         self.against(part, None)
     }
 
-    /// The same with the program's name alone, whatever folder it is in: for rules that deny.
+    /// The same with the program's name alone, whatever folder it is in: for rules that ask or deny.
     #[must_use]
     pub fn matched_by_name(&self, part: &Part) -> Matched {
         let Some(Word::Literal(program)) = part.words.first() else {
             return self.matched(part);
         };
+        if part.is_redirection {
+            // That is a file, and its folder counts.
+            return self.matched(part);
+        }
         let name = nested::base_name(program);
         self.matched(part).max(self.against(part, Some(name)))
     }

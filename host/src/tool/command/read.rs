@@ -10,7 +10,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Builtins after which the same words may mean something else, or that run what cannot be seen here.
-const CHANGING: &[&str] = &[
+pub(super) const CHANGING: &[&str] = &[
     ".",
     "alias",
     "bind",
@@ -208,10 +208,6 @@ impl Reader<'_> {
             Word::Any => self
                 .command
                 .doubt("the name of a program in it is not known before it runs"),
-            Word::Literal(name) if CHANGING.contains(&name.as_str()) => {
-                let why = format!("`{name}` may change what follows");
-                self.command.doubt(why);
-            }
             Word::Literal(_) => {}
         }
         nested::read(&words, has_assignments, self.depth, self.command);

@@ -56,7 +56,7 @@ fn a_command_is_all_of_its_parts() {
         ("xargs -0 -n1 rm", &["rm …", "xargs -0 -n1 rm"]),
         (
             "ls | xargs -I{} rm {}",
-            &["ls", "rm '{}' …", "xargs '-I{}' rm '{}'"],
+            &["ls", "rm … …", "xargs '-I{}' rm '{}'"],
         ),
         ("sh -c 'a; b'", &["a", "b", "sh -c 'a; b'"]),
         ("bash -exc \"rm x\"", &["rm x", "bash -exc 'rm x'"]),

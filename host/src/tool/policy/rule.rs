@@ -227,7 +227,7 @@ impl PolicyRule {
         if known.iter().any(|(plugin, name)| tool.is(*plugin, name)) {
             return None;
         }
-        let Some((plugin, _)) = tool.text.split_once(':') else {
+        let Some((plugin, name)) = tool.text.split_once(':') else {
             let mut names: Vec<&str> = known.iter().map(|(_, name)| *name).collect();
             names.sort_unstable();
             return Some(format!(
@@ -237,12 +237,11 @@ impl PolicyRule {
             ));
         };
         let matches = |known: &&str| tool.plugin.as_ref().is_some_and(|own| own.is_match(*known));
-        let plugins = known.iter().filter_map(|(plugin, _)| *plugin);
-        let is_there = plugins.collect::<Vec<_>>().iter().any(matches);
+        let mut plugins = known.iter().filter_map(|(plugin, _)| *plugin);
+        let is_there = plugins.any(|known| matches(&known));
         Some(if is_there {
             format!(
-                "plugin `{plugin}` has no tool `{}`, so this rule has no effect; see `rind plugin list`",
-                tool.text.split_once(':').map_or("", |(_, name)| name)
+                "plugin `{plugin}` has no tool `{name}`, so this rule has no effect; see `rind plugin list`"
             )
         } else {
             format!(
