@@ -11,7 +11,7 @@ use rind::message::{EffectClass, ToolCall};
 use rind::plugin::discover::Source;
 use rind::plugin::manifest::Manifest;
 use rind::point::catalog::PreTool;
-use rind::point::dispatch::Verdict;
+use rind::point::dispatch::HookVerdict;
 use rind::point::payload::ProposedCall;
 use rind::provider::replay::{Format, replay};
 use rind::secret::{Scanner, check_outgoing};
@@ -192,7 +192,7 @@ pub fn outcome(data: &[u8]) {
     // `pass` with no note and no effects, 36 bytes of zeros.
     let mut pass = OUTCOME_BASE.to_le_bytes().to_vec();
     pass.extend([0; 40]);
-    assert_eq!(lifting.call(&pass), Verdict::Pass);
+    assert_eq!(lifting.call(&pass), HookVerdict::Pass);
 }
 
 /// Calls a hook that returns these memories, one after another with nobody in between. Why it refused each; empty when it
@@ -201,7 +201,7 @@ pub fn outcome(data: &[u8]) {
 pub fn lift(memories: &[&[u8]]) -> Vec<String> {
     let lifting = lifting();
     let said = |memory: &&[u8]| match lifting.call(memory) {
-        Verdict::Block(said) => said.text,
+        HookVerdict::Block(said) => said.text,
         _ => String::new(),
     };
     memories.iter().map(said).collect()
@@ -214,7 +214,7 @@ fn lifting() -> MutexGuard<'static, Lifting> {
 impl Lifting {
     /// What the hook says. A session of its own for each call would hide an instance that should have been dropped, and the
     /// dispatcher leaves a hook out for the rest of its turn after a trap, so each call is a turn of its own.
-    fn call(&self, data: &[u8]) -> Verdict {
+    fn call(&self, data: &[u8]) -> HookVerdict {
         let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
         let call = ProposedCall {
             call: ToolCall {
@@ -237,7 +237,7 @@ impl Lifting {
         let mut memory = self.session.memory.traces.lock().unwrap();
         memory.clear();
         self.session.memory.effects.lock().unwrap().clear();
-        if let Verdict::Block(said) = &done.verdict {
+        if let HookVerdict::Block(said) = &done.verdict {
             assert!(said.text.len() <= 4096, "{}", said.text.len());
             assert!(!said.text.chars().any(is_deceptive), "{}", said.text);
         }

@@ -66,7 +66,7 @@ impl Reply {
     }
 }
 
-type Answer = dyn Fn(&Received) -> Reply + Send + Sync;
+type Responder = dyn Fn(&Received) -> Reply + Send + Sync;
 
 /// A running server. It stops when dropped.
 pub struct Server {
@@ -91,7 +91,7 @@ impl Server {
         let received = Arc::new(Mutex::new(Vec::new()));
         let held = Arc::new(Semaphore::new(0));
         let (log, gate) = (received.clone(), held.clone());
-        let answer: Arc<Answer> = Arc::new(answer);
+        let answer: Arc<Responder> = Arc::new(answer);
         let task = tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let (log, gate, answer) = (log.clone(), gate.clone(), answer.clone());

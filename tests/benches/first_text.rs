@@ -116,7 +116,7 @@ fn first_text(runtime: &Runtime, plugins: &PluginSet) -> f64 {
         parts: Vec::new(),
         name: "main".into(),
         depth: 0,
-        causes: Vec::new(),
+        call_chain: Vec::new(),
     });
     handle.set_agent(&agent);
     // In a thread of its own, as a terminal is.

@@ -112,7 +112,7 @@ impl Bench {
             parts: Vec::new(),
             name: "main".into(),
             depth: 0,
-            causes: Vec::new(),
+            call_chain: Vec::new(),
         });
         handle.set_agent(&agent);
         Self {

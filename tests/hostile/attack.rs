@@ -7,7 +7,7 @@ use rind::grant::Trust;
 use rind::message::{EffectClass, ToolCall};
 use rind::plugin::load::{PluginSet, Why};
 use rind::point::catalog::PreTool;
-use rind::point::dispatch::Verdict;
+use rind::point::dispatch::HookVerdict;
 use rind::point::payload::ProposedCall;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
@@ -178,7 +178,7 @@ pub(crate) async fn gate(session: &Session) -> String {
         .dispatch::<PreTool>(&session.caller, call)
         .await;
     match done.verdict {
-        Verdict::Block(said) => format!("refused by {}: {}", said.plugin, said.text),
+        HookVerdict::Block(said) => format!("refused by {}: {}", said.plugin, said.text),
         other => format!("{other:?} {}", done.value.call.arguments),
     }
 }

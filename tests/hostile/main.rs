@@ -8,12 +8,12 @@
     reason = "a test that cannot go on fails, and the table is what it is for"
 )]
 
+mod access;
 mod attack;
 mod engine;
 mod grants;
 mod network;
 mod programs;
-mod reach;
 mod shape;
 mod words;
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         shape::attacks(),
         words::attacks(),
         grants::attacks(),
-        reach::attacks(),
+        access::attacks(),
         network::attacks(),
     ]
     .into_iter()

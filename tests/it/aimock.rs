@@ -28,7 +28,7 @@ use crate::provider::provider;
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
 /// How long the server may take to listen; it needs about a second.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const MAX_START: Duration = Duration::from_secs(20);
 
 /// The program that starts the server, installed if need be; otherwise why it cannot be had.
 fn install() -> Result<PathBuf, String> {
@@ -92,7 +92,7 @@ impl Aimock {
         let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             assert_eq!(child.try_wait().unwrap(), None, "llmock ended at once");
-            assert!(started.elapsed() < START_LIMIT, "llmock does not listen");
+            assert!(started.elapsed() < MAX_START, "llmock does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
         Self {

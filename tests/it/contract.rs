@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rind::point::catalog::CATALOG;
-use rind::point::dispatch::Kind;
+use rind::point::dispatch::PointKind;
 
 fn wit() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../wit")
@@ -90,7 +90,7 @@ fn every_point_is_one_interface_with_one_function_whose_outcome_fits_its_kind() 
         assert!(function.ends_with(", error>;"), "{}", row.name);
         assert_eq!(
             outcome == "observed",
-            row.kind == Kind::Observe,
+            row.kind == PointKind::Observe,
             "{}: only observe points return `observed`",
             row.name
         );
@@ -102,12 +102,12 @@ fn every_point_is_one_interface_with_one_function_whose_outcome_fits_its_kind() 
     }
 }
 
-fn kind_word(kind: Kind) -> &'static str {
+fn kind_word(kind: PointKind) -> &'static str {
     match kind {
-        Kind::Gate => "Gate:",
-        Kind::Mutate => "Mutate:",
-        Kind::Collect => "Collect:",
-        Kind::Observe => "Observe:",
+        PointKind::Gate => "Gate:",
+        PointKind::Mutate => "Mutate:",
+        PointKind::Collect => "Collect:",
+        PointKind::Observe => "Observe:",
     }
 }
 

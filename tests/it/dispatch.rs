@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rind::message::{EffectClass, ToolCall};
 use rind::point::caller::{CallContext, Caller, MAX_NESTING};
 use rind::point::catalog::{BeforeProviderRequest, PostOutput, PreOutput, PreTool, SystemPrompt};
-use rind::point::dispatch::{Dispatched, Dispatcher, Verdict};
+use rind::point::dispatch::{Dispatched, Dispatcher, HookVerdict};
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome::{
     CallOutcome, CallVerdict, Effect, Level, Observed, OutputOutcome, PromptOutcome, WireOutcome,
@@ -157,7 +157,7 @@ fn says(text: &str) -> OutputOutcome {
 
 fn blocked<T>(done: &Dispatched<T>) -> String {
     match &done.verdict {
-        Verdict::Block(said) => format!("{}: {}", said.plugin, said.text),
+        HookVerdict::Block(said) => format!("{}: {}", said.plugin, said.text),
         other => panic!("{other:?}"),
     }
 }
@@ -226,7 +226,7 @@ async fn every_hook_that_asks_is_heard() {
         .0
         .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
         .await;
-    let Verdict::Ask(said) = done.verdict else {
+    let HookVerdict::Ask(said) = done.verdict else {
         panic!("{:?}", done.verdict)
     };
     assert_eq!(
@@ -259,7 +259,7 @@ async fn changed_arguments_are_checked_against_the_schema_and_a_bad_change_is_th
         .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
         .await;
     assert_eq!(done.value.call.arguments, json!({"path": "b"}));
-    assert_eq!(done.verdict, Verdict::Pass);
+    assert_eq!(done.verdict, HookVerdict::Pass);
     assert_eq!(
         recorder.take(),
         ["bad Failed", "good Changed arguments", "bad Failed"],
@@ -442,7 +442,7 @@ async fn a_failing_mutate_hook_is_skipped_a_trap_drops_it_and_an_error_does_not(
                 .await;
             assert_eq!(
                 (done.value.as_str(), done.verdict),
-                ("said!", Verdict::Pass)
+                ("said!", HookVerdict::Pass)
             );
         }
         assert_eq!(calls.load(Ordering::SeqCst), expected_calls);
@@ -674,12 +674,12 @@ proptest! {
         }
         let done = runtime.block_on(async { dispatcher(registry).0.dispatch::<PreTool>(&caller(), call(json!({"path": "a"}))).await });
         let strongest = match done.verdict {
-            Verdict::Pass => 0,
-            Verdict::Ask(said) => {
+            HookVerdict::Pass => 0,
+            HookVerdict::Ask(said) => {
                 prop_assert_eq!(said.len(), answers_given.iter().filter(|a| **a == 1).count());
                 1
             }
-            Verdict::Block(_) => 2,
+            HookVerdict::Block(_) => 2,
         };
         // A gate that fails refuses.
         let expected = answers_given.iter().map(|a| (*a).min(2)).max().unwrap_or(0);
@@ -718,7 +718,7 @@ async fn a_panic_of_the_host_is_the_failure_of_the_hook_that_was_called() {
         let done = dispatcher
             .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
             .await;
-        let Verdict::Block(said) = done.verdict else {
+        let HookVerdict::Block(said) = done.verdict else {
             panic!("{:?}", done.verdict)
         };
         assert_eq!(&*said.plugin, "later");
@@ -750,7 +750,7 @@ struct Brittle;
 
 impl Point for Brittle {
     const NAME: &'static str = "brittle";
-    const KIND: rind::point::dispatch::Kind = rind::point::dispatch::Kind::Mutate;
+    const KIND: rind::point::dispatch::PointKind = rind::point::dispatch::PointKind::Mutate;
     type Payload = String;
     type Outcome = ();
 
@@ -773,7 +773,7 @@ async fn a_panic_while_an_outcome_is_merged_is_that_hooks_failure() {
         .await;
     assert_eq!(
         (done.value.as_str(), done.verdict),
-        ("as it was", Verdict::Pass)
+        ("as it was", HookVerdict::Pass)
     );
     assert_eq!(recorder.take(), ["odd Failed"]);
 }

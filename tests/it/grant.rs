@@ -1,7 +1,7 @@
 //! The decision: what may never happen, whatever a plugin asks and wherever it is from.
 
 use proptest::prelude::*;
-use rind::grant::answers::{Answer, Answers, Lasting};
+use rind::grant::answers::{Answers, GrantAnswer, Lasting};
 use rind::grant::decide::{Decision, GrantFlag, Known, Standing, decide};
 use rind::grant::policy::{Asker, Policy};
 use rind::grant::table::Ruling;
@@ -80,7 +80,7 @@ fn policy() -> impl Strategy<Value = Policy> {
 fn answers(of: &[&Request]) -> Answers {
     let folder = tempfile::tempdir().unwrap();
     let mut answers = Answers::read(&folder.path().join("grants.json")).unwrap();
-    let given = of.iter().map(|request| Answer {
+    let given = of.iter().map(|request| GrantAnswer {
         plugin: request.plugin.clone(),
         version: request.version.clone(),
         trust: request.trust,

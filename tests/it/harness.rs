@@ -18,7 +18,7 @@ use rind::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
 use rind::point::{Hook, Point};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -140,7 +140,7 @@ impl Setup {
     }
 
     /// A policy that asks, with somebody there to answer.
-    pub(crate) fn asking(mut self, answers: Vec<Answer>) -> Self {
+    pub(crate) fn asking(mut self, answers: Vec<ApprovalAnswer>) -> Self {
         self.policy.mode = PolicyMode {
             has_terminal: true,
             ..PolicyMode::default()
@@ -213,7 +213,7 @@ impl Setup {
             parts: Vec::new(),
             name: "main".into(),
             depth: 0,
-            causes: Vec::new(),
+            call_chain: Vec::new(),
         });
         handle.set_agent(&agent);
         Running {

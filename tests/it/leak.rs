@@ -9,7 +9,7 @@ use rind::point::Point;
 use rind::point::catalog::{
     BeforeProviderRequest, PostTool, PreTool, SessionStart, SystemPrompt, TurnStart,
 };
-use rind::point::dispatch::{Dispatched, Verdict};
+use rind::point::dispatch::{Dispatched, HookVerdict};
 use rind::point::outcome::Effect;
 use rind::point::payload::{
     Decision, FinishedCall, PromptContext, ProposedCall, SessionInfo, Source, TurnInput,
@@ -189,9 +189,9 @@ async fn reasons_notes_errors_and_panics_hold_no_secret() {
         let session = leaking(how).await;
         let done = pre_tool(&session).await;
         let said = match done.verdict {
-            Verdict::Block(said) => said.text,
-            Verdict::Ask(said) => said[0].text.clone(),
-            Verdict::Pass => panic!("{how}"),
+            HookVerdict::Block(said) => said.text,
+            HookVerdict::Ask(said) => said[0].text.clone(),
+            HookVerdict::Pass => panic!("{how}"),
         };
         assert!(said.contains(&format!("{expected}{MASK}")), "{how}: {said}");
         for note in &done.notes {
@@ -204,7 +204,7 @@ async fn reasons_notes_errors_and_panics_hold_no_secret() {
 #[tokio::test]
 async fn half_a_secret_does_not_stay_at_the_end_of_a_long_reason() {
     let session = leaking("long").await;
-    let Verdict::Block(said) = pre_tool(&session).await.verdict else {
+    let HookVerdict::Block(said) = pre_tool(&session).await.verdict else {
         panic!("it blocks")
     };
     assert!(said.text.len() <= 2048);

@@ -2,7 +2,7 @@
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, Usage};
 use rind::point::catalog::*;
-use rind::point::dispatch::Verdict;
+use rind::point::dispatch::HookVerdict;
 use rind::point::outcome::{Effect, Level};
 use rind::point::payload::*;
 use rind_tests::guests::Host;
@@ -137,7 +137,7 @@ async fn pre_assess_may_block() {
         },
     )
     .await;
-    let Verdict::Block(said) = done.verdict else {
+    let HookVerdict::Block(said) = done.verdict else {
         panic!("{:?}", done.verdict)
     };
     assert_eq!(
@@ -339,7 +339,7 @@ async fn pre_tool_may_pass_change_ask_block_and_note() {
     let (done, trace) = dispatch::<PreTool>(&session, proposed("other")).await;
     assert_eq!(
         (done.verdict, done.notes[0].text.as_str(), trace.as_str()),
-        (Verdict::Pass, "noted", "Changed note: noted")
+        (HookVerdict::Pass, "noted", "Changed note: noted")
     );
     assert_eq!(
         session.state("every-point", "pre-tool"),
@@ -348,9 +348,9 @@ async fn pre_tool_may_pass_change_ask_block_and_note() {
     let (done, _) = dispatch::<PreTool>(&session, proposed("change")).await;
     assert_eq!(done.value.call.arguments, json!({"path": "b"}));
     let (done, _) = dispatch::<PreTool>(&session, proposed("ask")).await;
-    assert!(matches!(done.verdict, Verdict::Ask(said) if said[0].text == "sure?"));
+    assert!(matches!(done.verdict, HookVerdict::Ask(said) if said[0].text == "sure?"));
     let (done, _) = dispatch::<PreTool>(&session, proposed("block")).await;
-    assert!(matches!(done.verdict, Verdict::Block(said) if said.text == "never"));
+    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "never"));
 }
 
 #[tokio::test]
@@ -395,7 +395,7 @@ async fn steering_may_be_replaced_or_dropped() {
     let (done, _) = dispatch::<SteeringReceived>(&session, input("left")).await;
     assert_eq!((done.value.text.as_str(), done.inject.len()), ("LEFT", 1));
     let (done, _) = dispatch::<SteeringReceived>(&session, input("drop")).await;
-    assert!(matches!(done.verdict, Verdict::Block(said) if said.text == "not now"));
+    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "not now"));
 }
 
 #[tokio::test]
@@ -442,7 +442,7 @@ async fn output_may_be_replaced_or_held_back_and_is_seen_without_waiting() {
     let (done, _) = dispatch::<PreOutput>(&session, "fine".into()).await;
     assert_eq!(done.value, "FINE");
     let (done, _) = dispatch::<PreOutput>(&session, "secret".into()).await;
-    assert!(matches!(done.verdict, Verdict::Block(said) if said.text == "it is a secret"));
+    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "it is a secret"));
     dispatch::<PostOutput>(&session, "shown".into()).await;
     assert!(
         session
@@ -483,7 +483,7 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
     let (done, _) = dispatch::<BeforeCompact>(&session, slice.clone()).await;
     assert_eq!(done.value.summary, "1 messages, asked");
     let (done, _) = dispatch::<BeforeArchive>(&session, slice.clone()).await;
-    assert!(matches!(done.verdict, Verdict::Block(said) if said.text == "asked"));
+    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "asked"));
     dispatch::<AfterCompact>(
         &session,
         Slice {

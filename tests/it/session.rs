@@ -14,12 +14,12 @@ use serde_json::json;
 use crate::harness::{line, session_spec};
 
 /// A store in a folder of its own.
-struct Place {
+struct TempStore {
     folder: tempfile::TempDir,
     store: SessionStore,
 }
 
-impl Place {
+impl TempStore {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = SessionStore::new(folder.path());
@@ -113,7 +113,7 @@ fn lines(session: &Session) -> Vec<String> {
 
 #[test]
 fn a_session_goes_on_where_it_ended() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     write(
         &session,
@@ -153,7 +153,7 @@ fn a_session_goes_on_where_it_ended() {
 
 #[test]
 fn entries_of_an_unknown_type_are_kept() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     let id = session.id().to_string();
     drop(session);
@@ -172,7 +172,7 @@ fn entries_of_an_unknown_type_are_kept() {
 
 #[test]
 fn a_file_of_a_newer_version_is_refused() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     let id = session.id().to_string();
     drop(session);
@@ -188,7 +188,7 @@ fn a_file_of_a_newer_version_is_refused() {
 
 #[test]
 fn a_session_has_one_writer_and_the_error_names_the_other() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     let id = session.id().to_string();
     let error = place.resume(&id).unwrap_err().to_string();
@@ -204,7 +204,7 @@ fn a_session_has_one_writer_and_the_error_names_the_other() {
 
 #[test]
 fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
-    let place = Place::new();
+    let place = TempStore::new();
     assert!(place.store.list().unwrap().is_empty());
     assert!(matches!(
         place.store.resolve("last"),
@@ -250,7 +250,7 @@ fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
 
 #[test]
 fn a_fork_begins_like_the_other_session_and_leaves_it_alone() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     let large = "x".repeat(INLINE_BYTES + 1);
     session.state_set("p", "k", Some(&large)).unwrap();
@@ -286,7 +286,7 @@ fn a_fork_begins_like_the_other_session_and_leaves_it_alone() {
 #[test]
 fn only_the_owner_may_read_a_session() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     session
         .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))

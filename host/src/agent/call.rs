@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
+use super::emit::blocked;
 use super::scope::TurnScope;
-use super::tell::blocked;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{Dispatched, Said, Verdict};
+use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{self, Body};
 use crate::tool::ToolCtx;
-use crate::tool::approval::{Answer, Question};
+use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy;
 use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
@@ -41,7 +41,7 @@ impl By<'_> {
 pub(super) struct Allowed {
     pub(super) call: ToolCall,
     entry: ToolEntry,
-    notes: Vec<Said>,
+    notes: Vec<AttributedText>,
     /// Whether hooks changed its arguments.
     is_changed: bool,
 }
@@ -54,7 +54,7 @@ pub(super) struct RanCall {
     duration_ms: u64,
     /// `host`, `policy`, `user` or `plugin NAME`.
     pub(super) refused_by: Option<String>,
-    notes: Vec<Said>,
+    notes: Vec<AttributedText>,
     /// What the `error` point is told, when the tool itself broke.
     fault: Option<FailureReport>,
 }
@@ -117,7 +117,7 @@ impl TurnScope {
         &self,
         by: By<'_>,
         call: &mut ToolCall,
-        notes: &mut Vec<Said>,
+        notes: &mut Vec<AttributedText>,
     ) -> Result<ToolEntry, Refusal> {
         let active = self.active();
         let entry = match self.spec.tools.get(&call.name) {
@@ -144,9 +144,9 @@ impl TurnScope {
         *call = judged.value.call;
         *notes = judged.notes;
         let asked = match judged.verdict {
-            Verdict::Pass => Vec::new(),
-            Verdict::Ask(said) => said,
-            Verdict::Block(Said { plugin, text }) => {
+            HookVerdict::Pass => Vec::new(),
+            HookVerdict::Ask(said) => said,
+            HookVerdict::Block(AttributedText { plugin, text }) => {
                 return Err(Refusal::new(
                     format!("plugin {plugin}"),
                     format!(
@@ -165,25 +165,25 @@ impl TurnScope {
         by: By<'_>,
         call: &ToolCall,
         entry: &ToolEntry,
-        asked: Vec<Said>,
+        asked: Vec<AttributedText>,
     ) -> Result<(), Refusal> {
         let (policy, is_asked) = (&self.spec.policy, !asked.is_empty());
         let subject = entry.tool.subject(&call.arguments);
         let decision = policy.decide(&entry.spec, &subject, &entry.may, &call.arguments, is_asked);
         match decision.verdict {
-            policy::Verdict::Allow => return Ok(()),
-            policy::Verdict::Deny(why) => {
+            policy::ToolVerdict::Allow => return Ok(()),
+            policy::ToolVerdict::Deny(why) => {
                 return Err(Refusal::new("policy", format!("refused by policy: {why}")));
             }
             // Not an error: the caller is to go on as if, and say what it would do next.
-            policy::Verdict::DryRun(text) => {
+            policy::ToolVerdict::DryRun(text) => {
                 return Err(Refusal {
                     by: "policy".to_owned(),
                     text,
                     is_error: false,
                 });
             }
-            policy::Verdict::Ask => {}
+            policy::ToolVerdict::Ask => {}
         }
         let mut question =
             Question::new(&entry.spec, &call.arguments, &subject, &asked).may(&entry.may);
@@ -191,16 +191,16 @@ impl TurnScope {
             question = question.made_by(plugin);
         }
         match self.approvals.ask(&*self.spec.approver, &question).await {
-            Answer::Yes | Answer::Always => Ok(()),
+            ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
             // Nobody was asked: the approver of a subagent says no to everything.
-            Answer::No(why) if self.spec.depth > 0 => Err(Refusal::new(
+            ApprovalAnswer::No(why) if self.spec.depth > 0 => Err(Refusal::new(
                 "policy",
                 format!(
                     "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
                     policy::allow_line(&entry.spec, &subject)
                 ),
             )),
-            Answer::No(why) => {
+            ApprovalAnswer::No(why) => {
                 let why = if why.is_empty() { "no".to_owned() } else { why };
                 let text = format!("refused by the user: {why}\nThe call was not run.");
                 Err(Refusal::new("user", text))
@@ -293,7 +293,7 @@ impl TurnScope {
         if let Some(report) = fault {
             self.dispatch::<at::Error>(by.caller, report).await;
         }
-        for Said { plugin, text } in notes {
+        for AttributedText { plugin, text } in notes {
             let note = format!("\n[note from {plugin}: {text}]");
             result.content.push_str(&note);
         }
@@ -308,7 +308,7 @@ impl TurnScope {
                 },
             )
             .await;
-        if let Some(Said { plugin, text }) = blocked(&finished).cloned() {
+        if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
             // A hook that had to see the result could not: the caller does not get it either.
             let result = &mut finished.value.result;
             result.content = format!("[the result was withheld by plugin {plugin}: {text}]");

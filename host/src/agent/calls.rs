@@ -61,7 +61,7 @@ impl Turn<'_> {
                 // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
                 // has it twice.
                 self.lock_ran().retain(|r| r.call.id != call.id);
-                self.tell(message).await;
+                self.emit_message(message).await;
                 inject.extend(finished.inject);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::tell::{blocked, chain};
+use super::emit::{blocked, chain};
 use super::turn::{Stop, Turn};
 use super::{Error, TurnOutcome};
 use crate::event::Event;
@@ -138,7 +138,7 @@ impl Turn<'_> {
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {
-            self.tell(message).await;
+            self.emit_message(message).await;
         }
         self.inject(inject).await
     }
@@ -262,7 +262,7 @@ mod tests {
             parts: Vec::new(),
             name: "main".into(),
             depth: 0,
-            causes: Vec::new(),
+            call_chain: Vec::new(),
         });
         let cancel = CancellationToken::new();
         let outcome = agent.run_turn("hello", Source::Terminal, &cancel).await;

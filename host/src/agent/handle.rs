@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::Agent;
-use super::scope::{Reach, TurnScope};
+use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};
 use crate::event::Events;
 use crate::message::Message;
@@ -29,7 +29,7 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// Calls the points that plugins define. Set once the hooks are known, which is after the plugins were given their handle.
 pub trait CallPoint: Send + Sync {
-    /// Calls every implementer of the point `plugin.name`. `caller` already counts the plugin among the causes.
+    /// Calls every implementer of the point `plugin.name`. `caller` already has the plugin in its call chain.
     fn call<'a>(
         &'a self,
         plugin: &'a str,
@@ -43,7 +43,7 @@ pub trait CallPoint: Send + Sync {
 pub struct SessionHandle {
     outlet: Outlet,
     points: OnceLock<Arc<dyn CallPoint>>,
-    turns: OnceLock<Reach>,
+    turns: OnceLock<ActiveTurns>,
 }
 
 impl SessionHandle {
@@ -68,7 +68,7 @@ impl SessionHandle {
 
     /// Says whose turns plugins act in; until then there are none. Only the first call counts.
     pub fn set_agent(&self, agent: &Agent) {
-        let _ = self.turns.set(agent.reach());
+        let _ = self.turns.set(agent.active_turns());
     }
 
     /// The turn that a call of a plugin is part of.

@@ -1,13 +1,13 @@
 //! What comes into a turn: the input that starts it, steering while it runs, follow-ups when it would end.
 
 use super::assess::{assess, settle};
+use super::emit::blocked;
 use super::steering::Queue;
-use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::{Dispatched, Said};
+use crate::point::dispatch::{AttributedText, Dispatched};
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 
@@ -105,17 +105,17 @@ impl Turn<'_> {
 }
 
 /// Ends the turn when a hook refused.
-pub(super) fn refused(what: &str, said: Option<&Said>) -> Result<(), Stop> {
+pub(super) fn refused(what: &str, said: Option<&AttributedText>) -> Result<(), Stop> {
     said.map_or(Ok(()), |said| Err(refusal(what, said)))
 }
 
 /// Placeholder for an answer that a hook withheld, or stopped while it was written.
-pub(super) fn held_back(Said { plugin, text }: &Said) -> String {
+pub(super) fn held_back(AttributedText { plugin, text }: &AttributedText) -> String {
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 
 /// How a turn ends that a hook refused to go on with.
-pub(super) fn refusal(what: &str, Said { plugin, text }: &Said) -> Stop {
+pub(super) fn refusal(what: &str, AttributedText { plugin, text }: &AttributedText) -> Stop {
     Stop::Blocked(format!(
         "[the {what} was refused by plugin {plugin}: {text}]"
     ))

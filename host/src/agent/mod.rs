@@ -6,7 +6,7 @@
 //!
 //! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
 //! `system` (the system prompt), `step` (one request), `stream` (what is shown of its answer), `calls` (its tool calls), `end` (however it ends), `archive` (what
-//! becomes of it then). What plugins may do while they are called stands in `scope` and `power`; a request (`request`) and a
+//! becomes of it then). What plugins may do while they are called stands in `scope` and `host_calls`; a request (`request`) and a
 //! tool call (`call`) are the same for both, a question of the host's own (`ask`) too.
 
 mod archive;
@@ -16,12 +16,13 @@ mod call;
 mod calls;
 mod compact;
 mod config;
+mod emit;
 mod end;
 mod halt;
 mod handle;
+mod host_calls;
 mod input;
 mod pending;
-mod power;
 mod reflect;
 mod request;
 mod scope;
@@ -30,7 +31,6 @@ mod steering;
 mod step;
 mod stream;
 mod system;
-mod tell;
 mod turn;
 
 pub use archive::{
@@ -41,7 +41,7 @@ pub use config::AgentConfig;
 pub(crate) use end::NO_ANSWER;
 pub use handle::{CallPoint, SessionHandle};
 pub use reflect::ReflectConfig;
-pub use scope::Reach;
+pub use scope::ActiveTurns;
 pub use sink::KeepInStore;
 pub use steering::SteerHandle;
 
@@ -118,7 +118,7 @@ pub struct AgentSpec {
     /// 0 for the main agent, one more for each level of subagent.
     pub depth: u32,
     /// Plugins whose code made this agent run; their hooks do not fire on it.
-    pub causes: Vec<Arc<str>>,
+    pub call_chain: Vec<Arc<str>>,
 }
 
 /// How a turn went.
@@ -164,12 +164,12 @@ impl Agent {
     pub fn new(mut spec: AgentSpec) -> Self {
         let family = Family {
             session: spec.session.id().clone(),
-            reach: Reach::default(),
+            active_turns: ActiveTurns::default(),
             halt: Arc::default(),
             root: spec.session.clone(),
             parent: None,
         };
-        archive::add_tools(&mut spec, &family.reach);
+        archive::add_tools(&mut spec, &family.active_turns);
         Self::of_family(spec, family)
     }
 
@@ -217,8 +217,8 @@ impl Agent {
 
     /// The way to its running turn, for the handle that plugins hold.
     #[must_use]
-    pub fn reach(&self) -> Reach {
-        self.family.reach.clone()
+    pub fn active_turns(&self) -> ActiveTurns {
+        self.family.active_turns.clone()
     }
 
     /// The way to say something while a turn runs.
@@ -373,7 +373,7 @@ impl Agent {
                 depth: self.spec.depth,
                 ..CallContext::default()
             },
-            causes: self.spec.causes.clone(),
+            call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         }
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::emit::{blocked, chain};
 use super::pending::{Heard, Pending};
 use super::scope::TurnScope;
 use super::stream::tell_retry;
-use super::tell::{blocked, chain};
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::Said;
+use crate::point::dispatch::AttributedText;
 use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::{self, Request, Response};
 use crate::session::{self, Body};
@@ -23,7 +23,7 @@ use crate::session::{self, Body};
 /// Reason why there is no answer.
 pub(super) enum NoAnswer {
     /// A hook that must see the request could not.
-    Blocked(Said),
+    Blocked(AttributedText),
     /// The turn was interrupted.
     Cancelled,
     /// The provider gave none, for this reason.
@@ -35,7 +35,7 @@ pub(super) enum NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Blocked(Said { plugin, text }) => {
+            Self::Blocked(AttributedText { plugin, text }) => {
                 write!(f, "the request was refused by plugin {plugin}: {text}")
             }
             Self::Cancelled => f.write_str("the turn was interrupted"),
@@ -191,7 +191,7 @@ impl TurnScope {
     }
 
     /// The body as hooks want it sent. Bodies are large, so they are only put as text when a hook will read them.
-    async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, Said> {
+    async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, AttributedText> {
         let registry = self.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {

@@ -3,7 +3,7 @@
 //! While a hook or a tool runs, the turn itself is borrowed by whoever waits for it. What a host function needs then (the
 //! agent's parts, the turn's numbers, its token) stands here, behind an `Arc`. Owns the numbers and the budgets of plugins.
 //!
-//! [`Reach`] leads from a plugin's handle to the running turn. Hooks hold the handle and a scope holds the hooks, so the way
+//! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a scope holds the hooks, so the way
 //! there is weak: a strong one would keep all of them for ever.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentSpec;
 use super::halt::Halt;
-use super::power::{Power, Spent};
+use super::host_calls::{HostCall, HostCallCounts};
 use super::sink::AgentSink;
 use crate::event::Event;
 use crate::message::{Message, Usage};
@@ -31,9 +31,9 @@ use crate::tool::approval::SessionApprovals;
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Reach(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
+pub struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
 
-impl Reach {
+impl ActiveTurns {
     /// The turn of an agent: the one that runs, or the last one as long as no other has begun.
     pub(super) fn turn_of(&self, agent: &str) -> Option<Arc<TurnScope>> {
         lock(&self.0).get(agent)?.upgrade()
@@ -54,7 +54,7 @@ pub(super) struct Family {
     /// Id of the session that plugins know, that of the main agent.
     pub(super) session: Arc<str>,
     /// The turns of all its agents.
-    pub(super) reach: Reach,
+    pub(super) active_turns: ActiveTurns,
     /// Token that ends the turn of the main agent and those of all others.
     pub(super) halt: Arc<Halt>,
     /// The session of the main agent.
@@ -87,7 +87,7 @@ struct Tally {
     n_requests: u32,
     /// Tools of the present step; `None` before the first.
     active: Option<Arc<[String]>>,
-    spent: Spent,
+    spent: HostCallCounts,
     /// Subagents that models ran.
     n_spawned: u32,
     /// Questions that models asked about what subagents hold.
@@ -114,7 +114,7 @@ impl TurnScope {
             tally: Mutex::default(),
             leftover: Mutex::default(),
         });
-        scope.family.reach.enter(&scope);
+        scope.family.active_turns.enter(&scope);
         scope
     }
 
@@ -129,7 +129,7 @@ impl TurnScope {
                 depth: self.spec.depth,
                 ..CallContext::default()
             },
-            causes: self.spec.causes.clone(),
+            call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         };
         self.update(&mut caller);
@@ -152,7 +152,7 @@ impl TurnScope {
         payload: P::Payload,
     ) -> Dispatched<P::Payload> {
         // What failed before a plugin caused this is for whoever waits for that plugin to report.
-        let is_caused = caller.causes.len() > self.spec.causes.len();
+        let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
         let n_before = if is_caused { self.sink.n_failures() } else { 0 };
         let out = self.dispatcher.dispatch::<P>(caller, payload).await;
         for report in self.sink.take_failures(n_before) {
@@ -238,10 +238,10 @@ impl TurnScope {
 
     /// Takes one from what a plugin may do in one turn. Subagents spend what is their parent's: otherwise every one of them
     /// would bring a budget of its own.
-    pub(super) fn spend(&self, plugin: &Arc<str>, power: Power) -> Result<(), HandleError> {
+    pub(super) fn spend(&self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
         match &self.family.parent {
-            Some(parent) => parent.spend(plugin, power),
-            None => lock(&self.tally).spent.spend(plugin, power),
+            Some(parent) => parent.spend(plugin, host_call),
+            None => lock(&self.tally).spent.spend(plugin, host_call),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::audit;
 use crate::event::{Event, Events};
 use crate::point::Point;
 use crate::point::catalog;
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 use crate::point::outcome::{Effect, Level};
 use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
@@ -73,7 +73,8 @@ impl AgentSink {
                 self.outlet.events.emit(Event::notice(Level::Warn, text));
             }
         }
-        let only_looks = catalog::find(&record.point).is_some_and(|row| row.kind == Kind::Observe);
+        let only_looks =
+            catalog::find(&record.point).is_some_and(|row| row.kind == PointKind::Observe);
         if is_blocking && only_looks {
             self.halt.set(format!(
                 "plugin {} is to see everything, and its hook at {} failed: {why}",

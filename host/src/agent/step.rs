@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::calls::leave_out;
+use super::emit::blocked;
 use super::input::{held_back, refusal, refused};
 use super::request::NoAnswer;
 use super::stream::Live;
-use super::tell::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role, ToolCall, ToolSpec};
@@ -186,7 +186,7 @@ impl Turn<'_> {
             let is_shown = !self.progress.shown.is_empty() && reply.draft == written;
             let shown = is_shown.then(|| self.progress.shown.clone());
             self.keep(&message)?;
-            self.tell_as(message, shown).await;
+            self.emit_message_as(message, shown).await;
         }
         refusal?;
         match response.finish {

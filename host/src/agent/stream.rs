@@ -16,14 +16,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::emit::blocked;
 use super::pending::Heard;
 use super::scope::TurnScope;
-use super::tell::blocked;
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::Said;
+use crate::point::dispatch::AttributedText;
 use crate::point::payload::TextDelta;
 use crate::point::streaming::Streaming;
 use crate::provider::{self, Response, StreamEvent};
@@ -32,7 +32,7 @@ use crate::provider::{self, Response, StreamEvent};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Shortest time between two looks: a model that writes many short lines does not cost a call for each.
-const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(20);
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Longest end of what was shown that hooks are told of, in bytes.
 const BEFORE_BYTES: usize = 256;
@@ -61,7 +61,7 @@ pub(super) struct Live<'a> {
     /// Whether the hooks keep so much back that they look again only at the end.
     is_put_off: bool,
     /// The hook that stopped the answer.
-    stopped: Option<Said>,
+    stopped: Option<AttributedText>,
 }
 
 impl<'a> Live<'a> {
@@ -83,7 +83,7 @@ impl<'a> Live<'a> {
     }
 
     /// The hook that stopped the answer, if one did.
-    pub(super) fn stopped(self) -> Option<Said> {
+    pub(super) fn stopped(self) -> Option<AttributedText> {
         self.stopped
     }
 
@@ -158,7 +158,7 @@ impl<'a> Live<'a> {
         let mut has_line = false;
         loop {
             let wait = if has_line {
-                LOOK_AT_MOST_EVERY
+                MIN_LOOK_INTERVAL
             } else {
                 LOOK_EVERY
             };
@@ -192,7 +192,7 @@ impl<'a> Live<'a> {
                 piece = pieces.try_recv().ok();
             }
             let wait = if has_line {
-                LOOK_AT_MOST_EVERY
+                MIN_LOOK_INTERVAL
             } else {
                 LOOK_EVERY
             };
@@ -320,7 +320,11 @@ impl TurnScope {
     ///
     /// # Errors
     /// A hook stops it.
-    pub(super) async fn look_at(&self, caller: &Caller, text: String) -> Result<String, Said> {
+    pub(super) async fn look_at(
+        &self,
+        caller: &Caller,
+        text: String,
+    ) -> Result<String, AttributedText> {
         if text.is_empty() {
             return Ok(text);
         }
@@ -342,7 +346,7 @@ impl TurnScope {
         match self.streaming(caller) {
             Streaming::Free => text,
             Streaming::Judged => self.look_at(caller, text).await.unwrap_or_else(|said| {
-                let Said { plugin, text } = said;
+                let AttributedText { plugin, text } = said;
                 format!("[not shown: plugin {plugin} stopped it: {text}]")
             }),
             held @ Streaming::Held(_) if !text.trim().is_empty() => format!(

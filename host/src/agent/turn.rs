@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::call::RanCall;
+use super::emit::blocked;
 use super::input::held_back;
 use super::reflect::{MARK, Reflected};
 use super::scope::TurnScope;
 use super::stream::{Progress, goes_on_from};
-use super::tell::blocked;
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::Said;
+use crate::point::dispatch::AttributedText;
 use crate::point::payload::{TurnInput, UsedTool};
 use crate::provider::SystemBlock;
 use crate::session::{self, Body};
@@ -165,7 +165,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Steps until the model has answered and reflection lets the answer stand.
-    async fn answer(&mut self) -> Result<Answer, Stop> {
+    async fn answer(&mut self) -> Result<DraftAnswer, Stop> {
         let mut draft = String::new();
         loop {
             if self.step >= self.last_step {
@@ -189,7 +189,7 @@ impl<'a> Turn<'a> {
                 // next turn, and this answer is whole.
                 None if self.step < self.last_step && self.take_steering().await? => {}
                 None => {
-                    return Ok(Answer {
+                    return Ok(DraftAnswer {
                         draft: reflected.draft,
                         is_cut: false,
                     });
@@ -198,12 +198,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn cut(&self, draft: &str) -> Answer {
+    fn cut(&self, draft: &str) -> DraftAnswer {
         let max = self.agent.spec.config.max_steps;
         let note = format!(
             "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to go on]"
         );
-        Answer {
+        DraftAnswer {
             draft: if draft.is_empty() {
                 note
             } else {
@@ -215,7 +215,7 @@ impl<'a> Turn<'a> {
 
     /// The output as hooks leave it: those of `pre-output`, and of `output-delta` where they have not let all of it through
     /// already.
-    async fn judge_output(&self, draft: String) -> Result<String, Said> {
+    async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
         let judged = self.dispatch::<at::PreOutput>(draft).await;
         if let Some(said) = blocked(&judged) {
             return Err(said.clone());
@@ -261,7 +261,7 @@ async fn interrupted(cancel: CancellationToken, is_running_tools: Arc<AtomicBool
 }
 
 /// What the steps came to.
-struct Answer {
+struct DraftAnswer {
     draft: String,
     /// Whether the step limit cut it.
     is_cut: bool,

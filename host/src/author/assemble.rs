@@ -17,7 +17,7 @@ const FILES: [&str; 2] = ["plugin.toml", "README.md"];
 const FOLDERS: [&str; 2] = ["prompts", "skills"];
 
 /// Deepest folder within those.
-const DEPTH_CAP: u32 = 16;
+const MAX_DEPTH: u32 = 16;
 
 /// Writes the component to the place in the crate's own folder that its manifest names, and returns that place.
 pub(super) fn in_place(plugin: &PluginCrate, component: &Path) -> Result<PathBuf, BuildError> {
@@ -61,7 +61,7 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
     for name in FOLDERS {
         let from = plugin.dir.join(name);
         if from.symlink_metadata().is_ok() {
-            copy(&from, &fresh.path().join(name), DEPTH_CAP)?;
+            copy(&from, &fresh.path().join(name), MAX_DEPTH)?;
         }
     }
     write(&fresh.path().join(&plugin.component), &fs::read(component)?)?;
@@ -70,7 +70,7 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
     let one_at_a_time = fs::File::open(out)?;
     let _ = one_at_a_time.lock();
     // Somebody may be loading what is there; there is no reason to move it. What cannot be read is not the same.
-    if is_same(fresh.path(), place, DEPTH_CAP + 1).unwrap_or(false) {
+    if is_same(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
     // The old one steps aside first, so that a plugin folder is never half of each.

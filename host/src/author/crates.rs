@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::BuildError;
 
 /// Largest manifest that is read.
-const MANIFEST_CAP_BYTES: u64 = 1024 * 1024;
+const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
 /// A folder with the crate of one plugin.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl PluginCrate {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    if std::fs::metadata(path)?.len() > MANIFEST_CAP_BYTES {
+    if std::fs::metadata(path)?.len() > MAX_MANIFEST_BYTES {
         return Err(io::Error::other(
             "the file is larger than a manifest can be",
         ));

@@ -9,22 +9,22 @@ use tokio::sync::{mpsc, oneshot};
 use super::question::{Line, Screen};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use crate::message::EffectClass;
-use crate::tool::approval::{Answer, Approver, Question};
+use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 
 /// A question on its way to the terminal.
 pub(super) struct Asked {
     pub(super) question: Question,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) answer: oneshot::Sender<ApprovalAnswer>,
 }
 
 /// Passes questions on.
 pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<Asked>);
 
 impl Approver for TerminalApprover {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let nobody = || Answer::No("nobody is at the terminal any more".to_owned());
+            let nobody = || ApprovalAnswer::No("nobody is at the terminal any more".to_owned());
             if self
                 .0
                 .send(Asked {
@@ -41,9 +41,9 @@ impl Approver for TerminalApprover {
 }
 
 /// Shows a question and reads the answer. What is no answer is asked again; the end of input is a no.
-pub(super) async fn ask(question: &Question) -> Answer {
+pub(super) async fn ask(question: &Question) -> ApprovalAnswer {
     let answer = screen(question).ask(|line| parse(line, question)).await;
-    answer.unwrap_or(Answer::No(String::new()))
+    answer.unwrap_or(ApprovalAnswer::No(String::new()))
 }
 
 fn screen(question: &Question) -> Screen {
@@ -99,14 +99,14 @@ fn screen(question: &Question) -> Screen {
 }
 
 /// The answer that a line is; `None` when it is none of those that there are.
-fn parse(line: &str, question: &Question) -> Option<Answer> {
+fn parse(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     let (word, rest) = line
         .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
         .unwrap_or((line, ""));
     match (word.to_lowercase().as_str(), rest.trim()) {
-        ("y" | "yes", "") => Some(Answer::Yes),
-        ("a" | "always", "") => question.covers.is_ok().then_some(Answer::Always),
-        ("n" | "no", why) => Some(Answer::No(why.to_owned())),
+        ("y" | "yes", "") => Some(ApprovalAnswer::Yes),
+        ("a" | "always", "") => question.covers.is_ok().then_some(ApprovalAnswer::Always),
+        ("n" | "no", why) => Some(ApprovalAnswer::No(why.to_owned())),
         _ => None,
     }
 }

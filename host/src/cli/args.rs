@@ -9,7 +9,7 @@ use crate::grant::decide::GrantFlag;
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "rind", version, after_help = super::exit::HELP)]
+#[command(name = "rind", version, after_help = super::exit_code::HELP)]
 pub(super) struct Args {
     #[command(subcommand)]
     pub(super) command: Command,

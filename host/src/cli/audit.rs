@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::args::AuditArgs;
-use super::exit::{Exit, Usage};
+use super::exit_code::{ExitStatus, Usage};
 use super::{render, setup};
 use crate::audit::{self, Checked, Head, Line};
 use crate::grant::Trust;
@@ -22,7 +22,7 @@ const MAX_SHOWN_GAPS: usize = 20;
 const MAIN: &str = "main";
 
 /// Shows the audit log of a session, and checks it when asked to.
-pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
+pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
@@ -64,7 +64,11 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<Exit> {
         }
     }
     let is_broken = args.verify && !checked.is_whole();
-    Ok(if is_broken { Exit::Failed } else { Exit::Done })
+    Ok(if is_broken {
+        ExitStatus::Failed
+    } else {
+        ExitStatus::Done
+    })
 }
 
 /// The audit log of a session, read and checked.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::args::PluginArgs;
-use super::exit::Usage;
+use super::exit_code::Usage;
 use crate::config::{Config, PluginsConfig};
 use crate::grant::Trust;
 use crate::grant::decide::GrantFlag;

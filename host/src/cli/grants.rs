@@ -9,7 +9,7 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 
 use super::args::{GrantsArgs, PluginArgs};
-use super::exit::Exit;
+use super::exit_code::ExitStatus;
 use super::render;
 use crate::grant::answers::Answers;
 use crate::grant::ask::{Ask, Given, GrantOptions, Question, Yes};
@@ -63,7 +63,7 @@ pub(super) fn now() -> String {
     crate::clock::now_text()
 }
 
-pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exit> {
+pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
     let mut answers = Answers::read(&paths.grants())?;
     let mut projects = Projects::read(&paths.projects())?;
     if let Some(plugin) = &args.revoke {
@@ -73,9 +73,9 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exit> {
             render::count(n_revoked as u64, "answer")
         ));
         return Ok(if n_revoked == 0 {
-            Exit::Failed
+            ExitStatus::Failed
         } else {
-            Exit::Done
+            ExitStatus::Done
         });
     }
     if let Some(project) = &args.distrust {
@@ -89,9 +89,9 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exit> {
         };
         render::note(&format!("{} {text}", path.display()));
         return Ok(if was_trusted {
-            Exit::Done
+            ExitStatus::Done
         } else {
-            Exit::Failed
+            ExitStatus::Failed
         });
     }
     if args.json {
@@ -104,5 +104,5 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exit> {
             &[Path::new(ADMIN_POLICY), &paths.user_policy()],
         );
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

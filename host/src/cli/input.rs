@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::exit::Usage;
+use super::exit_code::Usage;
 use super::render;
 
 /// Most that is read of standard input, in bytes: more than the window of any model.

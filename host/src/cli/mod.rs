@@ -8,7 +8,7 @@ mod args;
 mod audit;
 mod demo;
 mod doctor;
-mod exit;
+mod exit_code;
 mod flags;
 mod git_settings;
 mod grants;
@@ -40,7 +40,7 @@ use crate::event;
 use crate::plugin::compile;
 use crate::tool::process::confine;
 use args::{Args, Command, PluginCommand, SchemaOf, SessionCommand};
-use exit::Exit;
+use exit_code::ExitStatus;
 
 /// How long tasks that are left over may take to end when the program does.
 const SHUTDOWN: Duration = Duration::from_millis(200);
@@ -54,8 +54,8 @@ pub fn main() -> ExitCode {
     };
     render::error(&anyhow::anyhow!("{why}"));
     // How a turn ended says more than that not all of it could be written.
-    if exit == Exit::Done.into() {
-        Exit::Failed.into()
+    if exit == ExitStatus::Done.into() {
+        ExitStatus::Failed.into()
     } else {
         exit
     }
@@ -80,12 +80,12 @@ fn run_program() -> ExitCode {
         Ok(runtime) => runtime,
         Err(e) => {
             render::error(&anyhow::Error::new(e).context("start the runtime"));
-            return Exit::Failed.into();
+            return ExitStatus::Failed.into();
         }
     };
     let exit = runtime.block_on(dispatch(args)).unwrap_or_else(|error| {
         render::error(&error);
-        exit::of_error(&error)
+        exit_code::of_error(&error)
     });
     // A thread that waits for a line of input would hold the exit up for ever.
     runtime.shutdown_timeout(SHUTDOWN);
@@ -97,10 +97,10 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
         render::put(text.ansi());
-        Exit::Usage.into()
+        ExitStatus::Usage.into()
     } else {
         render::answer(text.ansi());
-        Exit::Done.into()
+        ExitStatus::Done.into()
     }
 }
 
@@ -111,8 +111,8 @@ fn hidden_command() -> Option<ExitCode> {
     let outcome = match command.to_str()? {
         confine::HELPER_COMMAND => confine::helper_main(args),
         compile::COMPILE_COMMAND => compile::compile_main(args)
-            .map(|()| (String::new(), Exit::Done.into()))
-            .map_err(|why| (format!("rind: {why}"), Exit::Failed.into())),
+            .map(|()| (String::new(), ExitStatus::Done.into()))
+            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
         _ => return None,
     };
     Some(match outcome {
@@ -127,12 +127,12 @@ fn hidden_command() -> Option<ExitCode> {
     })
 }
 
-async fn dispatch(args: Args) -> anyhow::Result<Exit> {
+async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
     match args.command {
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
         Command::Schema(schema) => match schema.of {
-            SchemaOf::Events => render::json(&event::schema()).map(|()| Exit::Done),
+            SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),
         },
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Session { command } => match command {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::question::{Line, Screen};
 use super::render::grants::{from_where, short};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
-use crate::grant::answers::Answer;
+use crate::grant::answers::GrantAnswer;
 use crate::grant::ask::{Question, Yes};
 use crate::grant::decide::Standing;
 use crate::grant::project::ProjectTrust;
@@ -94,7 +94,7 @@ fn plugin_screen(question: &Question) -> Screen {
     }
 }
 
-fn what_changed(earlier: &Answer, question: &Question) -> String {
+fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
     let is_new = |text: &String| !earlier.capabilities.contains(text);
     let waiting = question.decision.of(Standing::Waiting);
     let new: Vec<String> = waiting.map(ToString::to_string).filter(is_new).collect();

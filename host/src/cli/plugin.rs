@@ -8,7 +8,7 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
-use super::exit::{Exit, Usage};
+use super::exit_code::{ExitStatus, Usage};
 use super::{render, setup};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
 use crate::config::Config;
@@ -42,7 +42,7 @@ pub(super) async fn load_with(options: &LoadOptions) -> anyhow::Result<PluginSet
     PluginSet::load(options).await.context("load plugins")
 }
 
-pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
+pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
     let (options, config) = options(&args.plugins).await?;
     super::flags::check_places(&args.plugins)?;
     let plugins = load_with(&options).await?;
@@ -72,17 +72,17 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<Exit> {
 }
 
 /// A plugin that is broken, or missing where it is relied on, is worth an exit code.
-fn exit(plugins: &PluginSet) -> Exit {
+fn exit(plugins: &PluginSet) -> ExitStatus {
     let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
     let is_broken = plugins.left_out.iter().any(is_missed);
     if is_broken || !plugins.absent.is_empty() {
-        Exit::Failed
+        ExitStatus::Failed
     } else {
-        Exit::Done
+        ExitStatus::Done
     }
 }
 
-pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
+pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
     let path = Path::new(&args.plugin);
     let is_folder = path.join(FILE_NAME).is_file();
     let plugin_args = if is_folder {
@@ -128,7 +128,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
         } else {
             render::plugins::report(&report);
         }
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let Some(at) = plugins
         .left_out
@@ -155,7 +155,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<Exit> {
     }
 }
 
-pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
+pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     // What the loader would refuse is said before minutes of compiling. A folder that is not there is the build's to name.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
         Err(error @ Error::Manifest { .. }) => Some(error),
@@ -165,7 +165,7 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
     if !refused.is_empty() {
         let lines = refused.iter().map(|error| format!("{error:#}"));
         lines.for_each(|line| render::plugins::not_built(&line));
-        return Ok(Exit::Failed);
+        return Ok(ExitStatus::Failed);
     }
     let (mut report, is_told) = build_all(args.dirs, args.out).await?;
     let unloadable = unloadable(&report).await?;
@@ -179,9 +179,9 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<Exit> {
         ));
     }
     Ok(if report.failed.is_empty() && unloadable.is_empty() {
-        Exit::Done
+        ExitStatus::Done
     } else {
-        Exit::Failed
+        ExitStatus::Failed
     })
 }
 

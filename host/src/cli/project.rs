@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::exit::Usage;
+use super::exit_code::Usage;
 use super::permission::ask_project;
 use super::render;
 use crate::config::{Config, Layer, PluginsConfig};

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
-use super::exit::Exit;
+use super::exit_code::ExitStatus;
 use super::render::turn::{TurnRenderer, View};
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
@@ -27,7 +27,7 @@ use crate::session::{Resolved, SessionStore};
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
-pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let prompt = super::input::prompt(args.prompt.as_deref())?;
     let paths = setup::paths(args.workspace.as_deref())?;
     setup::check_apart(&paths)?;
@@ -131,7 +131,7 @@ pub(super) async fn turn(
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<ExitStatus> {
     watched_turn(agent, events, questions, prompt, show, Box::new(|_| {})).await
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn watched_turn(
     prompt: &str,
     show: ShowArgs,
     watch: Watch,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<ExitStatus> {
     let view = View {
         json: show.json,
         trace: show.trace,
@@ -170,12 +170,12 @@ pub(super) async fn watched_turn(
     let _ = shown.await;
     let outcome = outcome?;
     closed?;
-    let exit = Exit::from(outcome.summary.stop);
+    let exit = ExitStatus::from(outcome.summary.stop);
     match exit {
         _ if show.json => {}
-        Exit::Done => {}
+        ExitStatus::Done => {}
         // What was refused is part of the session now.
-        Exit::Blocked => render::note(
+        ExitStatus::Blocked => render::note(
             "this session holds what was blocked and will be blocked again; start a new one: rind run \"…\"",
         ),
         _ => render::note(&format!("go on with: rind run --resume {id} \"…\"")),

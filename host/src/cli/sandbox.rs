@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::exit::Usage;
+use super::exit_code::Usage;
 use super::render;
 use crate::config::Config;
 use crate::paths::Paths;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::exit::Usage;
+use super::exit_code::Usage;
 use super::setup::env;
 use crate::egress::{Secret, Secrets};
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::{SessionListArgs, SessionPromptArgs};
-use super::exit::Exit;
+use super::exit_code::ExitStatus;
 use super::render;
 use crate::paths::Paths;
 use crate::prompt::ledger::{self, TurnLedger};
@@ -25,7 +25,7 @@ struct PromptLedger<'a> {
     turns: &'a [TurnLedger],
 }
 
-pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit> {
+pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let rows = store.list()?;
     let listed = rows.into_iter().map(|row| {
@@ -40,10 +40,10 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     } else {
         render::session::list(&listed, crate::clock::now_ms());
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-pub(super) fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<Exit> {
+pub(super) fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     let (entries, notices) = store.read(&id)?;
@@ -56,5 +56,5 @@ pub(super) fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<
     } else {
         render::session::prompt(&id, &turns);
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

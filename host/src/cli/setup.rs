@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::args::{ModelArgs, PluginArgs};
-use super::exit::Usage;
+use super::exit_code::Usage;
 use super::render;
 use super::secrets::OperatorSecrets;
 use crate::agent::{
@@ -332,7 +332,7 @@ pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceive
         parts: Vec::new(),
         name: Arc::from("main"),
         depth: 0,
-        causes: Vec::new(),
+        call_chain: Vec::new(),
     });
     agent.tell_at_opening(parts.plugins.left_out.iter().map(left_out));
     handle.set_agent(&agent);

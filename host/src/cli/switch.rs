@@ -7,12 +7,12 @@ use anyhow::Context;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::args::{PluginArgs, SwitchArgs};
-use super::exit::{Exit, Usage};
+use super::exit_code::{ExitStatus, Usage};
 use super::{plugin, render, setup};
 use crate::disk::{private_folder, replace_private};
 use crate::plugin::protected;
 
-pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit> {
+pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let name = &args.plugin;
     let plugins = plugin::load(&PluginArgs::default()).await?;
@@ -50,7 +50,7 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     if let Some(why) = in_spite(name, is_on).await? {
         render::warn(&why);
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Why the plugin is not what it was switched to here, when it is not: another file or a policy may say otherwise.

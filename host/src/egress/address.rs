@@ -19,29 +19,29 @@ pub enum Class {
 
 /// What an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct AddressKind {
     /// Who may reach it.
     pub class: Class,
     /// In words that follow "is".
     pub name: &'static str,
 }
 
-const PUBLIC: Kind = Kind {
+const PUBLIC: AddressKind = AddressKind {
     class: Class::Public,
     name: "a public address",
 };
 
-const METADATA: Kind = never("an address of cloud metadata");
+const METADATA: AddressKind = never("an address of cloud metadata");
 
-const fn private(name: &'static str) -> Kind {
-    Kind {
+const fn private(name: &'static str) -> AddressKind {
+    AddressKind {
         class: Class::Private,
         name,
     }
 }
 
-const fn never(name: &'static str) -> Kind {
-    Kind {
+const fn never(name: &'static str) -> AddressKind {
+    AddressKind {
         class: Class::Never,
         name,
     }
@@ -52,7 +52,7 @@ const fn v4(a: u8, b: u8, c: u8, d: u8) -> u32 {
 }
 
 /// Networks of IPv4 with the bits of their prefix. The first that holds an address says what it is.
-const V4: &[(u32, u32, Kind)] = &[
+const V4: &[(u32, u32, AddressKind)] = &[
     // Most clouds; the containers and pods of one of them have 170.2 and 170.23.
     (v4(169, 254, 169, 0), 24, METADATA),
     (v4(169, 254, 170, 0), 24, METADATA),
@@ -88,7 +88,7 @@ const fn v6(segments: [u16; 8]) -> u128 {
 }
 
 /// Networks of IPv6, as [`V4`]. What is in none of them is not in use.
-const V6: &[(u128, u32, Kind)] = &[
+const V6: &[(u128, u32, AddressKind)] = &[
     (v6([0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0]), 32, METADATA),
     (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]), 128, METADATA),
     (v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42]), 128, METADATA),
@@ -149,14 +149,14 @@ const V6: &[(u128, u32, Kind)] = &[
 
 /// What an address is.
 #[must_use]
-pub fn kind(address: IpAddr) -> Kind {
+pub fn kind(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(address) => kind_v4(address),
         IpAddr::V6(address) => kind_v6(address),
     }
 }
 
-fn kind_v4(address: Ipv4Addr) -> Kind {
+fn kind_v4(address: Ipv4Addr) -> AddressKind {
     let bits = address.to_bits();
     let holds = |network: u32, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
     let found = V4
@@ -165,7 +165,7 @@ fn kind_v4(address: Ipv4Addr) -> Kind {
     found.map_or(PUBLIC, |(.., kind)| *kind)
 }
 
-fn kind_v6(address: Ipv6Addr) -> Kind {
+fn kind_v6(address: Ipv6Addr) -> AddressKind {
     let low = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b));
     let segments = address.segments();
     let inner = match segments {

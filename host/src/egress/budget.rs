@@ -68,12 +68,12 @@ impl Budget {
 
 /// The place of one request among those that run. It lasts as long as the answer is held.
 #[derive(Debug)]
-pub struct Place {
+pub struct RequestSlot {
     _own: OwnedSemaphorePermit,
     _all: SemaphorePermit<'static>,
 }
 
-impl Place {
+impl RequestSlot {
     /// Takes a place, or says that there is none.
     pub(super) fn take(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let refuse = |text: String| Error::new(ErrorKind::Requests, text);
@@ -111,9 +111,12 @@ mod tests {
     #[test]
     fn a_place_is_free_again_once_it_is_dropped() {
         let own = Arc::new(Semaphore::new(1));
-        let place = Place::take(&own).unwrap();
-        assert_eq!(Place::take(&own).unwrap_err().kind, ErrorKind::Requests);
+        let place = RequestSlot::take(&own).unwrap();
+        assert_eq!(
+            RequestSlot::take(&own).unwrap_err().kind,
+            ErrorKind::Requests
+        );
         drop(place);
-        assert!(Place::take(&own).is_ok());
+        assert!(RequestSlot::take(&own).is_ok());
     }
 }

@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use tokio::sync::Semaphore;
 
-pub use budget::{DEFAULT_REQUESTS, MAX_REQUESTS, Place};
+pub use budget::{DEFAULT_REQUESTS, MAX_REQUESTS, RequestSlot};
 pub use credential::{NoSecrets, Secret, Secrets, Template};
 pub use error::{Error, ErrorKind};
 pub use headers::{MAX_HEADER_BYTES, is_refused};
@@ -87,7 +87,7 @@ pub struct Response {
     /// The body after decoding.
     pub body: Vec<u8>,
     /// Counts the answer among the plugin's requests for as long as it is kept.
-    pub place: Place,
+    pub place: RequestSlot,
 }
 
 /// What the requests of one plugin share in all sessions.

@@ -42,10 +42,10 @@ impl Record {
     /// Ends the record; another can follow with [`Record::name`].
     pub(super) fn close(&mut self, error: Option<&Error>) {
         match error {
-            None => self.tell(AccessOutcome::Done, None),
+            None => self.record(AccessOutcome::Done, None),
             Some(error) => {
                 let reason = clean(&error.text, MAX_REASON_BYTES);
-                self.tell(error.outcome(), Some(reason));
+                self.record(error.outcome(), Some(reason));
             }
         }
     }
@@ -55,7 +55,7 @@ impl Record {
         self.target = None;
     }
 
-    fn tell(&mut self, outcome: AccessOutcome, reason: Option<String>) {
+    fn record(&mut self, outcome: AccessOutcome, reason: Option<String>) {
         let Some(target) = self.target.take() else {
             return;
         };
@@ -81,6 +81,6 @@ fn masked(text: String) -> String {
 impl Drop for Record {
     fn drop(&mut self) {
         let reason = "the call of the plugin ended before the request did";
-        self.tell(AccessOutcome::Failed, Some(reason.to_owned()));
+        self.record(AccessOutcome::Failed, Some(reason.to_owned()));
     }
 }

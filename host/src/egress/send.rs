@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::header::{CONTENT_ENCODING, LOCATION};
 
-use super::budget::Place;
+use super::budget::RequestSlot;
 use super::credential;
 use super::error::{Error, ErrorKind};
 use super::headers;
@@ -80,9 +80,9 @@ impl Egress {
         let granted = &*self.shared.granted;
         let target = Target::parse(&request.url)?;
         record.name(target.name(&clean(&request.method, 16)));
-        let place = Place::take(&self.shared.at_once)?;
+        let place = RequestSlot::take(&self.shared.at_once)?;
         let method = headers::method(&request.method)?;
-        target.reach(granted)?;
+        target.allowed(granted)?;
         let is_own = |name: &str| credential::sets(granted, &target, name);
         let headers = headers::check(request.headers, is_own)?;
         let body = match request.body {
@@ -137,7 +137,7 @@ impl Egress {
     /// Checks one request to the end, puts credentials in and sends it.
     async fn hop(&self, hop: &Hop, mask: &mut Mask) -> Result<reqwest::Response, Error> {
         let shared = &*self.shared;
-        let reach = hop.target.reach(&shared.granted)?;
+        let allowed = hop.target.allowed(&shared.granted)?;
         if let Some(inspect) = &shared.options.inspect {
             let outgoing = Outgoing {
                 plugin: &shared.plugin,
@@ -151,7 +151,7 @@ impl Egress {
                 .map_err(|why| Error::new(ErrorKind::Content, why))?;
         }
         let resolver = &*shared.options.resolver;
-        let addresses = hop.target.addresses(reach, resolver).await?;
+        let addresses = hop.target.addresses(allowed, resolver).await?;
         let secrets = &*shared.options.secrets;
         let (credentials, used) = credential::fill(&shared.granted, &hop.target, secrets)?;
         mask.add(used)?;
@@ -232,7 +232,7 @@ async fn read(
     mut answer: reqwest::Response,
     hop: &Hop,
     mask: &Mask,
-    place: Place,
+    place: RequestSlot,
 ) -> Result<Response, Error> {
     let too_long = || {
         let text = format!(

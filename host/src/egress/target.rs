@@ -35,7 +35,7 @@ pub(super) struct Target {
 
 /// Which kinds of addresses the lists of hosts allow for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct AllowedAddresses {
     public: bool,
     private: bool,
 }
@@ -118,19 +118,19 @@ impl Target {
     }
 
     /// Finds the target in the lists of hosts.
-    pub(super) fn reach(&self, granted: &Granted) -> Result<Reach, Error> {
+    pub(super) fn allowed(&self, granted: &Granted) -> Result<AllowedAddresses, Error> {
         let is_it = |pattern: &&crate::grant::HostPattern| {
             pattern.matches(self.scheme, &self.host, self.port)
         };
-        let reach = Reach {
+        let allowed = AllowedAddresses {
             public: granted.hosts().any(|pattern| is_it(&pattern)),
             // `*` is not a list of one's own machines.
             private: granted
                 .private_hosts()
                 .any(|pattern| !pattern.is_any() && is_it(&pattern)),
         };
-        if reach.public || reach.private {
-            return Ok(reach);
+        if allowed.public || allowed.private {
+            return Ok(allowed);
         }
         let listed = || granted.hosts().chain(granted.private_hosts());
         let names: Vec<String> = listed()
@@ -154,7 +154,7 @@ impl Target {
     /// The addresses to connect to: the host is looked up once, and every one that it has must be granted.
     pub(super) async fn addresses(
         &self,
-        reach: Reach,
+        allowed: AllowedAddresses,
         resolver: &dyn Resolve,
     ) -> Result<Vec<IpAddr>, Error> {
         let found = match self.host.parse::<IpAddr>() {
@@ -173,16 +173,16 @@ impl Target {
             return Err(Error::new(ErrorKind::Resolve, text));
         }
         for address in &found {
-            self.check(*address, reach)?;
+            self.check(*address, allowed)?;
         }
         Ok(found)
     }
 
-    fn check(&self, address: IpAddr, reach: Reach) -> Result<(), Error> {
+    fn check(&self, address: IpAddr, allowed: AllowedAddresses) -> Result<(), Error> {
         let kind = address::kind(address);
         let rule = match kind.class {
-            Class::Public if reach.public => return Ok(()),
-            Class::Private if reach.private => return Ok(()),
+            Class::Public if allowed.public => return Ok(()),
+            Class::Private if allowed.private => return Ok(()),
             Class::Public => "list it under [network] hosts",
             Class::Private => "list it under [network] private",
             Class::Never => "no plugin may reach that",
@@ -227,8 +227,8 @@ mod tests {
 
     fn go(url: &str, granted: &Granted, found: &'static [&'static str]) -> Result<(), Error> {
         let target = Target::parse(url)?;
-        let reach = target.reach(granted)?;
-        let addresses = target.addresses(reach, &Fixed(found)).now_or_never();
+        let allowed = target.allowed(granted)?;
+        let addresses = target.addresses(allowed, &Fixed(found)).now_or_never();
         addresses.unwrap().map(drop)
     }
 

@@ -95,19 +95,19 @@ pub fn schema() -> Schema {
 #[derive(Clone, Debug)]
 pub struct Events {
     sender: UnboundedSender<Stamped>,
-    place: Arc<Place>,
+    place: Arc<EventPosition>,
 }
 
 /// Where the events of one agent happen.
 #[derive(Debug)]
-struct Place {
+struct EventPosition {
     session: Arc<OnceLock<Arc<str>>>,
     agent: Arc<str>,
     turn: AtomicU32,
     step: AtomicU32,
 }
 
-impl Place {
+impl EventPosition {
     fn new(session: Arc<OnceLock<Arc<str>>>, agent: Arc<str>) -> Arc<Self> {
         Arc::new(Self {
             session,
@@ -160,7 +160,7 @@ impl Events {
     #[must_use]
     pub fn channel() -> (Self, UnboundedReceiver<Stamped>) {
         let (sender, receiver) = unbounded_channel();
-        let place = Place::new(Arc::default(), MAIN.into());
+        let place = EventPosition::new(Arc::default(), MAIN.into());
         (Self { sender, place }, receiver)
     }
 
@@ -169,7 +169,7 @@ impl Events {
     pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
         Self {
             sender: self.sender.clone(),
-            place: Place::new(self.place.session.clone(), agent.clone()),
+            place: EventPosition::new(self.place.session.clone(), agent.clone()),
         }
     }
 

@@ -8,8 +8,8 @@
 mod append;
 mod error;
 mod open;
-mod place;
 mod quota;
+mod resolved;
 mod walk;
 mod whole;
 
@@ -29,9 +29,9 @@ use crate::paths::PROJECT_FOLDER;
 
 pub use error::FolderError;
 pub use open::{How, Opened};
-pub use place::Place;
 pub use quota::{Quota, Usage};
-pub use whole::{Entry, Kind, MAX_BYTES, MAX_ENTRIES, n_entries};
+pub use resolved::ResolvedPath;
+pub use whole::{Entry, EntryKind, MAX_BYTES, MAX_ENTRIES, n_entries};
 
 /// Where the folders of one plugin are on this machine.
 #[derive(Clone, Debug)]
@@ -151,7 +151,12 @@ impl GrantedFolders {
     ///
     /// # Errors
     /// The path leads out, or a folder on the way is not there.
-    pub fn place(&self, base: &Base, path: &str, follow: bool) -> Result<Place, FolderError> {
+    pub fn place(
+        &self,
+        base: &Base,
+        path: &str,
+        follow: bool,
+    ) -> Result<ResolvedPath, FolderError> {
         let walk = |start: &File| walk::walk(start.as_fd(), path, follow);
         let (grant, mut names, walked) = match base {
             Base::Granted(number) => {
@@ -177,7 +182,7 @@ impl GrantedFolders {
                 || (grant.is_some_and(|grant| grant.access != Access::Read)
                     && is_reserved(&self.places.workspace, &names, grant.map_or(0, Grant::depth))));
         let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
-        Ok(Place {
+        Ok(ResolvedPath {
             folder: Dir::from_std_file(File::from(walked.folder)),
             name: walked.name,
             names,
@@ -193,7 +198,7 @@ impl GrantedFolders {
 
     /// Whether a folder that was granted to read lies below `place`: then moving it away would change what may be written.
     #[must_use]
-    pub fn holds_a_grant(&self, place: &Place) -> bool {
+    pub fn holds_a_grant(&self, place: &ResolvedPath) -> bool {
         self.grants.iter().any(|grant| {
             Some(grant.folder.root) == place.root
                 && grant.folder.below.len() > place.names.len()

@@ -8,7 +8,7 @@ use cap_std::fs::Metadata;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use super::{FolderError, Place};
+use super::{FolderError, ResolvedPath};
 
 /// How something is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct Opened {
 /// How often opening starts anew when something appears or disappears meanwhile.
 const TRIES: usize = 3;
 
-impl Place {
+impl ResolvedPath {
     /// Opens what is there. Blocks.
     pub fn open(&self, how: How) -> Result<Opened, FolderError> {
         if how.write || how.create || how.truncate {
@@ -116,7 +116,7 @@ impl Place {
 }
 
 /// Opening a pipe waits for its other end, and opening a device may do something: what a thing is is asked before.
-fn check_kind(metadata: &Metadata, place: &Place, how: How) -> Result<(), FolderError> {
+fn check_kind(metadata: &Metadata, place: &ResolvedPath, how: How) -> Result<(), FolderError> {
     if how.create && how.exclusive {
         return Err(Errno::EXIST.into());
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
 use rustix::io::Errno;
 
-use super::{Base, FolderError, GrantedFolders, How, Place, Usage};
+use super::{Base, FolderError, GrantedFolders, How, ResolvedPath, Usage};
 use crate::grant::Root;
 
 /// Most bytes that are read or written in one call.
@@ -18,7 +18,7 @@ pub const MAX_ENTRIES: usize = 10_000;
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A file.
     File,
     /// A folder.
@@ -33,7 +33,7 @@ pub struct Entry {
     /// Its name. What is not UTF-8 in it is replaced.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Bytes of a file; 0 for anything else.
     pub size: u64,
 }
@@ -133,16 +133,16 @@ impl GrantedFolders {
                 continue;
             };
             let kind = if metadata.is_file() {
-                Kind::File
+                EntryKind::File
             } else if metadata.is_dir() {
-                Kind::Folder
+                EntryKind::Folder
             } else {
-                Kind::Other
+                EntryKind::Other
             };
             entries.push(Entry {
                 name: entry.file_name().to_string_lossy().into_owned(),
                 kind,
-                size: if kind == Kind::File {
+                size: if kind == EntryKind::File {
                     metadata.len()
                 } else {
                     0
@@ -205,14 +205,19 @@ impl GrantedFolders {
         Ok(())
     }
 
-    pub(super) fn find_place(&self, path: &str, follow: bool) -> Result<Place, FolderError> {
+    pub(super) fn find_place(&self, path: &str, follow: bool) -> Result<ResolvedPath, FolderError> {
         let (root, names) = parse(path)?;
         let mut place = self.place_of(root, &names, follow || path.ends_with('/'))?;
         place.is_folder_wanted |= path.ends_with('/');
         Ok(place)
     }
 
-    fn place_of(&self, root: Root, names: &[String], follow: bool) -> Result<Place, FolderError> {
+    fn place_of(
+        &self,
+        root: Root,
+        names: &[String],
+        follow: bool,
+    ) -> Result<ResolvedPath, FolderError> {
         let number = self.find(root, names).ok_or(FolderError::NotGranted)?;
         let below = &names[self.grants[number].folder.below.len()..];
         let path = match below.join("/") {
@@ -289,7 +294,11 @@ struct Charge<'a> {
 }
 
 impl<'a> Charge<'a> {
-    fn new(place: &'a Place, bytes: u64, old: Option<&Metadata>) -> Result<Self, FolderError> {
+    fn new(
+        place: &'a ResolvedPath,
+        bytes: u64,
+        old: Option<&Metadata>,
+    ) -> Result<Self, FolderError> {
         let usage = place.usage().map(Arc::as_ref);
         let frees = match (usage, old) {
             (Some(usage), Some(old)) => usage.frees(old),
@@ -317,7 +326,7 @@ impl<'a> Charge<'a> {
 }
 
 fn write_new(
-    place: &Place,
+    place: &ResolvedPath,
     name: &str,
     content: &[u8],
     permissions: Option<Permissions>,

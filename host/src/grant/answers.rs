@@ -20,7 +20,7 @@ pub enum Lasting {
 
 /// One yes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct GrantAnswer {
     /// Name of the plugin.
     pub plugin: String,
     /// Its version.
@@ -48,7 +48,7 @@ pub struct Answer {
     pub lasting: Lasting,
 }
 
-impl Answer {
+impl GrantAnswer {
     /// Whether it holds in this session, if there is one.
     fn holds(&self, session: Option<&str>) -> bool {
         match &self.lasting {
@@ -78,7 +78,7 @@ pub struct AnswersError {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Content {
     version: u32,
-    answers: Vec<Answer>,
+    answers: Vec<GrantAnswer>,
 }
 
 /// Version of the file.
@@ -91,7 +91,7 @@ const MAX_ANSWERS: usize = 10_000;
 #[derive(Clone, Debug)]
 pub struct Answers {
     path: PathBuf,
-    answers: Vec<Answer>,
+    answers: Vec<GrantAnswer>,
 }
 
 impl Answers {
@@ -128,23 +128,23 @@ impl Answers {
 
     /// All answers, oldest first.
     #[must_use]
-    pub fn all(&self) -> &[Answer] {
+    pub fn all(&self) -> &[GrantAnswer] {
         &self.answers
     }
 
     /// The answer that holds for this request, in this session if there is one.
     #[must_use]
-    pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&Answer> {
+    pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&GrantAnswer> {
         let pin = request.pin();
-        let holds = |answer: &&Answer| answer.pin == pin.as_str() && answer.holds(session);
+        let holds = |answer: &&GrantAnswer| answer.pin == pin.as_str() && answer.holds(session);
         self.answers.iter().find(holds)
     }
 
     /// Whether the plugin was answered for before, at the same place, with other bytes or another request. Returns that
     /// answer, so that the question can say what is new.
     #[must_use]
-    pub fn earlier(&self, request: &Request) -> Option<&Answer> {
-        let is_it = |answer: &&Answer| {
+    pub fn earlier(&self, request: &Request) -> Option<&GrantAnswer> {
+        let is_it = |answer: &&GrantAnswer| {
             answer.plugin == request.plugin
                 && answer.trust == request.trust
                 && answer.source == request.source
@@ -156,7 +156,7 @@ impl Answers {
     /// decides. An answer for one session counts in that session.
     #[must_use]
     pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
-        let is_it = |answer: &Answer| {
+        let is_it = |answer: &GrantAnswer| {
             let is_from = answer.source == source;
             answer.holds(session) && is_from && (!source.is_empty() || answer.plugin == plugin)
         };
@@ -164,7 +164,7 @@ impl Answers {
     }
 
     /// The answers that hold for plugins which refused when they failed.
-    pub fn guards<'a>(&'a self, session: Option<&'a str>) -> impl Iterator<Item = &'a Answer> {
+    pub fn guards<'a>(&'a self, session: Option<&'a str>) -> impl Iterator<Item = &'a GrantAnswer> {
         let answers = self.answers.iter();
         answers.filter(move |answer| answer.is_guard && answer.holds(session))
     }
@@ -173,7 +173,7 @@ impl Answers {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn add(&mut self, new: Vec<Answer>) -> Result<(), AnswersError> {
+    pub fn add(&mut self, new: Vec<GrantAnswer>) -> Result<(), AnswersError> {
         self.change(|answers| {
             for answer in new {
                 answers.retain(|a| a.pin != answer.pin || a.lasting != answer.lasting);
@@ -199,7 +199,7 @@ impl Answers {
     }
 
     /// Reads, changes and writes under a lock, so that two hosts at once lose nothing.
-    fn change(&mut self, change: impl FnOnce(&mut Vec<Answer>)) -> Result<(), AnswersError> {
+    fn change(&mut self, change: impl FnOnce(&mut Vec<GrantAnswer>)) -> Result<(), AnswersError> {
         let path = self.path.clone();
         let refuse = |e: std::io::Error| AnswersError {
             path: path.clone(),
@@ -241,8 +241,8 @@ mod tests {
         }
     }
 
-    fn answer(request: &Request, lasting: Lasting) -> Answer {
-        Answer {
+    fn answer(request: &Request, lasting: Lasting) -> GrantAnswer {
+        GrantAnswer {
             plugin: request.plugin.clone(),
             version: request.version.clone(),
             trust: request.trust,

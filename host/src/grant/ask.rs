@@ -5,7 +5,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::answers::{Answer, Answers, Lasting};
+use super::answers::{Answers, GrantAnswer, Lasting};
 use super::decide::{Decision, GrantFlag, Known, Standing};
 use super::policy::Policy;
 use super::{Capability, Request};
@@ -18,7 +18,7 @@ pub struct Question {
     /// What was decided so far; what waits is asked.
     pub decision: Decision,
     /// The last answer for a plugin of this name from this place, when it was for other bytes or another request.
-    pub earlier: Option<Answer>,
+    pub earlier: Option<GrantAnswer>,
 }
 
 /// How long a yes holds.
@@ -54,14 +54,14 @@ pub struct Given {
 impl Given {
     /// The answer to be remembered, if there is one. `session` is the id of the session that the plugin runs in.
     #[must_use]
-    pub fn answer(&self, session: &str, now: String) -> Option<Answer> {
+    pub fn answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
         let lasting = match self.yes {
             Yes::Once => return None,
             Yes::Session => Lasting::Session(session.to_owned()),
             Yes::Always => Lasting::Always,
         };
         let request = &self.request;
-        Some(Answer {
+        Some(GrantAnswer {
             plugin: request.plugin.clone(),
             version: request.version.clone(),
             trust: request.trust,

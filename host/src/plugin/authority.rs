@@ -8,7 +8,7 @@ use super::manifest::Manifest;
 use crate::grant::decide::{Decision, Standing};
 use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 
 /// Prefix of our own interfaces.
 const OWN: &str = "rind:plugin/";
@@ -309,7 +309,7 @@ fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
     let row = catalog::CATALOG.iter().find(|row| row.name == export);
     match row {
         Some(row)
-            if matches!(row.kind, Kind::Mutate | Kind::Collect)
+            if matches!(row.kind, PointKind::Mutate | PointKind::Collect)
                 && !granted.has(&Capability::Session) =>
         {
             Err(Error::Export {
@@ -387,7 +387,9 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == name) else {
         return refuse("which is no interface of the contract".to_owned());
     };
-    if matches!(row.kind, Kind::Mutate | Kind::Collect) && !manifest.has(SideEffect::Session) {
+    if matches!(row.kind, PointKind::Mutate | PointKind::Collect)
+        && !manifest.has(SideEffect::Session)
+    {
         return refuse(format!(
             "a {} point, which needs `side_effects = [\"session\"]` in plugin.toml",
             row.kind

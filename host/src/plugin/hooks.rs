@@ -7,9 +7,9 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::convert::{self, FromGuest, ToWit};
-use super::exit::Exit;
 use super::instance::Slot;
 use super::load::Loaded;
+use super::sanitize::Sanitizer;
 use crate::json;
 use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
@@ -39,10 +39,10 @@ macro_rules! hooks {
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
                     let result = guest.call_run(&mut instance.store, &instance.context, &payload).await;
                     let answer = busy.settle(result)?;
-                    let exit = Exit::of_hook(self.slot.backing(), caller, $name);
+                    let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, $name);
                     match answer {
-                        Ok(outcome) => Ok(FromGuest::from_guest(outcome, exit)),
-                        Err(error) => Err(Failure::Error(convert::guest_error(error, exit))),
+                        Ok(outcome) => Ok(FromGuest::from_guest(outcome, sanitizer)),
+                        Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
                     }
                 })
             }
@@ -97,10 +97,10 @@ impl Hook<PluginPoint> for WasmImplement {
                 )
                 .await;
             let answer = busy.settle(result)?;
-            let exit = Exit::of_hook(self.slot.backing(), caller, &self.point);
+            let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, &self.point);
             let answer =
-                answer.map_err(|error| Failure::Error(convert::guest_error(error, exit)))?;
-            json::parse(&exit.json("answer", answer), json::MAX_BYTES)
+                answer.map_err(|error| Failure::Error(convert::guest_error(error, sanitizer)))?;
+            json::parse(&sanitizer.json("answer", answer), json::MAX_BYTES)
                 .map_err(|e| Failure::Malformed(format!("the answer {e}")))
         })
     }

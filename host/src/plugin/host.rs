@@ -7,11 +7,11 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-use super::exit::{Exit, Reported};
+use super::access_log::{AccessLog, RecordsLeft};
 use super::imports::Handles;
 use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
-use super::reach::{RecordsLeft, Reporter};
+use super::sanitize::{Reported, Sanitizer};
 use super::stderr::Tail;
 use super::store::PluginStore;
 use crate::egress::Egress;
@@ -88,8 +88,8 @@ impl HostState {
     }
 
     /// Where attempts to reach out of the sandbox are recorded, in the call that runs now.
-    pub(super) fn reporter(&self) -> Reporter {
-        Reporter {
+    pub(super) fn access_log(&self) -> AccessLog {
+        AccessLog {
             backing: self.backing.clone(),
             origin: self.caller.origin(),
         }
@@ -107,7 +107,7 @@ impl HostState {
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
         let said = said.join("\n");
-        Exit::of(self, "panic").line("message", said.trim_end(), STDERR_BYTES)
+        Sanitizer::of(self, "panic").line("message", said.trim_end(), STDERR_BYTES)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::grant::{SideEffect, Trust};
 use crate::grant::{combined, in_words};
 use crate::message::EffectClass;
 use crate::point::catalog;
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::HookSpec;
 use crate::point::streaming;
@@ -23,7 +23,7 @@ pub struct HookReport {
     /// Name of the point.
     pub point: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// Lower runs first.
     pub priority: u16,
     /// Milliseconds that one call may take.

@@ -12,10 +12,10 @@ use wasmtime::{Store, Trap};
 
 use super::bindings::rind::plugin::types as wt;
 use super::convert;
-use super::exit::Exit;
 use super::exports::{Guests, Indices};
 use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES, MAX_POINT_CALLS};
+use super::sanitize::Sanitizer;
 use crate::point::caller::Caller;
 use crate::point::deadline::waiting;
 use crate::point::failure::Failure;
@@ -83,7 +83,7 @@ impl Slot {
         let (mut place, extra) = match self.warm.try_lock() {
             Ok(place) => (Some(place), None),
             Err(_) => {
-                let may_lock = !caller.causes.is_empty() && self.template.waits_for_others;
+                let may_lock = !caller.call_chain.is_empty() && self.template.waits_for_others;
                 let extra = may_lock.then(|| self.extra.try_acquire().ok()).flatten();
                 match extra {
                     Some(extra) => (None, Some(extra)),
@@ -164,7 +164,7 @@ fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
         return Failure::Limit(limit.clone());
     }
     let root = error.root_cause().to_string();
-    let root = Exit::of(state, "failure").line("message", &root, convert::MAX_REASON_BYTES);
+    let root = Sanitizer::of(state, "failure").line("message", &root, convert::MAX_REASON_BYTES);
     if root.contains("fuel allocated for hostcalls") {
         return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
     }

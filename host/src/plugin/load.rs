@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::access_log::RecordsLeft;
 use super::cache::CompileCache;
 use super::compile::Compiler;
 use super::discover::{Found, Source, discover};
@@ -17,7 +18,6 @@ use super::host::Backing;
 use super::instance::Template;
 use super::loader::Loader;
 use super::manifest::Manifest;
-use super::reach::RecordsLeft;
 use super::relied::{self, Absent, Reliance};
 use super::store::PluginStore;
 use super::{Error, imports, protected};

@@ -9,6 +9,7 @@
 //!
 //! Start from [`load::PluginSet::load`].
 
+mod access_log;
 mod astray;
 pub mod authority;
 mod bindings;
@@ -19,7 +20,6 @@ mod depend;
 pub mod discover;
 pub mod engine;
 pub mod error;
-mod exit;
 mod exports;
 mod files;
 mod hooks;
@@ -34,9 +34,9 @@ pub mod manifest;
 mod nesting;
 pub mod open;
 pub mod protected;
-mod reach;
 pub mod relied;
 mod required;
+mod sanitize;
 mod settings;
 mod stderr;
 pub mod store;

@@ -17,7 +17,7 @@ use crate::config::{HookSettings, PluginSettings};
 use crate::grant::Capability;
 use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::handle::AgentHandle;
 use crate::point::payload::CheckArguments;
@@ -87,7 +87,7 @@ impl PluginSet {
 
     /// The points of others that a plugin implements, with the kind that their owner gave them: a gate of a plugin's own
     /// refuses when an implementer fails, like any gate.
-    fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, Kind)> {
+    fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;
             let owner = self
@@ -101,7 +101,7 @@ impl PluginSet {
 }
 
 impl Loaded {
-    fn open(&self, slot: &Arc<Slot>, implemented: &[(&str, Kind)], open: &mut OpenPlugins) {
+    fn open(&self, slot: &Arc<Slot>, implemented: &[(&str, PointKind)], open: &mut OpenPlugins) {
         let hooks = Arc::new(WasmHooks { slot: slot.clone() });
         // Hooks that nobody waits for have an instance of their own: a slow one must not make a guard of the same plugin miss
         // its deadline.
@@ -137,7 +137,7 @@ impl Loaded {
 
     /// A hook's options: the operator's for the hook over the operator's for the plugin over the manifest's over the
     /// defaults. The operator can only lower a deadline, the manifest can raise that of a hook that may wait for a model.
-    pub(super) fn spec(&self, point: &str, kind: Kind, options: &HookOptions) -> HookSpec {
+    pub(super) fn spec(&self, point: &str, kind: PointKind, options: &HookOptions) -> HookSpec {
         self.spec_with(point, kind, options, &self.settings)
     }
 
@@ -145,7 +145,7 @@ impl Loaded {
     pub(super) fn spec_with(
         &self,
         point: &str,
-        kind: Kind,
+        kind: PointKind,
         options: &HookOptions,
         plugin: &PluginSettings,
     ) -> HookSpec {

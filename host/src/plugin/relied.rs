@@ -14,7 +14,7 @@ use super::manifest::{HookOptions, Manifest};
 use super::protected;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
-use crate::grant::answers::Answer;
+use crate::grant::answers::GrantAnswer;
 use crate::grant::ask::GrantOptions;
 use crate::paths::ADMIN_POLICY;
 use crate::point::catalog;
@@ -184,7 +184,7 @@ impl PluginSet {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
-        let is_here = |answer: &&Answer| match answer.trust {
+        let is_here = |answer: &&GrantAnswer| match answer.trust {
             Trust::Local => false,
             // WORKSPACE/.rind/plugins/NAME
             Trust::Project => {
@@ -192,7 +192,7 @@ impl PluginSet {
             }
             Trust::Managed | Trust::Package | Trust::User => true,
         };
-        let is_found = |answer: &&Answer| {
+        let is_found = |answer: &&GrantAnswer| {
             let is_at =
                 |folder: &Path| !answer.source.is_empty() && folder == Path::new(&answer.source);
             let mut running = self.plugins.iter();
@@ -200,7 +200,7 @@ impl PluginSet {
             running.any(|own| own.manifest.name == answer.plugin || is_at(&own.folder))
                 || left_out.any(|left| left.name == answer.plugin || is_at(&left.found.folder))
         };
-        let is_off = |answer: &&Answer| {
+        let is_off = |answer: &&GrantAnswer| {
             let settings = options.settings.get(&answer.plugin);
             settings.is_some_and(|settings| !settings.enabled)
         };

@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::Error;
 use super::convert;
-use super::exit::Exit;
 use super::instance::{Busy, Slot};
 use super::manifest::Manifest;
+use super::sanitize::Sanitizer;
 use crate::grant::{self, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::deadline::within;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
-use crate::tool::registry::{DESCRIPTION_CAP_BYTES, TOOLS_PER_PLUGIN_CAP, is_tool_name};
+use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
 use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 
 /// One tool of a plugin in a session.
@@ -92,10 +92,10 @@ impl WasmTool {
             )
             .await;
         let answer = busy.settle(result)?;
-        let exit = Exit::new(self.slot.backing(), &ctx.caller, "tool");
+        let sanitizer = Sanitizer::new(self.slot.backing(), &ctx.caller, "tool");
         Ok(match answer {
-            Ok(content) => ToolOutput::ok(exit.text("result", content)),
-            Err(error) => ToolOutput::error(convert::guest_error(error, exit)),
+            Ok(content) => ToolOutput::ok(sanitizer.text("result", content)),
+            Err(error) => ToolOutput::error(convert::guest_error(error, sanitizer)),
         })
     }
 }
@@ -118,14 +118,14 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
             tool: crate::text::clean(&tool.name, 64),
             why,
         };
-        if specs.len() >= TOOLS_PER_PLUGIN_CAP {
+        if specs.len() >= MAX_TOOLS_PER_PLUGIN {
             return Err(refuse(format!(
-                "a plugin may have {TOOLS_PER_PLUGIN_CAP} tools, and this one lists more"
+                "a plugin may have {MAX_TOOLS_PER_PLUGIN} tools, and this one lists more"
             )));
         }
-        if tool.description.len() > DESCRIPTION_CAP_BYTES {
+        if tool.description.len() > MAX_DESCRIPTION_BYTES {
             return Err(refuse(format!(
-                "its description has {} bytes, more than {DESCRIPTION_CAP_BYTES}",
+                "its description has {} bytes, more than {MAX_DESCRIPTION_BYTES}",
                 tool.description.len()
             )));
         }
@@ -143,7 +143,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
                 )));
             }
         }
-        let parameters = json::parse(&tool.parameters, schema::SCHEMA_CAP_BYTES)
+        let parameters = json::parse(&tool.parameters, schema::MAX_SCHEMA_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;
         schema::compile(&parameters).map_err(|e| refuse(e.to_string()))?;
         specs.push(ToolSpec {

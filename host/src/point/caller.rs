@@ -38,7 +38,7 @@ pub struct Caller {
     pub context: CallContext,
     /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
     /// see [`Caller::passes_over`].
-    pub causes: Vec<Arc<str>>,
+    pub call_chain: Vec<Arc<str>>,
     /// Point of the hook that runs; `None` while none does, or a tool. A plugin's hooks and tools set their own.
     pub point: Option<Cow<'static, str>>,
     /// Id of the tool call that is judged, made or told of. A call that a plugin makes within another has its own.
@@ -81,7 +81,7 @@ impl Caller {
     #[must_use]
     pub fn caused_by(&self, plugin: &Arc<str>) -> Self {
         let mut caller = self.clone();
-        caller.causes.push(plugin.clone());
+        caller.call_chain.push(plugin.clone());
         caller
     }
 
@@ -102,7 +102,7 @@ impl Caller {
         kept.cost_usd = context.cost_usd;
         kept.unpriced_tokens = context.unpriced_tokens;
         kept.tool_calls = context.tool_calls;
-        self.causes.clone_from(&now.causes);
+        self.call_chain.clone_from(&now.call_chain);
         self.point.clone_from(&now.point);
         self.call.clone_from(&now.call);
     }
@@ -113,9 +113,9 @@ impl Caller {
     pub fn passes_over(&self, plugin: &str, is_gate: bool) -> bool {
         let is_it = |cause: &Arc<str>| &**cause == plugin;
         if is_gate {
-            self.causes.last().is_some_and(is_it)
+            self.call_chain.last().is_some_and(is_it)
         } else {
-            self.causes.iter().any(is_it)
+            self.call_chain.iter().any(is_it)
         }
     }
 }

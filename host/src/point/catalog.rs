@@ -4,14 +4,14 @@
 //! the host's bindings to components, `rind plugin inspect`. A test holds it equal to `wit/`, another to the README.
 
 use super::Point;
-use super::dispatch::Kind;
+use super::dispatch::PointKind;
 use super::failure::OnFailure;
 use super::merge::{Merge, MergeEnv, Merged};
 use super::outcome as o;
 use super::payload as p;
 
 /// Calls `$m!` with one row per built-in point:
-/// `Marker, "name", wit_module, Kind, Payload, Outcome, [aliases], "what may come back";`.
+/// `Marker, "name", wit_module, PointKind, Payload, Outcome, [aliases], "what may come back";`.
 macro_rules! for_each_point {
     ($m:ident) => {
         $m! {
@@ -56,7 +56,7 @@ pub struct PointRow {
     /// Its name, that of its WIT interface.
     pub name: &'static str,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// Names that other systems use; accepted in `plugin.toml`, nowhere else.
     pub aliases: &'static [&'static str],
     /// What a hook may return, in words.
@@ -84,7 +84,7 @@ macro_rules! table {
         pub const CATALOG: &[PointRow] = &[
             $(PointRow {
                 name: $name,
-                kind: Kind::$kind,
+                kind: PointKind::$kind,
                 aliases: &[$($alias),*],
                 returns: $returns,
                 rights: <$outcome as Merge<$payload>>::RIGHTS,
@@ -98,7 +98,7 @@ macro_rules! table {
 
             impl Point for $marker {
                 const NAME: &'static str = $name;
-                const KIND: Kind = Kind::$kind;
+                const KIND: PointKind = PointKind::$kind;
                 type Payload = $payload;
                 type Outcome = $outcome;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::PluginPoint;
 use super::caller::Caller;
-use super::dispatch::{Dispatcher, Kind, Verdict};
+use super::dispatch::{Dispatcher, HookVerdict, PointKind};
 use super::handle::{HandleError, PointAnswer};
 use super::payload::{CheckArguments, PluginPayload};
 
@@ -16,7 +16,7 @@ use super::payload::{CheckArguments, PluginPayload};
 #[derive(Clone)]
 pub struct DefinedPoint {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// Checks what the owner passes.
     pub payload: Arc<CheckArguments>,
     /// Checks what an implementer answers.
@@ -47,7 +47,7 @@ impl DefinedPoints {
         self.points.get(full_name)
     }
 
-    /// Calls every implementer of `owner.name` through the dispatcher. `caller` already counts the owner among the causes,
+    /// Calls every implementer of `owner.name` through the dispatcher. `caller` already has the owner in its call chain,
     /// so an owner that implements its own point is left out.
     pub async fn call(
         &self,
@@ -83,13 +83,13 @@ impl DefinedPoints {
             .dispatch_named::<PluginPoint>(Cow::Owned(full_name), point.kind, caller, payload)
             .await;
         let value = match point.kind {
-            Kind::Gate | Kind::Mutate => done.value.value,
-            Kind::Collect => Value::Array(done.value.collected),
-            Kind::Observe => Value::Null,
+            PointKind::Gate | PointKind::Mutate => done.value.value,
+            PointKind::Collect => Value::Array(done.value.collected),
+            PointKind::Observe => Value::Null,
         };
         let blocked = match done.verdict {
-            Verdict::Block(said) => Some(format!("{}: {}", said.plugin, said.text)),
-            Verdict::Pass | Verdict::Ask(_) => None,
+            HookVerdict::Block(said) => Some(format!("{}: {}", said.plugin, said.text)),
+            HookVerdict::Pass | HookVerdict::Ask(_) => None,
         };
         Ok(PointAnswer { value, blocked })
     }

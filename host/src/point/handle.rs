@@ -76,7 +76,7 @@ pub struct AgentTask {
 }
 
 /// What plugin code may ask of the session it runs in. Every method names the plugin, and acts for it alone. Those that take
-/// a caller get one that already counts the plugin among the causes.
+/// a caller get one that already has the plugin in its call chain.
 pub trait AgentHandle: Send + Sync {
     /// One line of the plugin's log. It was capped and escaped.
     fn log(&self, plugin: &str, level: Level, text: &str);

@@ -24,7 +24,7 @@ pub mod trace;
 use futures_util::future::BoxFuture;
 
 use caller::Caller;
-use dispatch::Kind;
+use dispatch::PointKind;
 use failure::Failure;
 use merge::{MergeEnv, Merged};
 
@@ -33,7 +33,7 @@ pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
     /// What hooks may do there.
-    const KIND: Kind;
+    const KIND: PointKind;
     /// What hooks are shown and, at gate and mutate points, what they change.
     type Payload: Clone + Send + Sync + 'static;
     /// What one hook answers.
@@ -64,7 +64,7 @@ pub struct PluginPoint;
 
 impl Point for PluginPoint {
     const NAME: &'static str = "plugin-defined";
-    const KIND: Kind = Kind::Mutate;
+    const KIND: PointKind = PointKind::Mutate;
     type Payload = payload::PluginPayload;
     type Outcome = serde_json::Value;
 
@@ -76,12 +76,12 @@ impl Point for PluginPoint {
         (payload.check)(&outcome)?;
         match payload.kind {
             // What a hook that only looks answers is nothing to anybody.
-            Kind::Observe => return Ok(Merged::default()),
-            Kind::Collect => {
+            PointKind::Observe => return Ok(Merged::default()),
+            PointKind::Collect => {
                 payload.collected.push(outcome);
                 return Ok(Merged::changed("contribution"));
             }
-            Kind::Gate | Kind::Mutate => {}
+            PointKind::Gate | PointKind::Mutate => {}
         }
         if payload.value == outcome {
             return Ok(Merged::default());

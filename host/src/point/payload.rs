@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 
 /// A session that starts or ends.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -357,7 +357,7 @@ pub struct PluginPayload {
     /// The contributions so far, for collect.
     pub collected: Vec<Value>,
     /// The kind that the owner gave the point.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// Checks an implementer's answer against the owner's schema. Guests do not see it.
     pub check: Arc<CheckArguments>,
 }

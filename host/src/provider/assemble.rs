@@ -30,12 +30,12 @@ pub(crate) trait Decoder: Send {
     fn is_done(&self) -> bool;
 
     /// The answer, once the stream has ended; [`Fault::EndedEarly`] when it is not complete.
-    fn finish(self) -> Result<Answer, Fault>;
+    fn finish(self) -> Result<ModelReply, Fault>;
 }
 
 /// What a decoder makes of a stream.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct ModelReply {
     pub(crate) message: Message,
     /// Name of the model, as the server says.
     pub(crate) model: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) enum Fault {
     /// It is longer than an answer may be.
     TooLong { max_bytes: usize },
     /// The server reported an error inside the stream; `status` is what it would have been over plain HTTP.
-    Said { status: u16, message: String },
+    Server { status: u16, message: String },
 }
 
 impl Fault {
@@ -189,7 +189,7 @@ impl Assembler {
     }
 
     /// The message, and how it ended: `finish` as the server said it, corrected by whether there are calls.
-    pub(crate) fn finish(self, finish: Finish, usage: Usage) -> Answer {
+    pub(crate) fn finish(self, finish: Finish, usage: Usage) -> ModelReply {
         let content: Vec<Content> = self.parts.into_iter().map(into_content).collect();
         let message = Message::new(Role::Assistant, content);
         let has_calls = message.tool_calls().next().is_some();
@@ -199,7 +199,7 @@ impl Assembler {
             Finish::ToolCalls => Finish::Done,
             other => other,
         };
-        Answer {
+        ModelReply {
             message,
             model: self.model,
             finish,

@@ -21,16 +21,16 @@ use super::endpoint::Endpoint;
 use super::error::Error;
 use super::replay::Feed;
 use super::retry::{Attempt, Failure, status_failure, stream_failure};
-use super::sse::{ANSWER_LIMIT_BYTES, RawCopy};
+use super::sse::{MAX_ANSWER_BYTES, RawCopy};
 use super::wait::Wait;
 use super::{Response, StreamEvent};
 use crate::config::number;
 
 /// Most of an error body that is read. Only its message is shown, and that is shorter still.
-const ERROR_BODY_LIMIT_BYTES: usize = 64 << 10;
+const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// Longest delay between two attempts that the host chooses itself.
-const BACKOFF_LIMIT: Duration = Duration::from_secs(16);
+const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
 /// How long to wait for a model API, and how often to try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl Http {
         let number = AtomicU32::new(0);
         let backoff = ExponentialBuilder::new()
             .with_min_delay(Duration::from_millis(self.config.retry_delay_ms))
-            .with_max_delay(BACKOFF_LIMIT)
+            .with_max_delay(MAX_BACKOFF)
             .with_max_times(self.config.max_attempts.saturating_sub(1) as usize)
             .with_jitter();
         let attempts = (|| {
@@ -300,8 +300,8 @@ async fn read_plain<D: Decoder>(
         wait.progress();
         raw.push(&piece);
         body.extend_from_slice(&piece);
-        if body.len() > ANSWER_LIMIT_BYTES {
-            let what = format!("more than {} MiB", ANSWER_LIMIT_BYTES >> 20);
+        if body.len() > MAX_ANSWER_BYTES {
+            let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
             return Err(fault(Fault::bad(what, "")));
         }
     }
@@ -322,12 +322,12 @@ fn has_type(headers: &HeaderMap, name: &str) -> bool {
 /// The start of an error body. That it is cut, or breaks off, takes nothing from the status that came with it.
 async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) -> String {
     let mut body = Vec::new();
-    while body.len() < ERROR_BODY_LIMIT_BYTES
+    while body.len() < MAX_ERROR_BODY_BYTES
         && let Ok(Some(piece)) = wait.until(response.chunk()).await
     {
         body.extend_from_slice(&piece);
     }
-    body.truncate(ERROR_BODY_LIMIT_BYTES);
+    body.truncate(MAX_ERROR_BODY_BYTES);
     String::from_utf8_lossy(&body).into_owned()
 }
 

@@ -31,7 +31,7 @@ pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
 
 /// How much of a raw answer is kept for `after-provider-response`, in bytes.
-pub const RAW_LIMIT_BYTES: usize = 256 << 10;
+pub const MAX_RAW_BYTES: usize = 256 << 10;
 
 /// A block of the system prompt; a block ends where the provider may put a cache border.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub struct Response {
     pub status: u16,
     /// Milliseconds from sending the last attempt to the end of the stream.
     pub latency_ms: u64,
-    /// The answer as it came over the wire, cut after [`RAW_LIMIT_BYTES`].
+    /// The answer as it came over the wire, cut after [`MAX_RAW_BYTES`].
     pub raw: String,
 }
 

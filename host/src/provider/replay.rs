@@ -32,7 +32,7 @@ fn read(mut decoder: impl Decoder, pieces: &[&[u8]]) -> Result<Message, String> 
         Fault::Bad { what, .. } => what,
         Fault::EndedEarly => "it ended early".to_owned(),
         Fault::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
-        Fault::Said { status, message } => format!("status {status}: {message}"),
+        Fault::Server { status, message } => format!("status {status}: {message}"),
     };
     for piece in pieces {
         if decoder.is_done() {

@@ -158,7 +158,7 @@ pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
             provider,
             cause: "the connection was closed".to_owned(),
         }),
-        Fault::Said { status, message } => {
+        Fault::Server { status, message } => {
             status_failure(attempt, status, &HeaderMap::new(), &message)
         }
     }

@@ -8,7 +8,7 @@ use crate::text::is_deceptive;
 
 /// Longest piece of a server's text that is kept in an error, in characters: enough for any real explanation, too
 /// little to flood a terminal or a transcript.
-pub const SERVER_TEXT_LIMIT: usize = 500;
+pub const MAX_SERVER_TEXT_CHARS: usize = 500;
 
 /// Text that a server sent: capped, on one line, without control characters. It is data, never instructions, and is
 /// always shown in quotes.
@@ -23,14 +23,14 @@ impl ServerText {
         let mut n_chars = 0;
         for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
             for c in word.chars().filter(|c| !is_deceptive(*c)) {
-                if n_chars == SERVER_TEXT_LIMIT {
+                if n_chars == MAX_SERVER_TEXT_CHARS {
                     kept.push('…');
                     return Self(kept.into());
                 }
                 kept.push(c);
                 n_chars += 1;
             }
-            if !word.is_empty() && n_chars < SERVER_TEXT_LIMIT {
+            if !word.is_empty() && n_chars < MAX_SERVER_TEXT_CHARS {
                 kept.push(' ');
                 n_chars += 1;
             }
@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(ServerText::new(text).to_string(), *expected, "{text:?}");
         }
         let capped = ServerText::new(&long);
-        assert_eq!(capped.as_str().chars().count(), SERVER_TEXT_LIMIT + 1);
+        assert_eq!(capped.as_str().chars().count(), MAX_SERVER_TEXT_CHARS + 1);
         assert!(capped.as_str().ends_with('…'));
     }
 }

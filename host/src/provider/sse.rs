@@ -13,16 +13,16 @@ use std::task::Poll;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use sse_stream::{Sse, SseStream};
 
-use super::RAW_LIMIT_BYTES;
-use super::server_text::SERVER_TEXT_LIMIT;
+use super::MAX_RAW_BYTES;
+use super::server_text::MAX_SERVER_TEXT_CHARS;
 
 /// Largest single event. A whole tool call with a file in it fits many times over; a server that never ends an event
 /// must not fill the memory.
-pub(crate) const EVENT_LIMIT_BYTES: usize = 16 << 20;
+pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// Largest answer. The longest outputs of today's models are below 1 MiB of text, and framing multiplies that by less
 /// than 50.
-pub(crate) const ANSWER_LIMIT_BYTES: usize = 64 << 20;
+pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
@@ -79,16 +79,16 @@ impl SseParser {
     ) -> Result<bool, SseFault> {
         let mut is_answer = false;
         self.raw.push(piece);
-        if self.raw.n_bytes > ANSWER_LIMIT_BYTES {
-            return Err(self.fault(format!("more than {} MiB", ANSWER_LIMIT_BYTES >> 20)));
+        if self.raw.n_bytes > MAX_ANSWER_BYTES {
+            return Err(self.fault(format!("more than {} MiB", MAX_ANSWER_BYTES >> 20)));
         }
         // One line at a time: the crate reports a bad line before the events that came ahead of it in the same piece.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             self.note_line(line);
             is_answer |= self.is_of_answer();
             self.event_bytes += line.len();
-            if self.event_bytes > EVENT_LIMIT_BYTES {
-                let what = format!("an event of more than {} MiB", EVENT_LIMIT_BYTES >> 20);
+            if self.event_bytes > MAX_EVENT_BYTES {
+                let what = format!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20);
                 return Err(self.fault(what));
             }
             self.queue
@@ -117,7 +117,7 @@ impl SseParser {
         !line.starts_with(b":") && !self.is_ping
     }
 
-    /// The answer as it came, cut after [`RAW_LIMIT_BYTES`].
+    /// The answer as it came, cut after [`MAX_RAW_BYTES`].
     pub(crate) fn into_raw(self) -> String {
         self.raw.into_text()
     }
@@ -127,7 +127,7 @@ impl SseParser {
         if self.line.ends_with(b"\n") {
             self.line.clear();
         }
-        let room = (SERVER_TEXT_LIMIT * 4).saturating_sub(self.line.len());
+        let room = (MAX_SERVER_TEXT_CHARS * 4).saturating_sub(self.line.len());
         self.line.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.ends_with(b"\n") && !self.line.ends_with(b"\n") {
             self.line.push(b'\n');
@@ -152,7 +152,7 @@ pub(crate) struct RawCopy {
 impl RawCopy {
     /// Takes the next piece.
     pub(crate) fn push(&mut self, piece: &[u8]) {
-        let room = RAW_LIMIT_BYTES - self.kept.len();
+        let room = MAX_RAW_BYTES - self.kept.len();
         self.kept.extend_from_slice(&piece[..piece.len().min(room)]);
         self.n_bytes += piece.len();
     }
@@ -254,11 +254,11 @@ mod tests {
     fn the_raw_copy_is_cut_between_characters() {
         let mut raw = RawCopy::default();
         raw.push(b"x");
-        for _ in 0..RAW_LIMIT_BYTES {
+        for _ in 0..MAX_RAW_BYTES {
             raw.push("é".as_bytes());
         }
         let text = raw.into_text();
-        assert_eq!(text.len(), RAW_LIMIT_BYTES - 1);
+        assert_eq!(text.len(), MAX_RAW_BYTES - 1);
         assert!(text.ends_with('é'));
     }
 }

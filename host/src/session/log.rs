@@ -18,7 +18,7 @@ pub(super) const FILE: &str = "session.jsonl";
 const LOCK: &str = "lock";
 
 /// How many bytes of lines wait at most.
-const MOST_WAITING: usize = 64 << 10;
+const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// What the log needs of a file; tests put a full disk in its place.
 pub(super) trait Disk: Send + Sync {
@@ -146,7 +146,7 @@ impl Log {
     /// Adds a line together with the next one, or at the next sync: nothing depends on it, and writing each of many small ones
     /// costs more than all that is in them. When the process is killed before, it is lost.
     pub(super) fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
-        if self.waiting.len() + line.len() > MOST_WAITING {
+        if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
             self.append(&[])?;
         }
         self.waiting.extend_from_slice(line);

@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::preview::{ShownLine, preview};
 use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
-use crate::point::dispatch::Said;
+use crate::point::dispatch::AttributedText;
 use crate::text::{clean, one_line};
 
 /// Longest reason of a hook that is shown.
-const REASON_CAP_BYTES: usize = 500;
+const MAX_REASON_BYTES: usize = 500;
 
 /// One tool call that somebody is to say yes or no to. Names are one line each and may be shown as they are; `arguments` are as
 /// the call has them, and whoever shows them escapes them.
@@ -36,7 +36,7 @@ pub struct Question {
     pub arguments: Vec<ShownLine>,
     /// Plugins whose hooks asked for approval, and why; empty when only the policy asks.
     pub reasons: Vec<(String, String)>,
-    /// Scope of [`Answer::Always`], in words, or the reason why there is no such answer.
+    /// Scope of [`ApprovalAnswer::Always`], in words, or the reason why there is no such answer.
     pub covers: Result<String, String>,
     /// Identity of exactly this tool: its name, plugin, description and schema, and who calls it.
     tool_key: [u8; 32],
@@ -47,14 +47,19 @@ pub struct Question {
 impl Question {
     /// A question about a call with these final arguments, which is about `subject`. `reasons` is what the hooks that asked said.
     #[must_use]
-    pub fn new(spec: &ToolSpec, arguments: &Value, subject: &Subject, reasons: &[Said]) -> Self {
+    pub fn new(
+        spec: &ToolSpec,
+        arguments: &Value,
+        subject: &Subject,
+        reasons: &[AttributedText],
+    ) -> Self {
         let tool = one_line(&spec.name);
         let covers = subject.covers(&tool);
         let parts = covers.clone().unwrap_or_default();
         Self {
             covers: covers
                 .map(|parts| parts.join("; "))
-                .map_err(|why| clean(&format!("asked about every time: {why}"), REASON_CAP_BYTES)),
+                .map_err(|why| clean(&format!("asked about every time: {why}"), MAX_REASON_BYTES)),
             parts,
             tool,
             effect_class: spec.effect_class,
@@ -64,8 +69,8 @@ impl Question {
             arguments: preview(spec, arguments),
             reasons: reasons
                 .iter()
-                .map(|Said { plugin, text }| {
-                    let end = text.floor_char_boundary(REASON_CAP_BYTES.min(text.len()));
+                .map(|AttributedText { plugin, text }| {
+                    let end = text.floor_char_boundary(MAX_REASON_BYTES.min(text.len()));
                     (one_line(plugin), one_line(&text[..end]))
                 })
                 .collect(),
@@ -98,7 +103,7 @@ impl Question {
 
 /// What was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// This call may run.
     Yes,
     /// It may not; the text is told to the model.
@@ -111,7 +116,7 @@ pub enum Answer {
 pub trait Approver: Send + Sync {
     /// Asks and waits for the answer, as long as that takes; the caller drops the future when the turn is cancelled. Called
     /// once for each call that needs approval, one at a time within an agent. What cannot be asked is a no.
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer>;
 }
 
 /// Says no to everything, with this reason.
@@ -119,8 +124,8 @@ pub trait Approver: Send + Sync {
 pub struct DenyAll(pub String);
 
 impl Approver for DenyAll {
-    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-        async { Answer::No(self.0.clone()) }.boxed()
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        async { ApprovalAnswer::No(self.0.clone()) }.boxed()
     }
 }
 
@@ -129,12 +134,12 @@ impl Approver for DenyAll {
 pub struct AllowAll;
 
 impl Approver for AllowAll {
-    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-        async { Answer::Yes }.boxed()
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        async { ApprovalAnswer::Yes }.boxed()
     }
 }
 
-/// The parts of calls that were answered with [`Answer::Always`] in this session. A tool whose description or schema changed
+/// The parts of calls that were answered with [`ApprovalAnswer::Always`] in this session. A tool whose description or schema changed
 /// is another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
@@ -144,15 +149,15 @@ pub struct SessionApprovals {
 }
 
 impl SessionApprovals {
-    /// Asks unless every part of the call was answered with [`Answer::Always`] before. What a hook asks for is about this very
+    /// Asks unless every part of the call was answered with [`ApprovalAnswer::Always`] before. What a hook asks for is about this very
     /// call and is always asked.
-    pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> Answer {
+    pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> ApprovalAnswer {
         let _one_at_a_time = self.asking.lock().await;
         if question.reasons.is_empty() && self.covers(question) {
-            return Answer::Always;
+            return ApprovalAnswer::Always;
         }
         let answer = approver.ask(question).await;
-        if answer == Answer::Always {
+        if answer == ApprovalAnswer::Always {
             self.lock().extend(question.keys());
         }
         answer
@@ -191,15 +196,15 @@ mod tests {
     use serde_json::json;
 
     use super::super::command::Command;
-    use super::super::subject::Place;
+    use super::super::subject::WorkspacePath;
     use super::*;
 
-    struct Once(Mutex<Vec<Answer>>);
+    struct Once(Mutex<Vec<ApprovalAnswer>>);
 
     impl Approver for Once {
-        fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+        fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
             let answer = self.0.lock().ok().and_then(|mut answers| answers.pop());
-            async { answer.unwrap_or(Answer::No("asked again".to_owned())) }.boxed()
+            async { answer.unwrap_or(ApprovalAnswer::No("asked again".to_owned())) }.boxed()
         }
     }
 
@@ -216,25 +221,31 @@ mod tests {
     #[tokio::test]
     async fn always_is_remembered_for_exactly_this_tool() {
         let approvals = SessionApprovals::default();
-        let approver = Once(Mutex::new(vec![Answer::Always]));
+        let approver = Once(Mutex::new(vec![ApprovalAnswer::Always]));
         let ask = |spec: ToolSpec| {
             let question = Question::new(&spec, &json!({}), &Subject::Any, &[]);
             let (approvals, approver) = (&approvals, &approver);
             async move { approvals.ask(approver, &question).await }
         };
-        assert_eq!(ask(spec("t", "d")).await, Answer::Always);
-        assert_eq!(ask(spec("t", "d")).await, Answer::Always);
-        assert!(matches!(ask(spec("u", "d")).await, Answer::No(_)));
-        assert!(matches!(ask(spec("t", "changed")).await, Answer::No(_)));
+        assert_eq!(ask(spec("t", "d")).await, ApprovalAnswer::Always);
+        assert_eq!(ask(spec("t", "d")).await, ApprovalAnswer::Always);
+        assert!(matches!(ask(spec("u", "d")).await, ApprovalAnswer::No(_)));
+        assert!(matches!(
+            ask(spec("t", "changed")).await,
+            ApprovalAnswer::No(_)
+        ));
     }
 
     #[tokio::test]
     async fn what_a_hook_asks_is_asked_even_after_always() {
         let approvals = SessionApprovals::default();
-        let approver = Once(Mutex::new(vec![Answer::Always]));
+        let approver = Once(Mutex::new(vec![ApprovalAnswer::Always]));
         let plain = Question::new(&spec("t", "d"), &json!({}), &Subject::Any, &[]);
-        assert_eq!(approvals.ask(&approver, &plain).await, Answer::Always);
-        let reasons = [Said {
+        assert_eq!(
+            approvals.ask(&approver, &plain).await,
+            ApprovalAnswer::Always
+        );
+        let reasons = [AttributedText {
             plugin: "guard".into(),
             text: "looks\u{1b} odd".to_owned(),
         }];
@@ -242,13 +253,13 @@ mod tests {
         assert_eq!(asked.reasons[0].1, "looks\\u{1b} odd");
         assert!(matches!(
             approvals.ask(&approver, &asked).await,
-            Answer::No(_)
+            ApprovalAnswer::No(_)
         ));
     }
 
     #[tokio::test]
     async fn always_covers_the_parts_that_were_shown_and_no_others() {
-        let always = |n: usize| Once(Mutex::new(vec![Answer::Always; n]));
+        let always = |n: usize| Once(Mutex::new(vec![ApprovalAnswer::Always; n]));
         let question = |command: &str| {
             let subject = Subject::Command(Command::read(command));
             let arguments = json!({ "command": command });
@@ -272,13 +283,17 @@ mod tests {
             let approver = always(1);
             assert_eq!(
                 approvals.ask(&approver, &question(first)).await,
-                Answer::Always
+                ApprovalAnswer::Always
             );
             let again = approvals.ask(&approver, &question(then)).await;
-            assert_eq!(again == Answer::Always, is_covered, "{first}; then {then}");
+            assert_eq!(
+                again == ApprovalAnswer::Always,
+                is_covered,
+                "{first}; then {then}"
+            );
         }
         let file = |path: &str| {
-            let subject = Subject::File(Place::Known(path.to_owned()));
+            let subject = Subject::File(WorkspacePath::Known(path.to_owned()));
             Question::new(&spec("write_file", "d"), &json!({}), &subject, &[])
         };
         for (first, then, is_covered) in [
@@ -292,7 +307,11 @@ mod tests {
             let approver = always(1);
             approvals.ask(&approver, &file(first)).await;
             let again = approvals.ask(&approver, &file(then)).await;
-            assert_eq!(again == Answer::Always, is_covered, "{first}; then {then}");
+            assert_eq!(
+                again == ApprovalAnswer::Always,
+                is_covered,
+                "{first}; then {then}"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ pub use rule::PolicyRule;
 
 use super::command::{Command, CommandPattern, Matched};
 use super::preview::told;
-use super::subject::{Place, Subject};
+use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean;
@@ -82,7 +82,7 @@ pub struct PolicyMode {
 
 /// What is to happen with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ToolVerdict {
     /// Run it.
     Allow,
     /// Ask first.
@@ -97,7 +97,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// What is to happen.
-    pub verdict: Verdict,
+    pub verdict: ToolVerdict,
     /// The rule, default or mode that decided, for people.
     pub rule: String,
 }
@@ -168,7 +168,7 @@ impl ToolPolicy {
         if strictness == Strictness::Deny {
             let reason = format!("`{}` is denied by {rule}", spec.name);
             return Decision {
-                verdict: Verdict::Deny(reason),
+                verdict: ToolVerdict::Deny(reason),
                 rule,
             };
         }
@@ -178,12 +178,12 @@ impl ToolPolicy {
         }
         if self.mode.dry_run && spec.effect_class != EffectClass::Read {
             return Decision {
-                verdict: Verdict::DryRun(format!(
+                verdict: ToolVerdict::DryRun(format!(
                     "dry run, nothing was done. `{}` ({}) would have been called with:\n{}{}",
                     spec.name,
                     spec.effect_class,
                     told(spec, arguments),
-                    reach(spec, may)
+                    permissions_text(spec, may)
                 )),
                 rule: "--dry-run".to_owned(),
             };
@@ -191,23 +191,23 @@ impl ToolPolicy {
         let verdict = match strictness {
             Strictness::Ask if self.mode.yes => {
                 rule = "--yes".to_owned();
-                Verdict::Allow
+                ToolVerdict::Allow
             }
             Strictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
-                Verdict::Deny(format!(
+                ToolVerdict::Deny(format!(
                     "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; say it more \
                      plainly, in separate calls",
                     spec.name
                 ))
             }
-            Strictness::Ask if !self.mode.has_terminal => Verdict::Deny(format!(
+            Strictness::Ask if !self.mode.has_terminal => ToolVerdict::Deny(format!(
                 "`{}` needs approval by {rule}, and there is no terminal to ask at. The operator can allow it with --yes, or \
                  in the configuration with `{}`",
                 spec.name,
                 allow_line(spec, subject)
             )),
-            Strictness::Ask | Strictness::AskPerson => Verdict::Ask,
-            Strictness::Allow | Strictness::Deny => Verdict::Allow,
+            Strictness::Ask | Strictness::AskPerson => ToolVerdict::Ask,
+            Strictness::Allow | Strictness::Deny => ToolVerdict::Allow,
         };
         Decision { verdict, rule }
     }
@@ -305,7 +305,7 @@ impl ToolPolicy {
 }
 
 /// What a call of a plugin's tool would have been allowed to touch.
-fn reach(spec: &ToolSpec, may: &[String]) -> String {
+fn permissions_text(spec: &ToolSpec, may: &[String]) -> String {
     match &spec.plugin {
         None => String::new(),
         Some(plugin) if may.is_empty() => {
@@ -329,7 +329,7 @@ pub fn allow_line(spec: &ToolSpec, subject: &Subject) -> String {
                 .iter()
                 .all(|cover| !cover.contains('*') && CommandPattern::new(cover).is_ok())
         }),
-        Subject::File(Place::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
+        Subject::File(WorkspacePath::Known(path)) if !path.contains(['*', '?', '[', '{', '\\']) => {
             Some(vec![path.clone()])
         }
         _ => None,

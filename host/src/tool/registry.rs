@@ -12,13 +12,13 @@ use crate::message::ToolSpec;
 use crate::point::payload::CheckArguments;
 
 /// Longest name of a tool; providers refuse longer ones.
-pub const NAME_CAP_BYTES: usize = 64;
+pub const MAX_NAME_BYTES: usize = 64;
 
 /// Longest description of a tool: every request carries it.
-pub const DESCRIPTION_CAP_BYTES: usize = 4096;
+pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 
 /// Most tools of one plugin.
-pub const TOOLS_PER_PLUGIN_CAP: usize = 128;
+pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
 /// Where a tool is from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl fmt::Display for Origin {
 pub enum RegistryError {
     /// The name is not `[a-zA-Z0-9_-]{1,64}`.
     #[error(
-        "{origin}: `{name}` is not a name for a tool (1 to {NAME_CAP_BYTES} of a-z, A-Z, 0-9, _ and -)"
+        "{origin}: `{name}` is not a name for a tool (1 to {MAX_NAME_BYTES} of a-z, A-Z, 0-9, _ and -)"
     )]
     BadName {
         /// Where the tool is from.
@@ -70,7 +70,7 @@ pub enum RegistryError {
     },
     /// The description is too long.
     #[error(
-        "tool `{name}` of {origin} is refused: its description has {bytes} bytes, more than {DESCRIPTION_CAP_BYTES}"
+        "tool `{name}` of {origin} is refused: its description has {bytes} bytes, more than {MAX_DESCRIPTION_BYTES}"
     )]
     DescriptionTooLong {
         /// Where the tool is from.
@@ -82,7 +82,7 @@ pub enum RegistryError {
     },
     /// The plugin has too many tools.
     #[error(
-        "tool `{name}` of {origin} is refused: one plugin may have at most {TOOLS_PER_PLUGIN_CAP} tools"
+        "tool `{name}` of {origin} is refused: one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
     )]
     TooMany {
         /// Where the tool is from.
@@ -141,7 +141,7 @@ impl ToolRegistry {
         let name = spec.name.clone();
         if !is_tool_name(&name) {
             let mut name = name.escape_debug().to_string();
-            name.truncate(name.floor_char_boundary(NAME_CAP_BYTES));
+            name.truncate(name.floor_char_boundary(MAX_NAME_BYTES));
             return Err(RegistryError::BadName { origin, name });
         }
         if let Some(taken) = self.entries.get(&name) {
@@ -152,14 +152,14 @@ impl ToolRegistry {
             });
         }
         let bytes = spec.description.len();
-        if bytes > DESCRIPTION_CAP_BYTES {
+        if bytes > MAX_DESCRIPTION_BYTES {
             return Err(RegistryError::DescriptionTooLong {
                 origin,
                 name,
                 bytes,
             });
         }
-        if spec.plugin.is_some() && self.n_tools_of(&origin) >= TOOLS_PER_PLUGIN_CAP {
+        if spec.plugin.is_some() && self.n_tools_of(&origin) >= MAX_TOOLS_PER_PLUGIN {
             return Err(RegistryError::TooMany { origin, name });
         }
         let check = schema::compile(&spec.parameters).map_err(|source| RegistryError::Schema {
@@ -235,7 +235,7 @@ impl ToolRegistry {
 /// Whether providers take this as the name of a tool: `[a-zA-Z0-9_-]{1,64}`.
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
-    (1..=NAME_CAP_BYTES).contains(&name.len())
+    (1..=MAX_NAME_BYTES).contains(&name.len())
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))

@@ -17,7 +17,7 @@ use super::{Tool, ToolCtx, ToolOutput};
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
 
 /// Most bytes of an answer when the configuration says nothing.
-pub const DEFAULT_OUTPUT_CAP_BYTES: usize = 8 * 1024 * 1024;
+pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long a tool has to stop by itself, and to say what it did so far, before it is dropped. Longer than processes have
 /// between SIGTERM and SIGKILL.

@@ -14,10 +14,10 @@ use crate::json;
 use crate::point::payload::CheckArguments;
 
 /// Largest schema, written as compact JSON.
-pub const SCHEMA_CAP_BYTES: usize = 64 * 1024;
+pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
 /// Deepest nesting of a schema.
-pub const SCHEMA_DEPTH_CAP: usize = 64;
+pub const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// How many errors one check tells.
 const TOLD_ERRORS: usize = 3;
@@ -26,25 +26,25 @@ const TOLD_ERRORS: usize = 3;
 const TOLD_BYTES: usize = 300;
 
 /// Steps of backtracking that one regular expression may take on one text.
-const BACKTRACK_CAP: usize = 10_000;
+const MAX_BACKTRACK_STEPS: usize = 10_000;
 
 /// Largest compiled regular expression.
-const PATTERN_CAP_BYTES: usize = 1024 * 1024;
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// How many subschemas may apply to one value, counted through references. More is a schema that was built to be slow.
-const APPLIED_CAP: u64 = 10_000;
+const MAX_APPLIED_SCHEMAS: u64 = 10_000;
 
 /// How many subschemas in all may be tried on one call's arguments, counted from above.
-const TRIED_CAP: u64 = 10_000_000;
+const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
 
 /// How many references and combinations may lie inside each other before one value is checked.
-const CHAIN_CAP: usize = 16;
+const MAX_CHAIN_DEPTH: usize = 16;
 
 /// Subschemas times values that one check may come to. Each pair costs some ten nanoseconds, and nothing can interrupt it.
-const PAIRS_CAP: usize = 2_000_000;
+const MAX_PAIRS: usize = 2_000_000;
 
 /// Subschemas times values up to which the errors of a check are listed: a list may hold one for every pair.
-const LISTED_PAIRS_CAP: usize = 50_000;
+const MAX_LISTED_PAIRS: usize = 50_000;
 
 /// Keywords that check nothing themselves; references are counted by what they refer to.
 const UNCHECKED: [&str; 7] = [
@@ -65,13 +65,13 @@ pub enum SchemaError {
     #[error("the schema must be an object with `\"type\": \"object\"`")]
     NotAnObject,
     /// It is too large.
-    #[error("the schema has {bytes} bytes, more than {SCHEMA_CAP_BYTES}")]
+    #[error("the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}")]
     TooLarge {
         /// Its size as compact JSON.
         bytes: usize,
     },
     /// It is nested too deeply.
-    #[error("the schema is nested deeper than {SCHEMA_DEPTH_CAP} levels")]
+    #[error("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")]
     TooDeep,
     /// It refers to something outside itself, or in a way that cannot be followed.
     #[error("the schema refers to `{reference}`; only references within it (`#…`) are taken")]
@@ -105,9 +105,9 @@ fn build(schema: &Value) -> Result<Validator, SchemaError> {
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
-                .backtrack_limit(BACKTRACK_CAP)
-                .size_limit(PATTERN_CAP_BYTES)
-                .dfa_size_limit(PATTERN_CAP_BYTES),
+                .backtrack_limit(MAX_BACKTRACK_STEPS)
+                .size_limit(MAX_PATTERN_BYTES)
+                .dfa_size_limit(MAX_PATTERN_BYTES),
         )
         .build(schema)
         .map_err(|error| SchemaError::Invalid(told(&error)))
@@ -178,7 +178,7 @@ fn check(
         _ => return Err("the arguments must be one JSON object".to_owned()),
     }
     let pairs = n_subschemas.saturating_mul(json::n_values(arguments));
-    if pairs > PAIRS_CAP {
+    if pairs > MAX_PAIRS {
         return Err("the arguments hold too many values for this tool".to_owned());
     }
     if json::depth(arguments) > json::MAX_DEPTH || !fits_load(arguments, load) {
@@ -188,7 +188,7 @@ fn check(
     if validator.is_valid(arguments) {
         return Ok(());
     }
-    if pairs > LISTED_PAIRS_CAP {
+    if pairs > MAX_LISTED_PAIRS {
         return Err("the arguments do not fit the tool's schema".to_owned());
     }
     let errors = validator.iter_errors(arguments);
@@ -225,7 +225,7 @@ fn fits_load(arguments: &Value, load: u64) -> bool {
             })
             .collect();
         tried = tried.saturating_mul(load);
-        if tried > TRIED_CAP {
+        if tried > MAX_TRIED_SCHEMAS {
             return false;
         }
     }
@@ -243,7 +243,7 @@ fn check_bounds(schema: &Value) -> Result<u64, SchemaError> {
     let mut references = HashSet::new();
     let mut open = vec![(schema, 1)];
     while let Some((value, depth)) = open.pop() {
-        if depth > SCHEMA_DEPTH_CAP {
+        if depth > MAX_SCHEMA_DEPTH {
             return Err(SchemaError::TooDeep);
         }
         match value {
@@ -256,7 +256,7 @@ fn check_bounds(schema: &Value) -> Result<u64, SchemaError> {
         }
     }
     let bytes = schema.to_string().len();
-    if bytes > SCHEMA_CAP_BYTES {
+    if bytes > MAX_SCHEMA_BYTES {
         return Err(SchemaError::TooLarge { bytes });
     }
     if let Some(reference) = references
@@ -314,7 +314,7 @@ impl<'a> Load<'a> {
         let Value::Object(map) = schema else {
             return Ok(1);
         };
-        if depth > CHAIN_CAP {
+        if depth > MAX_CHAIN_DEPTH {
             return Err(SchemaError::Explosive);
         }
         // A reference with nothing but words beside it is not a second check of the value.
@@ -335,7 +335,7 @@ impl<'a> Load<'a> {
                 load = load.saturating_add(self.of(schema, depth + 1)?);
             }
         }
-        if load > APPLIED_CAP {
+        if load > MAX_APPLIED_SCHEMAS {
             return Err(SchemaError::Explosive);
         }
         Ok(load)

@@ -13,14 +13,14 @@ pub enum Subject {
     /// A command for a shell.
     Command(Command),
     /// A file of the workspace.
-    File(Place),
+    File(WorkspacePath),
     /// A folder of the workspace with everything below it.
-    Tree(Place),
+    Tree(WorkspacePath),
 }
 
-/// Place in the workspace.
+/// Path in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum WorkspacePath {
     /// The path from the workspace, without links and `..`; empty for the workspace itself.
     Known(String),
     /// It cannot be told, or it is outside.
@@ -36,23 +36,23 @@ impl Subject {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),
             Self::Command(command) => command.covers(),
-            Self::File(Place::Known(path)) | Self::Tree(Place::Known(path))
+            Self::File(WorkspacePath::Known(path)) | Self::Tree(WorkspacePath::Known(path))
                 if path.len() > MAX_COVER_BYTES =>
             {
                 Err("its path is too long to be covered".to_owned())
             }
-            Self::File(Place::Known(path)) => {
+            Self::File(WorkspacePath::Known(path)) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 Ok(vec![format!(
                     "{tool} in {}, not in folders below it",
                     folder_name(folder)
                 )])
             }
-            Self::Tree(Place::Known(folder)) => Ok(vec![format!(
+            Self::Tree(WorkspacePath::Known(folder)) => Ok(vec![format!(
                 "{tool} in {} and below it",
                 folder_name(folder)
             )]),
-            Self::File(Place::Unknown) | Self::Tree(Place::Unknown) => {
+            Self::File(WorkspacePath::Unknown) | Self::Tree(WorkspacePath::Unknown) => {
                 Err("where this path leads cannot be told".to_owned())
             }
         }

@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::workspace::{Workspace, WorkspaceError};
 
 /// Most entries one walk looks at.
-const ENTRY_CAP: usize = 200_000;
+const MAX_ENTRIES: usize = 200_000;
 
 /// Deepest folder one walk enters, counted from where it starts.
-pub(super) const DEPTH_CAP: u32 = 64;
+pub(super) const MAX_DEPTH: u32 = 64;
 
 /// Largest ignore file that is read.
-const IGNORE_FILE_CAP_BYTES: u64 = 1024 * 1024;
+const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Later files win, as in ripgrep.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
@@ -74,7 +74,7 @@ pub(super) fn walk(
         visit,
         n_seen: 0,
     };
-    match walk.folder(start, depth.min(DEPTH_CAP))? {
+    match walk.folder(start, depth.min(MAX_DEPTH))? {
         ControlFlow::Continue(()) => Ok(WalkEnd::Complete),
         ControlFlow::Break(end) => Ok(end),
     }
@@ -109,7 +109,7 @@ impl Walk<'_> {
                 return Err(WorkspaceError::Cancelled);
             }
             self.n_seen += 1;
-            if self.n_seen > ENTRY_CAP {
+            if self.n_seen > MAX_ENTRIES {
                 return Ok(ControlFlow::Break(WalkEnd::TooMany));
             }
             let path = folder.join(&name);
@@ -149,7 +149,7 @@ impl Walk<'_> {
                 };
                 Some((entry.file_name(), kind))
             })
-            .take(ENTRY_CAP + 1)
+            .take(MAX_ENTRIES + 1)
             .collect())
     }
 
@@ -230,7 +230,7 @@ fn add_lines(builder: &mut GitignoreBuilder, file: Option<impl Read>) {
     let mut content = Vec::new();
     if let Some(file) = file
         && file
-            .take(IGNORE_FILE_CAP_BYTES)
+            .take(MAX_IGNORE_FILE_BYTES)
             .read_to_end(&mut content)
             .is_ok()
     {

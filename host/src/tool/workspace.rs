@@ -15,7 +15,7 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 use tokio_util::sync::CancellationToken;
 
-use super::subject::Place;
+use super::subject::WorkspacePath;
 use crate::git::leads_into_repository;
 
 /// Why a file of the workspace could not be used. The texts are for the model.
@@ -212,9 +212,9 @@ impl Workspace {
 
     /// Resolves a path: links and `..` are followed as far as the path exists, the rest must be plain names.
     #[must_use]
-    pub fn place(&self, path: &str) -> Place {
+    pub fn place(&self, path: &str) -> WorkspacePath {
         let Ok(relative) = self.relative(path) else {
-            return Place::Unknown;
+            return WorkspacePath::Unknown;
         };
         let mut known = PathBuf::new();
         let mut names = relative.components();
@@ -232,17 +232,17 @@ impl Workspace {
                         .iter()
                         .any(|name| !matches!(name, Component::Normal(_)))
                     {
-                        return Place::Unknown;
+                        return WorkspacePath::Unknown;
                     }
                     known.extend(rest);
                     break;
                 }
-                Err(_) => return Place::Unknown,
+                Err(_) => return WorkspacePath::Unknown,
             }
         }
-        known
-            .to_str()
-            .map_or(Place::Unknown, |known| Place::Known(known.to_owned()))
+        known.to_str().map_or(WorkspacePath::Unknown, |known| {
+            WorkspacePath::Known(known.to_owned())
+        })
     }
 
     /// Opens a regular file for reading and tells its size in bytes.
@@ -348,7 +348,7 @@ impl Workspace {
             path: path.to_owned(),
         };
         let known = self.place(path);
-        if let Place::Known(known) = &known
+        if let WorkspacePath::Known(known) = &known
             && leads_into_repository(&self.root, known.split('/'))
         {
             return Err(in_repository());
@@ -361,8 +361,8 @@ impl Workspace {
                 let name = name.to_string_lossy();
                 !leads_into_repository(&self.root, names.chain([name.as_ref()]))
             }
-            (None, Place::Known(_)) => true,
-            (None, Place::Unknown) => false,
+            (None, WorkspacePath::Known(_)) => true,
+            (None, WorkspacePath::Unknown) => false,
         };
         if !is_free {
             return Err(in_repository());

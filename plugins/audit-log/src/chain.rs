@@ -48,7 +48,7 @@ impl Head {
 
 /// Where an event happened.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct EventPosition<'a> {
     /// Milliseconds since 1970.
     pub(crate) time: u64,
     pub(crate) turn: u32,
@@ -81,7 +81,7 @@ impl Writer {
     }
 
     /// Adds a line.
-    pub(crate) fn add(&mut self, place: Place<'_>, event: &Event) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, place: EventPosition<'_>, event: &Event) -> Result<(), Error> {
         let line = serde_json::to_string(&Line {
             agent: place.agent,
             event,
@@ -127,7 +127,7 @@ pub(crate) fn go_on(
     session: &str,
     end: &End,
     kept: Option<Head>,
-    place: Place<'_>,
+    place: EventPosition<'_>,
 ) -> Result<Writer, Error> {
     let kept = kept.filter(|head| head.session == session);
     let mut head = Head::of(session);
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::event;
 
-    const PLACE: Place<'_> = Place {
+    const PLACE: EventPosition<'_> = EventPosition {
         time: 1,
         turn: 2,
         agent: "main",

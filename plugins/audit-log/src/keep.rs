@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rind_sdk::files;
 use rind_sdk::prelude::*;
 
-use crate::chain::{self, Head, Place, Writer};
+use crate::chain::{self, EventPosition, Head, Writer};
 use crate::event::Event;
 
 /// Bytes after which a new segment begins.
@@ -25,7 +25,7 @@ pub(crate) fn append(ctx: &CallContext, events: &[Event]) -> Result<(), Error> {
     }
     let session = name(&ctx.session);
     let folder = format!("data/{session}");
-    let place = Place {
+    let place = EventPosition {
         time: now(),
         turn: ctx.turn,
         agent: &ctx.agent,
@@ -80,7 +80,7 @@ fn look(
     folder: &str,
     session: &str,
     kept: Option<Head>,
-    place: Place<'_>,
+    place: EventPosition<'_>,
 ) -> Result<(Writer, Segment), Error> {
     if kept.is_none() {
         // Without this the first line of every session would begin with a failure in the trace.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::settings::{Kind, Settings};
+use crate::settings::{DataKind, Settings};
 use crate::{addresses, edge, numbers, open};
 
 /// A text with placeholders, and what they stand for.
@@ -12,7 +12,7 @@ pub(crate) struct Masked {
     /// The text.
     pub(crate) text: String,
     /// How often each kind was masked.
-    pub(crate) counts: BTreeMap<Kind, usize>,
+    pub(crate) counts: BTreeMap<DataKind, usize>,
 }
 
 /// Masks what the settings name. None when there is nothing of it.
@@ -52,7 +52,7 @@ pub(crate) fn mask_settled(
     if !is_last {
         open = open::begins(whole.as_bytes(), from, &settings.mask);
         // What was found is judged as one piece.
-        let across = |(range, _): &&(Range<usize>, Kind)| range.end > open;
+        let across = |(range, _): &&(Range<usize>, DataKind)| range.end > open;
         open = finds
             .iter()
             .find(across)
@@ -66,7 +66,7 @@ pub(crate) fn mask_settled(
 }
 
 /// The text behind `from` with a placeholder for each find.
-fn replaced(text: &str, from: usize, finds: &[(Range<usize>, Kind)]) -> String {
+fn replaced(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
     let mut masked = String::with_capacity(text.len() - from);
     let mut kept = from;
     for (range, kind) in finds {
@@ -79,7 +79,7 @@ fn replaced(text: &str, from: usize, finds: &[(Range<usize>, Kind)]) -> String {
 }
 
 /// Where data is that begins at or behind `from`, in order and apart from each other.
-fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, Kind)> {
+fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, DataKind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();
     let bytes = text.as_bytes();
@@ -107,17 +107,17 @@ fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, Kind
 }
 
 /// Where data of a kind ends that begins at `at`, if it does.
-fn end(kind: Kind, text: &[u8], at: usize) -> Option<usize> {
+fn end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
     if !kind.may_begin(text[at]) || !edge::begins(text, at) {
         return None;
     }
     let end = match kind {
-        Kind::Card => numbers::card(text, at),
-        Kind::Iban => numbers::iban(text, at),
-        Kind::Ssn => numbers::ssn(text, at),
-        Kind::Email => addresses::email(text, at),
-        Kind::Phone => addresses::phone(text, at),
-        Kind::Ipv4 => addresses::ipv4(text, at),
+        DataKind::Card => numbers::card(text, at),
+        DataKind::Iban => numbers::iban(text, at),
+        DataKind::Ssn => numbers::ssn(text, at),
+        DataKind::Email => addresses::email(text, at),
+        DataKind::Phone => addresses::phone(text, at),
+        DataKind::Ipv4 => addresses::ipv4(text, at),
     };
     end.filter(|end| edge::ends(text, *end))
 }

@@ -2,7 +2,7 @@
 
 use crate::edge;
 use crate::numbers;
-use crate::settings::Kind;
+use crate::settings::DataKind;
 
 /// Bytes behind the longest data that decide whether it ends there.
 const BEHIND: usize = 2;
@@ -11,7 +11,7 @@ const BEHIND: usize = 2;
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
 /// Where, at or behind `from`, the end of `text` begins that cannot be judged before more of it is there.
-pub(crate) fn begins(text: &[u8], from: usize, kinds: &[Kind]) -> usize {
+pub(crate) fn begins(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())
         .find(|at| kinds.iter().any(|kind| may_go_on(*kind, text, *at)))
@@ -19,39 +19,39 @@ pub(crate) fn begins(text: &[u8], from: usize, kinds: &[Kind]) -> usize {
 }
 
 /// Whether data of a kind may begin at `at` and end behind the text, or its end depend on what follows.
-fn may_go_on(kind: Kind, text: &[u8], at: usize) -> bool {
+fn may_go_on(kind: DataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
     let is_short = rest.len() < longest(kind) + BEHIND;
     is_short
         && kind.may_begin(rest[0])
         && edge::begins(text, at)
         && rest.iter().all(|byte| is_part(kind, *byte))
-        && (kind != Kind::Iban || numbers::may_be_iban(rest))
+        && (kind != DataKind::Iban || numbers::may_be_iban(rest))
 }
 
 /// Bytes of the longest data of a kind, with separators.
-fn longest(kind: Kind) -> usize {
+fn longest(kind: DataKind) -> usize {
     match kind {
-        Kind::Card => 19 + 4,
-        Kind::Iban => 34 + 8,
-        Kind::Ssn => 11,
+        DataKind::Card => 19 + 4,
+        DataKind::Iban => 34 + 8,
+        DataKind::Ssn => 11,
         // 15 digits, each with a separator or in parentheses.
-        Kind::Phone => 1 + 15 * 4,
-        Kind::Email => LONGEST - BEHIND,
-        Kind::Ipv4 => 16,
+        DataKind::Phone => 1 + 15 * 4,
+        DataKind::Email => LONGEST - BEHIND,
+        DataKind::Ipv4 => 16,
     }
 }
 
 /// Whether a byte may stand in data of a kind, or right behind it where its end is decided.
-fn is_part(kind: Kind, byte: u8) -> bool {
+fn is_part(kind: DataKind, byte: u8) -> bool {
     let separators: &[u8] = match kind {
-        Kind::Card | Kind::Ssn | Kind::Iban | Kind::Ipv4 => b" -.",
-        Kind::Phone => b" -.()+",
-        Kind::Email => b"._%+-@:",
+        DataKind::Card | DataKind::Ssn | DataKind::Iban | DataKind::Ipv4 => b" -.",
+        DataKind::Phone => b" -.()+",
+        DataKind::Email => b"._%+-@:",
     };
     let is_letter = match kind {
-        Kind::Iban => byte.is_ascii_uppercase(),
-        Kind::Email => byte.is_ascii_alphabetic(),
+        DataKind::Iban => byte.is_ascii_uppercase(),
+        DataKind::Email => byte.is_ascii_alphabetic(),
         _ => false,
     };
     byte.is_ascii_digit() || is_letter || separators.contains(&byte)
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn only_what_may_become_data_is_kept_back() {
-        use Kind::{Card, Email, Iban, Ipv4, Phone, Ssn};
-        let usual: &[Kind] = &[Card, Iban, Ssn];
-        let table: &[(&[Kind], &str, &str)] = &[
+        use DataKind::{Card, Email, Iban, Ipv4, Phone, Ssn};
+        let usual: &[DataKind] = &[Card, Iban, Ssn];
+        let table: &[(&[DataKind], &str, &str)] = &[
             (usual, "Hello", ""),
             (usual, "see line 42", "42"),
             (usual, "see line 42,", ""),

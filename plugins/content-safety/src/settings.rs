@@ -6,7 +6,7 @@ use rind_sdk::data;
 #[data]
 pub(crate) struct Settings {
     /// Kinds of data to mask.
-    pub(crate) mask: Vec<Kind>,
+    pub(crate) mask: Vec<DataKind>,
     /// Built-in categories that hold the output back.
     pub(crate) block: Vec<String>,
     /// Regular expressions that hold the output back.
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
 #[data]
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum DataKind {
     /// Number of a payment card.
     Card,
     /// Bank account.
@@ -41,7 +41,7 @@ impl Settings {
     }
 }
 
-impl Kind {
+impl DataKind {
     /// Whether data of this kind begins with this byte.
     pub(crate) fn may_begin(self, first: u8) -> bool {
         match self {

@@ -4,21 +4,21 @@ use crate::content_safety::{
     __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
 };
 use crate::mask::{mask, mask_settled};
-use crate::settings::{Kind, Settings};
+use crate::settings::{DataKind, Settings};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing;
 
-const ALL: [Kind; 6] = [
-    Kind::Phone,
-    Kind::Email,
-    Kind::Ipv4,
-    Kind::Ssn,
-    Kind::Iban,
-    Kind::Card,
+const ALL: [DataKind; 6] = [
+    DataKind::Phone,
+    DataKind::Email,
+    DataKind::Ipv4,
+    DataKind::Ssn,
+    DataKind::Iban,
+    DataKind::Card,
 ];
 
-fn masked_with(text: &str, kinds: &[Kind], allow: &[&str]) -> Option<String> {
+fn masked_with(text: &str, kinds: &[DataKind], allow: &[&str]) -> Option<String> {
     let settings = Settings {
         mask: kinds.to_vec(),
         block: Vec::new(),
@@ -150,7 +150,7 @@ fn only_the_kinds_that_are_on_are_masked_and_what_is_allowed_stays() {
     let text = "a@example.com 4111111111111111";
     assert_eq!(masked_with(text, &[], &[]), None);
     assert_eq!(
-        masked_with(text, &[Kind::Card], &[]).unwrap(),
+        masked_with(text, &[DataKind::Card], &[]).unwrap(),
         "a@example.com [card masked]"
     );
     assert_eq!(
@@ -320,7 +320,7 @@ fn a_text_in_pieces_is_masked_as_the_whole_is_wherever_it_is_cut() {
         "call +1 (650) 253-0000 or 10.1.2.3, version 10.1.2.3",
         "a very long number 411111111111111141111111111111114111111111111111 and an é",
     ];
-    for kinds in [&ALL[..], &[Kind::Card, Kind::Iban, Kind::Ssn]] {
+    for kinds in [&ALL[..], &[DataKind::Card, DataKind::Iban, DataKind::Ssn]] {
         let settings = Settings {
             mask: kinds.to_vec(),
             block: Vec::new(),

@@ -16,7 +16,7 @@ mod tests;
 #[rind_sdk::plugin]
 mod injection_guard {
     use crate::memory::Memory;
-    use crate::report::{self, Find, Place};
+    use crate::report::{self, Find, TextOrigin};
     use crate::score;
     use rind_sdk::prelude::*;
 
@@ -104,24 +104,25 @@ mod injection_guard {
     /// Adds what there is to find in one message. What the model itself wrote is not looked at; what others wrote is, as whom
     /// ever the model reads it. The guard's own warnings are its own words.
     fn look_at(message: &Message, settings: &Settings, found: &mut Vec<Find>) {
-        let mut add = |place: Place, text: &str| {
+        let mut add = |place: TextOrigin, text: &str| {
             if let Some(suspicion) = score::judge(text) {
                 found.push(Find { place, suspicion });
             }
         };
         let place = match &message.origin {
-            Origin::User => Place::User,
+            Origin::User => TextOrigin::User,
             Origin::Plugin(plugin) if plugin == OWN => return,
-            Origin::Plugin(plugin) => Place::Plugin(plugin.clone()),
-            Origin::Summary => Place::Summary,
-            Origin::Reflection => Place::Reflection,
-            Origin::Agent => Place::Task,
+            Origin::Plugin(plugin) => TextOrigin::Plugin(plugin.clone()),
+            Origin::Summary => TextOrigin::Summary,
+            Origin::Reflection => TextOrigin::Reflection,
+            Origin::Agent => TextOrigin::Task,
             Origin::Model => return,
             Origin::Tools => {
                 let results = message.tool_results();
                 let looked_at =
                     results.filter(|result| !settings.skip_tools.contains(&result.name));
-                looked_at.for_each(|result| add(Place::Tool(result.name.clone()), &result.content));
+                looked_at
+                    .for_each(|result| add(TextOrigin::Tool(result.name.clone()), &result.content));
                 return;
             }
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::report::Find;
 
 /// Most messages whose finds are remembered; the oldest are forgotten first, by their ids.
-const MOST_FINDS: usize = 500;
+const MAX_FINDS: usize = 500;
 
 /// What is remembered of one agent's conversation.
 #[data]
@@ -58,7 +58,7 @@ impl Memory {
         let words: Vec<String> = foreign.map(Find::in_words).collect();
         let words = (!words.is_empty()).then(|| words.join("; "));
         self.finds.insert(id.to_owned(), words);
-        if self.finds.len() > MOST_FINDS {
+        if self.finds.len() > MAX_FINDS {
             self.finds.pop_first();
         }
     }

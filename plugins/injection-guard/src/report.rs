@@ -3,7 +3,7 @@
 use crate::score::Suspicion;
 
 /// Where something was found.
-pub(crate) enum Place {
+pub(crate) enum TextOrigin {
     /// In the result of a tool.
     Tool(String),
     /// In what a plugin said.
@@ -21,7 +21,7 @@ pub(crate) enum Place {
 /// Something that was found.
 pub(crate) struct Find {
     /// Where in it.
-    pub(crate) place: Place,
+    pub(crate) place: TextOrigin,
     /// What.
     pub(crate) suspicion: Suspicion,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Find {
 impl Find {
     /// Whether it is not the user speaking: somebody else's words, or hidden from the user in a text that they passed on.
     pub(crate) fn is_foreign(&self) -> bool {
-        !matches!(self.place, Place::User) || self.suspicion.is_invisible
+        !matches!(self.place, TextOrigin::User) || self.suspicion.is_invisible
     }
 
     /// Where it is and what it does.
@@ -39,12 +39,12 @@ impl Find {
 
     fn place(&self) -> String {
         match &self.place {
-            Place::Tool(tool) => format!("the result of `{tool}`"),
-            Place::Plugin(plugin) => format!("the words of plugin `{plugin}`"),
-            Place::Summary => "a summary of earlier messages".to_owned(),
-            Place::Reflection => "the reason for which the answer was sent back".to_owned(),
-            Place::Task => "the task of the agent above".to_owned(),
-            Place::User => "the user's text".to_owned(),
+            TextOrigin::Tool(tool) => format!("the result of `{tool}`"),
+            TextOrigin::Plugin(plugin) => format!("the words of plugin `{plugin}`"),
+            TextOrigin::Summary => "a summary of earlier messages".to_owned(),
+            TextOrigin::Reflection => "the reason for which the answer was sent back".to_owned(),
+            TextOrigin::Task => "the task of the agent above".to_owned(),
+            TextOrigin::User => "the user's text".to_owned(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// What a rule is a sign of. Within a stretch, each kind counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SignKind {
     /// Telling the model to drop its instructions.
     Override,
     /// Giving it another role or task.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Hidden,
 }
 
-impl Kind {
+impl SignKind {
     /// How many there are.
     pub(crate) const COUNT: usize = Self::Hidden as usize + 1;
 
@@ -52,7 +52,7 @@ impl Kind {
 /// One rule.
 pub(crate) struct Rule {
     /// What it is a sign of.
-    pub(crate) kind: Kind,
+    pub(crate) kind: SignKind,
     /// How strong a sign.
     pub(crate) weight: f32,
     /// Whether it counts in full only as an order ("ignore …", not "models ignore …").
@@ -61,7 +61,7 @@ pub(crate) struct Rule {
     pub(crate) pattern: &'static str,
 }
 
-const fn order(kind: Kind, weight: f32, pattern: &'static str) -> Rule {
+const fn order(kind: SignKind, weight: f32, pattern: &'static str) -> Rule {
     Rule {
         kind,
         weight,
@@ -70,7 +70,7 @@ const fn order(kind: Kind, weight: f32, pattern: &'static str) -> Rule {
     }
 }
 
-const fn phrase(kind: Kind, weight: f32, pattern: &'static str) -> Rule {
+const fn phrase(kind: SignKind, weight: f32, pattern: &'static str) -> Rule {
     Rule {
         kind,
         weight,
@@ -79,7 +79,7 @@ const fn phrase(kind: Kind, weight: f32, pattern: &'static str) -> Rule {
     }
 }
 
-use Kind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets};
+use SignKind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets};
 
 /// The rules over words.
 pub(crate) const RULES: &[Rule] = &[

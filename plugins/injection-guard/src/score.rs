@@ -2,14 +2,14 @@
 
 use crate::hidden;
 use crate::pattern::{Pattern, is_match};
-use crate::rules::{DISCUSSION, Kind, MARKS, OBLIGING, ORDERING, RULES, Rule, TURNS};
+use crate::rules::{DISCUSSION, MARKS, OBLIGING, ORDERING, RULES, Rule, SignKind, TURNS};
 use crate::words::{Outline, Word, words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Most bytes of a text that are looked at.
-const MOST: usize = 512 * 1024;
+const MAX_BYTES: usize = 512 * 1024;
 
 /// How many bytes signs may be apart to be added up.
 const STRETCH: usize = 700;
@@ -34,7 +34,7 @@ pub(crate) struct Suspicion {
 /// One sign.
 struct Sign {
     at: usize,
-    kind: Kind,
+    kind: SignKind,
     weight: f32,
     /// Whether it is quoted, and whether the text around it is about attacks.
     quoted: bool,
@@ -43,7 +43,7 @@ struct Sign {
 
 /// Judges a text: `None` when nothing is wrong with it.
 pub(crate) fn judge(text: &str) -> Option<Suspicion> {
-    let text = &text[..text.floor_char_boundary(MOST)];
+    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let revealed = hidden::reveal(text);
     let mut text = revealed.text;
     if text.contains('\\') {
@@ -77,10 +77,10 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
         return None;
     }
     if revealed.weight > 0.0 {
-        kinds.insert(0, Kind::Hidden);
+        kinds.insert(0, SignKind::Hidden);
     }
     Some(Suspicion {
-        reasons: kinds.into_iter().map(Kind::reason).collect(),
+        reasons: kinds.into_iter().map(SignKind::reason).collect(),
         excerpt: excerpt(&text[at..]),
         is_invisible: revealed.weight >= 1.0,
     })
@@ -94,14 +94,14 @@ fn excerpt(text: &str) -> String {
 }
 
 /// The sum of a stretch and its kinds, strongest first. A kind counts once.
-fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Kind>) {
+fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<SignKind>) {
     let plain = stretch
         .clone()
         .filter(|sign| !sign.quoted && sign.weight >= 0.3);
     let n_plain_kinds = plain
         .fold(0_u32, |set, sign| set | 1 << sign.kind as u32)
         .count_ones();
-    let mut best = [(0.0, Kind::Override); Kind::COUNT];
+    let mut best = [(0.0, SignKind::Override); SignKind::COUNT];
     for sign in stretch {
         // Several signs that nobody quotes are an attack that calls itself an example.
         let factor = match (sign.discussed, sign.quoted) {
@@ -236,11 +236,13 @@ fn weight(
             .any(|sign| text.contains(sign))
     };
     match rule.kind {
-        Kind::Secrets if goes_out(matched) || goes_out(&near[..near.floor_char_boundary(120)]) => {
+        SignKind::Secrets
+            if goes_out(matched) || goes_out(&near[..near.floor_char_boundary(120)]) =>
+        {
             weight + 0.2
         }
-        Kind::Encoded if has_blob(near) || has_blob(matched) => weight + 0.4,
-        Kind::Encoded => weight * 0.5,
+        SignKind::Encoded if has_blob(near) || has_blob(matched) => weight + 0.4,
+        SignKind::Encoded => weight * 0.5,
         _ => weight,
     }
 }
@@ -285,7 +287,7 @@ fn marked(text: &str, signs: &mut Vec<Sign>) {
     let mut add = |at, weight| {
         signs.push(Sign {
             at,
-            kind: Kind::FakeTurn,
+            kind: SignKind::FakeTurn,
             weight,
             quoted: false,
             discussed: false,
@@ -350,7 +352,7 @@ fn commented(text: &str, signs: &mut Vec<Sign>) {
         if inside.clone().any(|sign| sign.weight >= 0.3) {
             comments.push(Sign {
                 at: start,
-                kind: Kind::Comment,
+                kind: SignKind::Comment,
                 weight: 0.3,
                 quoted: false,
                 discussed: false,

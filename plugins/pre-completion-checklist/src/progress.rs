@@ -6,10 +6,10 @@ use rind_sdk::serde_json::Value;
 use crate::check::check;
 
 /// Most files that are named.
-const MOST_FILES: usize = 20;
+const MAX_FILES: usize = 20;
 
 /// Longest command that is quoted.
-const MOST_COMMAND_CHARS: usize = 120;
+const MAX_COMMAND_CHARS: usize = 120;
 
 /// The operator's settings.
 #[data]
@@ -159,10 +159,10 @@ impl Progress {
         let named = self
             .unchecked
             .iter()
-            .take(MOST_FILES)
+            .take(MAX_FILES)
             .map(|path| format!("`{path}`"));
         let mut files = named.collect::<Vec<_>>().join(", ");
-        if let Some(more @ 1..) = self.unchecked.len().checked_sub(MOST_FILES) {
+        if let Some(more @ 1..) = self.unchecked.len().checked_sub(MAX_FILES) {
             files.push_str(&format!(" and {more} more"));
         }
         let (why, of_person) = match &self.unproven {
@@ -207,7 +207,7 @@ pub(crate) struct Objection {
 fn short(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ").replace('`', "'");
-    match line.char_indices().nth(MOST_COMMAND_CHARS) {
+    match line.char_indices().nth(MAX_COMMAND_CHARS) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
         None => line,
     }

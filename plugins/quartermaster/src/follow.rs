@@ -8,7 +8,7 @@ use rind_sdk::data;
 const HALVED_AT: u32 = 200;
 
 /// Most followers of one place; the most frequent are kept.
-const MOST_FOLLOWERS: usize = 12;
+const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.
 #[data]
@@ -48,7 +48,7 @@ impl Followers {
 
     /// Counts that a tool came next.
     pub(crate) fn add(&mut self, tool: &str) {
-        if !self.0.contains_key(tool) && self.0.len() >= MOST_FOLLOWERS {
+        if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
             let rarest = self.0.iter().min_by_key(|(_, count)| **count);
             let rarest = rarest.map(|(name, _)| name.clone());
             rarest.and_then(|name| self.0.remove(&name));

@@ -9,7 +9,7 @@ use crate::follow::Followers;
 const PREFIX: &str = "after/";
 
 /// Most places that are kept.
-const MOST_PLACES: usize = 512;
+const MAX_PLACES: usize = 512;
 
 /// Adds what a turn has learnt: one write for each place, however many calls there were.
 pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
@@ -49,7 +49,7 @@ fn read(key: &str) -> Result<Option<Followers>, Error> {
 /// Removes the quarter of the places that was seen least, once there are too many. A quarter, so that this is rare.
 fn make_room() -> Result<(), Error> {
     let keys = store::keys(PREFIX)?;
-    if keys.len() < MOST_PLACES {
+    if keys.len() < MAX_PLACES {
         return Ok(());
     }
     let mut seen = Vec::with_capacity(keys.len());
@@ -61,7 +61,7 @@ fn make_room() -> Result<(), Error> {
     }
     seen.sort_unstable();
     seen.iter()
-        .take(MOST_PLACES / 4)
+        .take(MAX_PLACES / 4)
         .try_for_each(|(_, key)| store::remove(key))
 }
 

@@ -5,13 +5,15 @@ use rind_sdk::prelude::{Error, state};
 const PREFIX: &str = "out/";
 
 /// Most bytes of one value in the state.
-const MOST: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Keeps a text and says its handle, or why it could not be kept.
 pub(crate) fn add(text: &str) -> Result<String, Error> {
-    if text.len() > MOST {
+    if text.len() > MAX_BYTES {
         // Nothing that is thrown away would make room for it.
-        return Err(Error::Limit(format!("one output may have {MOST} bytes")));
+        return Err(Error::Limit(format!(
+            "one output may have {MAX_BYTES} bytes"
+        )));
     }
     let next: u64 = state::get_json("next")?.unwrap_or(1);
     state::set_json("next", &(next + 1))?;

@@ -3,7 +3,7 @@
 use crate::rows::{Row, rows};
 
 /// Most rows of one answer.
-const MOST: usize = 2000;
+const MAX_ROWS: usize = 2000;
 
 /// What is asked for.
 pub(crate) struct Request<'a> {
@@ -19,7 +19,7 @@ pub(crate) struct Request<'a> {
 pub(crate) fn read(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
     let total = rows(text).count();
     let offset = request.offset.max(1);
-    let limit = request.limit.clamp(1, MOST);
+    let limit = request.limit.clamp(1, MAX_ROWS);
     let needle = request.search.map(str::to_ascii_lowercase);
     let numbered = rows(text)
         .enumerate()

@@ -7,7 +7,7 @@ use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
 use rind::tool::ToolOutput;
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -87,7 +87,7 @@ async fn a_subagent_gets_only_tools_of_its_parent_and_nobody_approves_for_it() {
         Reply::text("could not"),
         Reply::text("done"),
     ];
-    let mut running = archiving(script).asking(vec![Answer::Yes]).build();
+    let mut running = archiving(script).asking(vec![ApprovalAnswer::Yes]).build();
     running.turn("go on").await;
     let (content, is_error, _) = running.results().remove(0);
     assert!(is_error);

@@ -352,7 +352,7 @@ async fn what_other_plugins_cause_meanwhile_is_written_one_line_after_the_other(
     let told = (0..24).map(|n| {
         let mut caller = session.caller.clone();
         if n % 2 == 0 {
-            caller.causes.push("helper".into());
+            caller.call_chain.push("helper".into());
         }
         let message = Message::text(Role::User, n.to_string());
         let dispatcher = session.dispatcher.clone();

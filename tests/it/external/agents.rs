@@ -9,7 +9,7 @@ use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
 use rind::provider::scripted::{ReplyError, ReplyUsage};
 use rind::tool::ToolOutput;
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -206,7 +206,7 @@ async fn a_subagent_cannot_ask_for_approval() {
         Reply::text("could not"),
         done(),
     ];
-    let answers = vec![Answer::Yes, Answer::Yes];
+    let answers = vec![ApprovalAnswer::Yes, ApprovalAnswer::Yes];
     let mut running = setup(script).await.asking(answers).build();
     acted(&mut running).await;
     assert_eq!(

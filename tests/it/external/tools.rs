@@ -10,7 +10,7 @@ use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::session::Body;
 use rind::tool::ToolOutput;
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use rind::tool::policy::{PolicyRule, Rule};
 
 use super::*;
@@ -130,7 +130,7 @@ async fn a_call_meets_schema_gates_policy_and_the_grant() {
                 if proposed.call.name == "act" {
                     return Ok(o::CallOutcome::default());
                 }
-                assert_eq!(&*caller.causes[0], "external");
+                assert_eq!(&*caller.call_chain[0], "external");
                 Ok(o::CallOutcome {
                     verdict: o::CallVerdict::Block("not for plugins".into()),
                     ..Default::default()
@@ -199,7 +199,11 @@ async fn the_question_names_the_plugin_and_always_for_the_model_is_not_for_the_p
         act(write()),
         done(),
     ];
-    let answers = vec![Answer::Always, Answer::Yes, Answer::No("not there".into())];
+    let answers = vec![
+        ApprovalAnswer::Always,
+        ApprovalAnswer::Yes,
+        ApprovalAnswer::No("not there".into()),
+    ];
     let running = check(
         setup(script).await.asking(answers),
         "denied: refused by the user: not there",

@@ -8,7 +8,7 @@ use rind::message::{EffectClass, ToolSpec};
 use rind::point::caller::Caller;
 use rind::point::failure::Failure;
 use rind::point::{Hook, Point};
-use rind::tool::approval::{Answer, Approver, Question};
+use rind::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind::tool::{Tool, ToolCtx, ToolOutput};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -50,18 +50,18 @@ impl<P: Point> Hook<P> for Hang {
 /// Answers to approval questions, first to last; then no.
 #[derive(Default)]
 pub(crate) struct Answers {
-    pub(super) answers: Mutex<Vec<Answer>>,
+    pub(super) answers: Mutex<Vec<ApprovalAnswer>>,
     /// Never answer.
     pub(crate) hangs: AtomicBool,
     pub(crate) asked: Mutex<Vec<Question>>,
 }
 
 impl Approver for Answers {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         self.asked.lock().unwrap().push(question.clone());
         let mut answers = self.answers.lock().unwrap();
         let answer = if answers.is_empty() {
-            Answer::No("nobody is there".to_owned())
+            ApprovalAnswer::No("nobody is there".to_owned())
         } else {
             answers.remove(0)
         };

@@ -9,7 +9,7 @@ use rind::message::Message;
 use rind::point::payload::{Source, StopReason, TurnSummary};
 use rind::provider::scripted::{Reply, When};
 use rind::session::SessionStore;
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use rind_tests::guests::Host;
 use serde_json::{Map, Value, json};
 
@@ -169,7 +169,7 @@ pub(super) async fn run(row: &Row) -> Seen {
     let host = host(answers(row, 0));
     let mut setup = setup(&host, script(row.scene)).await;
     match row.scene {
-        Scene::AskedYes => setup = setup.asking(vec![Answer::Yes, Answer::Yes]),
+        Scene::AskedYes => setup = setup.asking(vec![ApprovalAnswer::Yes, ApprovalAnswer::Yes]),
         Scene::AskedNo => setup = setup.asking(Vec::new()),
         Scene::Long => make_long(&mut setup),
         Scene::Archived => make_archived(&mut setup, 2),

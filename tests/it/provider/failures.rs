@@ -492,7 +492,7 @@ async fn a_request_can_be_cancelled_while_it_waits_to_try_again() {
 
 #[tokio::test]
 async fn the_raw_answer_is_cut_at_its_limit() {
-    let long = "ü".repeat(rind::provider::RAW_LIMIT_BYTES / 2);
+    let long = "ü".repeat(rind::provider::MAX_RAW_BYTES / 2);
     let chunk = json!({"choices": [{"delta": {"content": long}}]});
     let stream = format!("data: {chunk}\n\n{OPENAI_TEXT}");
     let server = Server::start(vec![Reply::stream([stream.as_str()])]).await;
@@ -502,6 +502,6 @@ async fn the_raw_answer_is_cut_at_its_limit() {
         response.message.joined_text(),
         format!("{long}Hello there.")
     );
-    assert!(response.raw.len() <= rind::provider::RAW_LIMIT_BYTES);
+    assert!(response.raw.len() <= rind::provider::MAX_RAW_BYTES);
     assert!(stream.starts_with(&response.raw));
 }

@@ -9,7 +9,7 @@ use rind::event::Event;
 use rind::grant::Trust;
 use rind::message::{EffectClass, Message, Role, ToolCall, ToolResult};
 use rind::point::catalog as at;
-use rind::point::dispatch::Verdict;
+use rind::point::dispatch::HookVerdict;
 use rind::point::outcome as o;
 use rind::point::payload::{FinishedCall, Source, StopReason};
 use rind::provider::scripted::Reply;
@@ -129,7 +129,7 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
             .dispatch::<at::PostTool>(&session.caller, finished())
     });
     for done in futures_util::future::join_all(calls).await {
-        assert_eq!(done.verdict, Verdict::Pass);
+        assert_eq!(done.verdict, HookVerdict::Pass);
         assert_eq!(done.value.result.content, "behaved");
     }
 }

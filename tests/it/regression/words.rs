@@ -3,5 +3,5 @@
 mod author;
 mod found;
 mod output;
-mod reach;
+mod permissions;
 mod sessions;

@@ -9,12 +9,12 @@ use rind::provider::scripted::Reply;
 use rind::session::{Body, Entry};
 use serde_json::json;
 
-use super::{Place, calls, lines, result, turn_end, turn_start, user, write};
+use super::{TempStore, calls, lines, result, turn_end, turn_start, user, write};
 use crate::harness::{Setup, check_pairs, session_spec};
 
 #[test]
 fn calls_of_an_interrupted_turn_get_results_when_it_is_resumed() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     write(
         &session,
@@ -40,7 +40,7 @@ fn calls_of_an_interrupted_turn_get_results_when_it_is_resumed() {
 
 #[test]
 fn a_torn_last_line_is_kept_aside() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     write(&session, vec![user("one"), user("two")]);
     let id = session.id().to_string();
@@ -67,7 +67,7 @@ fn a_torn_last_line_is_kept_aside() {
 
 #[test]
 fn a_bad_line_in_the_middle_is_left_out_by_file_and_line() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     write(
         &session,
@@ -138,7 +138,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
 
 /// A session with every kind of entry and with texts that are awkward to cut.
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     write(
         &session,
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn a_file_cut_at_any_byte_opens_with_every_complete_entry(at in cut()) {
-        let place = Place::new();
+        let place = TempStore::new();
         place.put("s", &WHOLE[..at]);
         let session = place.resume("s").unwrap();
         let expected = complete(at);

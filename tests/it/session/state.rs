@@ -7,11 +7,11 @@ use rind::point::handle::{AgentHandle, HandleError};
 use rind::session::{Error, INLINE_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use serde_json::json;
 
-use super::{Place, user};
+use super::{TempStore, user};
 
 #[test]
 fn large_values_of_the_state_are_blobs() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     let large = "x".repeat(INLINE_BYTES + 1);
     session.state_set("p", "small", Some("s")).unwrap();
@@ -40,7 +40,7 @@ fn large_values_of_the_state_are_blobs() {
 
 #[test]
 fn a_blob_that_was_changed_is_an_error() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     session
         .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))
@@ -61,7 +61,7 @@ fn a_blob_that_was_changed_is_an_error() {
 
 #[test]
 fn state_has_limits() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = place.create();
     let set = |key: &str, value: &str| session.state_set("p", key, Some(value));
     assert!(matches!(
@@ -86,7 +86,7 @@ fn state_has_limits() {
 
 #[tokio::test]
 async fn plugins_reach_the_session_through_their_handle() {
-    let place = Place::new();
+    let place = TempStore::new();
     let session = std::sync::Arc::new(place.create());
     session.append(user("hi")).unwrap();
     let (events, mut receiver) = rind::event::Events::channel();

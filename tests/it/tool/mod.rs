@@ -67,7 +67,7 @@ impl Fixture {
             return ToolOutput::error(why);
         }
         let deadline = rind::tool::run::DEFAULT_DEADLINE;
-        let cap = rind::tool::run::DEFAULT_OUTPUT_CAP_BYTES;
+        let cap = rind::tool::run::DEFAULT_MAX_OUTPUT_BYTES;
         run_call(&*entry.tool, arguments, &self.ctx, deadline, cap)
             .await
             .0

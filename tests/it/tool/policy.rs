@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};
-use rind::tool::policy::{ClassDefaults, PolicyMode, PolicyRule, Rule, ToolPolicy, Verdict};
+use rind::tool::policy::{ClassDefaults, PolicyMode, PolicyRule, Rule, ToolPolicy, ToolVerdict};
 use rind::tool::subject::Subject;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn policy() -> impl Strategy<Value = ToolPolicy> {
     )
 }
 
-fn decides(policy: &ToolPolicy, mode: PolicyMode, spec: &ToolSpec, asked: bool) -> Verdict {
+fn decides(policy: &ToolPolicy, mode: PolicyMode, spec: &ToolSpec, asked: bool) -> ToolVerdict {
     let policy = ToolPolicy {
         mode,
         ..policy.clone()
@@ -78,7 +78,7 @@ proptest! {
     ) {
         let mut denied = policy.clone();
         denied.rules.insert(at.index(policy.rules.len() + 1), PolicyRule::for_tool(&spec.name, Rule::Deny).unwrap());
-        let is_denied = matches!(decides(&denied, policy.mode, &spec, asked), Verdict::Deny(_));
+        let is_denied = matches!(decides(&denied, policy.mode, &spec, asked), ToolVerdict::Deny(_));
         prop_assert!(is_denied);
     }
 
@@ -87,8 +87,8 @@ proptest! {
         let asking = PolicyMode { yes: false, has_terminal: true, ..policy.mode };
         let without = decides(&policy, asking, &spec, asked);
         let with = decides(&policy, PolicyMode { yes: true, ..asking }, &spec, asked);
-        if without == Verdict::Ask {
-            prop_assert_eq!(with, Verdict::Allow);
+        if without == ToolVerdict::Ask {
+            prop_assert_eq!(with, ToolVerdict::Allow);
         } else {
             prop_assert_eq!(with, without);
         }
@@ -98,8 +98,8 @@ proptest! {
     fn a_missing_terminal_never_allows_more(policy in policy(), spec in spec(), asked: bool) {
         let with = decides(&policy, PolicyMode { has_terminal: true, ..policy.mode }, &spec, asked);
         let without = decides(&policy, PolicyMode { has_terminal: false, ..policy.mode }, &spec, asked);
-        if with == Verdict::Ask {
-            let is_denied = matches!(without, Verdict::Deny(_));
+        if with == ToolVerdict::Ask {
+            let is_denied = matches!(without, ToolVerdict::Deny(_));
             prop_assert!(is_denied);
         } else {
             prop_assert_eq!(with, without);
@@ -111,17 +111,17 @@ proptest! {
         let dry = PolicyMode { dry_run: true, ..policy.mode };
         let verdict = decides(&policy, dry, &spec, asked);
         let is_read = spec.effect_class == EffectClass::Read;
-        prop_assert!(is_read || matches!(verdict, Verdict::DryRun(_) | Verdict::Deny(_)));
+        prop_assert!(is_read || matches!(verdict, ToolVerdict::DryRun(_) | ToolVerdict::Deny(_)));
     }
 
     #[test]
     fn a_hook_that_asks_never_allows_more(policy in policy(), spec in spec()) {
         let with = decides(&policy, policy.mode, &spec, true);
         let without = decides(&policy, policy.mode, &spec, false);
-        if matches!(without, Verdict::Deny(_)) {
+        if matches!(without, ToolVerdict::Deny(_)) {
             prop_assert_eq!(with, without);
-        } else if with == Verdict::Allow {
-            prop_assert!(without == Verdict::Allow);
+        } else if with == ToolVerdict::Allow {
+            prop_assert!(without == ToolVerdict::Allow);
         }
     }
 }

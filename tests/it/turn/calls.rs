@@ -10,7 +10,7 @@ use rind::point::outcome as o;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::Reply;
 use rind::tool::ToolOutput;
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use rind::tool::policy::{PolicyRule, Rule};
 use serde_json::json;
 
@@ -124,8 +124,8 @@ async fn a_call_that_the_policy_denies_is_a_result() {
 
 #[tokio::test]
 async fn a_call_that_the_user_refuses_is_a_result() {
-    let setup =
-        Setup::new(vec![write("c.txt"), done()]).asking(vec![Answer::No("use d.txt".into())]);
+    let setup = Setup::new(vec![write("c.txt"), done()])
+        .asking(vec![ApprovalAnswer::No("use d.txt".into())]);
     check_refused(setup, "user", "refused by the user: use d.txt").await;
 }
 
@@ -143,7 +143,7 @@ async fn no_hook_allows_what_the_policy_denies() {
 async fn ask_beats_pass_whatever_the_order() {
     let script = vec![read("a.txt"), done()];
     let setup = Setup::new(script)
-        .asking(vec![Answer::Yes])
+        .asking(vec![ApprovalAnswer::Yes])
         .hook::<at::PreTool>("a-curious", |_, _| Ok(ask("is this the right file?")))
         .hook::<at::PreTool>("b-calm", |_, _| Ok(o::CallOutcome::default()));
     let expected = with_calls(&["tool-start", "tool-end", "message-end"]);
@@ -160,7 +160,7 @@ async fn ask_beats_pass_whatever_the_order() {
 async fn block_beats_ask_whatever_the_order() {
     for (first, second) in [("a", "b"), ("b", "a")] {
         let setup = Setup::new(vec![write("c.txt"), done()])
-            .asking(vec![Answer::Yes])
+            .asking(vec![ApprovalAnswer::Yes])
             .hook::<at::PreTool>(first, |_, _| Ok(ask("sure?")))
             .hook::<at::PreTool>(second, |_, _| Ok(block("never")));
         let approver = setup.approver.clone();
@@ -172,7 +172,7 @@ async fn block_beats_ask_whatever_the_order() {
 #[tokio::test]
 async fn approval_is_asked_for_the_final_arguments() {
     let setup = Setup::new(vec![write("c.txt"), done()])
-        .asking(vec![Answer::Yes])
+        .asking(vec![ApprovalAnswer::Yes])
         .hook::<at::PreTool>("mover", |_, _| {
             Ok(change(json!({"path": "d.txt", "content": "moved"})))
         });

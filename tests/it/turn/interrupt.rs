@@ -7,7 +7,7 @@ use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
 use rind::provider::scripted::Reply;
 use rind::tool::ToolOutput;
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +94,7 @@ fn eventful() -> Setup {
         Reply::text("and more"),
     ];
     let setup = Setup::new(script)
-        .asking(vec![Answer::Yes])
+        .asking(vec![ApprovalAnswer::Yes])
         .hook::<at::TurnStart>("memo", |_, _| {
             Ok(o::InputOutcome {
                 inject: inject("remember", true),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::query::QuerySubagent;
 use super::spawn::SpawnSubagent;
 use crate::agent::AgentSpec;
-use crate::agent::scope::Reach;
+use crate::agent::scope::ActiveTurns;
 use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, Tier};
@@ -46,14 +46,14 @@ pub(in crate::agent) fn live_part(session: &Session) -> Option<PromptPart> {
 }
 
 /// Adds the tools for subagents: when the settings say so, and for a session that has holders already.
-pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, reach: &Reach) {
+pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     let has_holders = || spec.session.children().iter().any(|child| child.is_holder);
     if is_on || has_holders() {
-        add(spec, Arc::new(QuerySubagent::new(reach.clone())));
+        add(spec, Arc::new(QuerySubagent::new(active_turns.clone())));
     }
     if spec.config.subagents.enabled {
-        add(spec, Arc::new(SpawnSubagent::new(reach.clone())));
+        add(spec, Arc::new(SpawnSubagent::new(active_turns.clone())));
     }
 }
 

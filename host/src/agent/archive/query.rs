@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::transcript::{fenced, render, search};
 use crate::agent::ask::HostQuestion;
-use crate::agent::scope::{Reach, TurnScope};
-use crate::agent::tell::chain;
+use crate::agent::emit::chain;
+use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, Message, ToolSpec};
 use crate::session::{Body, Entry};
 use crate::text::clean;
@@ -49,12 +49,12 @@ struct Arguments {
 /// The tool.
 pub(super) struct QuerySubagent {
     spec: ToolSpec,
-    reach: Reach,
+    active_turns: ActiveTurns,
 }
 
 impl QuerySubagent {
-    /// Reads what the agents of `reach` keep.
-    pub(super) fn new(reach: Reach) -> Self {
+    /// Reads what the agents of `active_turns` keep.
+    pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
                 "query_subagent",
@@ -62,7 +62,7 @@ impl QuerySubagent {
                  `search`, `prompt` or both.",
                 EffectClass::Read,
             ),
-            reach,
+            active_turns,
         }
     }
 
@@ -77,7 +77,7 @@ impl QuerySubagent {
                 "`search` takes a few words, at most {MAX_SEARCH_BYTES} bytes"
             ));
         }
-        let Some(scope) = self.reach.turn_of(&ctx.caller.context.agent) else {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
             return ToolOutput::error("no turn is running");
         };
         let id = asked.id.trim();

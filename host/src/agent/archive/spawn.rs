@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::power::agent_id;
-use crate::agent::scope::{Reach, TurnScope};
+use crate::agent::host_calls::agent_id;
+use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::AgentTask;
 use crate::tool::builtin::{spec_of, until_cancelled};
@@ -29,12 +29,12 @@ struct Arguments {
 /// other, with nobody to approve it.
 pub(super) struct SpawnSubagent {
     spec: ToolSpec,
-    reach: Reach,
+    active_turns: ActiveTurns,
 }
 
 impl SpawnSubagent {
-    /// Runs subagents of the agents of `reach`.
-    pub(super) fn new(reach: Reach) -> Self {
+    /// Runs subagents of the agents of `active_turns`.
+    pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
                 "spawn_subagent",
@@ -42,12 +42,12 @@ impl SpawnSubagent {
                  ask anybody; when it lacks a tool it says so.",
                 EffectClass::Read,
             ),
-            reach,
+            active_turns,
         }
     }
 
     async fn answer(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Some(scope) = self.reach.turn_of(&ctx.caller.context.agent) else {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
             return ToolOutput::error("no turn is running");
         };
         let task = AgentTask {

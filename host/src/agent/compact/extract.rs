@@ -25,7 +25,7 @@ const REQUEST_BYTES: usize = 2000;
 const LINE_BYTES: usize = 240;
 
 /// Most files, errors, results and sayings that are kept: the newest ones.
-const MOST: [usize; 4] = [80, 10, 5, 3];
+const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
 /// What one summary says.
 #[derive(Default)]
@@ -141,7 +141,7 @@ impl Extract {
     }
 
     fn write(self, limit: usize) -> String {
-        let [n_files, n_errors, n_results, n_said] = MOST;
+        let [n_files, n_errors, n_results, n_said] = MAX_KEPT;
         let files = self.files.into_iter();
         let files = files.map(|(path, tools)| format!("{path} ({})", tools.join(", ")));
         let tools = self

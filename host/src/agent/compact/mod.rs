@@ -19,7 +19,7 @@ pub(super) use fit::cut_middle;
 
 use self::estimate::{Counter, Gauge};
 use self::slice::Tail;
-use super::tell::blocked;
+use super::emit::blocked;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};

@@ -147,7 +147,7 @@ impl Turn<'_> {
 
 /// The verdict as the model writes it.
 #[derive(Deserialize)]
-struct Verdict {
+struct ReflectionReply {
     done: bool,
     #[serde(default)]
     reason: String,
@@ -161,7 +161,7 @@ fn verdict_in(text: &str) -> Result<Option<String>, String> {
         .and_then(|(start, end)| text.get(start..=end))
         .ok_or_else(|| format!("there is no JSON object in `{}`", clean(text, 80)))?;
     let value = json::parse(object, json::MAX_BYTES).map_err(|why| format!("its verdict {why}"))?;
-    let Verdict { done, reason } = serde_json::from_value(value)
+    let ReflectionReply { done, reason } = serde_json::from_value(value)
         .map_err(|error| format!("its verdict is not `{{\"done\": …, \"reason\": …}}`: {error}"))?;
     let reason = clean(&reason, REASON_BYTES);
     match (done, reason.is_empty()) {

@@ -1,7 +1,7 @@
 //! `rind demo`: a whole turn on a bare machine. The first-party plugins are compiled from their sources, the model is a
 //! script, everything else is real: files, tools, hooks, the session.
 
-pub(super) mod acted;
+pub(super) mod activity;
 pub(super) mod heard;
 mod story;
 
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::acted::Acted;
+use self::activity::TurnActivity;
 use self::story::Story;
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
-use super::exit::{Exit, Usage};
+use super::exit_code::{ExitStatus, Usage};
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
@@ -44,7 +44,7 @@ const CORE: [&str; 10] = [
     "cost-tracker",
 ];
 
-pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
+pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let story = if args.all { &story::ALL } else { &story::SHORT };
     let here = setup::paths(None)?;
     let sources = build_plugins(&here.cache.join("demo")).await?;
@@ -109,7 +109,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     };
     let (agent, events) = setup::agent(parts)?;
     let session = agent.spec().session.id().clone();
-    let acted = Arc::new(Mutex::new(Acted::default()));
+    let acted = Arc::new(Mutex::new(TurnActivity::default()));
     let watched = acted.clone();
     let show = ShowArgs {
         json: args.json,
@@ -125,7 +125,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
         Box::new(watch),
     )
     .await?;
-    if args.all && exit == Exit::Done {
+    if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
         exit = judge(&mut acted, &plugins, &paths, &session, args.json)?;
     }
@@ -137,12 +137,12 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
 
 /// Shows who did what. It has failed when a core plugin did nothing.
 fn judge(
-    acted: &mut Acted,
+    acted: &mut TurnActivity,
     plugins: &PluginSet,
     paths: &Paths,
     session: &str,
     is_json: bool,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<ExitStatus> {
     let names = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     let loaded: Vec<&str> = names.collect();
     let is_loaded = |name: &str| loaded.contains(&name);
@@ -172,9 +172,13 @@ fn judge(
     if !is_json {
         let others = loaded.iter().filter(|name| !CORE.contains(name));
         let shown = CORE.iter().chain(others).copied();
-        render::acted::report(acted, shown, is_loaded);
+        render::activity::report(acted, shown, is_loaded);
     }
-    let did_nothing = |name: &&&str| !acted.get(name).is_some_and(acted::Deeds::is_any);
+    let did_nothing = |name: &&&str| {
+        !acted
+            .get(name)
+            .is_some_and(activity::PluginActivity::is_any)
+    };
     let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
     if !is_json {
         let n_acted = CORE.len() - idle.len();
@@ -189,13 +193,13 @@ fn judge(
         render::warn(&format!("{name} {what}"));
     }
     Ok(if idle.is_empty() {
-        Exit::Done
+        ExitStatus::Done
     } else {
-        Exit::Failed
+        ExitStatus::Failed
     })
 }
 
-fn lock(acted: &Mutex<Acted>) -> MutexGuard<'_, Acted> {
+fn lock(acted: &Mutex<TurnActivity>) -> MutexGuard<'_, TurnActivity> {
     acted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -10,7 +10,7 @@ mod plugins;
 use serde::Serialize;
 
 use super::args::{DoctorArgs, ModelArgs};
-use super::exit::Exit;
+use super::exit_code::ExitStatus;
 use super::{render, setup};
 use crate::config::Config;
 
@@ -78,7 +78,7 @@ pub(super) struct Report {
     pub(super) checks: Vec<Check>,
 }
 
-pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
+pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let mut checks = Vec::new();
     // Those of the user: a project's decide nothing that is looked at here. A settings file that is wrong is a finding; the rest is looked at without it.
@@ -108,7 +108,11 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
     } else {
         render::doctor::report(&report);
     }
-    Ok(if report.ok { Exit::Done } else { Exit::Failed })
+    Ok(if report.ok {
+        ExitStatus::Done
+    } else {
+        ExitStatus::Failed
+    })
 }
 
 fn wrong_settings(error: &anyhow::Error) -> Check {

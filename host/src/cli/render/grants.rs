@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, indented, one_line, printable, styled};
-use crate::grant::answers::{Answer, Lasting};
+use crate::grant::answers::{GrantAnswer, Lasting};
 use crate::grant::decide::{Decision, Standing};
 use crate::grant::project::TrustedProject;
 use crate::grant::{Request, Trust, in_words};
@@ -104,7 +104,7 @@ pub(in super::super) fn table(report: &Report) {
 
 /// Everything that was answered.
 pub(in super::super) fn list(
-    answers: &[Answer],
+    answers: &[GrantAnswer],
     projects: &BTreeMap<PathBuf, TrustedProject>,
     policies: &[&Path],
 ) {

@@ -4,7 +4,7 @@
 //! is made printable first: control characters of theirs must not reach a terminal. What the program says itself is broken at
 //! blanks to the width of a terminal. Output that cannot be written makes the program fail at its end; a closed pipe does not.
 
-pub(super) mod acted;
+pub(super) mod activity;
 pub(super) mod doctor;
 pub(super) mod grants;
 pub(super) mod hold;

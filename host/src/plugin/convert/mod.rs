@@ -9,19 +9,22 @@ pub(super) use outcome::{FromGuest, level};
 pub(super) use payload::{ToWit, context, effect_class_from, message, update_context, usage};
 
 use super::bindings::rind::plugin::types as wt;
-use super::exit::Exit;
+use super::sanitize::Sanitizer;
 
 /// Longest text of an error or a reason that a guest may give, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 2048;
 
 /// What a guest says of its own failure, with the kind in words.
-pub(super) fn guest_error(error: wt::Error, exit: Exit<'_>) -> String {
+pub(super) fn guest_error(error: wt::Error, sanitizer: Sanitizer<'_>) -> String {
     let (kind, text) = match error {
         wt::Error::InvalidInput(text) => ("invalid input", text),
         wt::Error::NotFound(text) => ("not found", text),
         wt::Error::Denied(text) => ("denied", text),
         wt::Error::Limit(text) => ("limit", text),
-        wt::Error::Failed(text) => return exit.line("error", &text, MAX_REASON_BYTES),
+        wt::Error::Failed(text) => return sanitizer.line("error", &text, MAX_REASON_BYTES),
     };
-    format!("{kind}: {}", exit.line("error", &text, MAX_REASON_BYTES))
+    format!(
+        "{kind}: {}",
+        sanitizer.line("error", &text, MAX_REASON_BYTES)
+    )
 }

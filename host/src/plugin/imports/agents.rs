@@ -1,8 +1,8 @@
 //! `rind:plugin/agents`: running subagents. Linked only where it was granted.
 
 use super::super::bindings::rind::plugin::{agents, types};
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 use crate::point::handle::AgentTask;
 
 impl agents::Host for HostState {
@@ -10,7 +10,7 @@ impl agents::Host for HostState {
         let backing = self.backing.clone();
         let caller = self.caller.caused_by(&backing.plugin);
         let task = AgentTask {
-            prompt: Exit::of(self, "agents").text("prompt", task.prompt),
+            prompt: Sanitizer::of(self, "agents").text("prompt", task.prompt),
             tools: task.tools,
             max_steps: task.max_steps,
         };

@@ -5,31 +5,31 @@
 
 use super::super::bindings::rind::plugin::{files, types};
 use super::super::host::HostState;
-use crate::folder::{FolderError, GrantedFolders, Kind};
+use crate::folder::{EntryKind, FolderError, GrantedFolders};
 use crate::point::trace::AccessOutcome;
 
 /// Up to so many bytes are added to a file of the plugin's own without a change of thread, once its folder has been counted: it is
 /// on the disk that sessions are written to at every step, and the change would take longer than the write.
 const INLINE_BYTES: usize = 16 << 10;
 
-type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
+type FileResult<T> = wasmtime::Result<Result<T, types::Error>>;
 
 impl files::Host for HostState {
-    async fn read(&mut self, path: String, offset: u64, length: u32) -> Answer<Vec<u8>> {
+    async fn read(&mut self, path: String, offset: u64, length: u32) -> FileResult<Vec<u8>> {
         self.on_files("read", path, move |folders, path| {
             folders.read(path, offset, length)
         })
         .await
     }
 
-    async fn write(&mut self, path: String, content: Vec<u8>) -> Answer<()> {
+    async fn write(&mut self, path: String, content: Vec<u8>) -> FileResult<()> {
         self.on_files("write", path, move |folders, path| {
             folders.write(path, &content)
         })
         .await
     }
 
-    async fn append(&mut self, path: String, content: Vec<u8>) -> Answer<()> {
+    async fn append(&mut self, path: String, content: Vec<u8>) -> FileResult<()> {
         let folders = &self.backing.folders;
         if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_counted() {
             let result = folders.append(&path, &content);
@@ -41,15 +41,15 @@ impl files::Host for HostState {
         .await
     }
 
-    async fn list(&mut self, path: String) -> Answer<Vec<files::Entry>> {
+    async fn list(&mut self, path: String) -> FileResult<Vec<files::Entry>> {
         self.on_files("list", path, |folders, path| {
             let entries = folders.list(path)?.into_iter();
             let entry = |entry: crate::folder::Entry| files::Entry {
                 name: entry.name,
                 kind: match entry.kind {
-                    Kind::File => files::Kind::File,
-                    Kind::Folder => files::Kind::Folder,
-                    Kind::Other => files::Kind::Other,
+                    EntryKind::File => files::Kind::File,
+                    EntryKind::Folder => files::Kind::Folder,
+                    EntryKind::Other => files::Kind::Other,
                 },
                 size: entry.size,
             };
@@ -58,14 +58,14 @@ impl files::Host for HostState {
         .await
     }
 
-    async fn create_folder(&mut self, path: String) -> Answer<()> {
+    async fn create_folder(&mut self, path: String) -> FileResult<()> {
         self.on_files("create-folder", path, |folders, path| {
             folders.create_folder(path)
         })
         .await
     }
 
-    async fn remove(&mut self, path: String) -> Answer<()> {
+    async fn remove(&mut self, path: String) -> FileResult<()> {
         self.on_files("remove", path, |folders, path| folders.remove(path))
             .await
     }
@@ -79,7 +79,7 @@ impl HostState {
         verb: &str,
         path: String,
         work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
-    ) -> Answer<T> {
+    ) -> FileResult<T> {
         let folders = self.backing.folders.clone();
         let named = path.clone();
         let result = blocking(move || work(&folders, &named)).await;
@@ -106,7 +106,7 @@ impl HostState {
         } else {
             AccessOutcome::Failed
         };
-        self.reporter().files(target, outcome, &error.to_string());
+        self.access_log().files(target, outcome, &error.to_string());
     }
 }
 

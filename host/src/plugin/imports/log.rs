@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use super::super::bindings::rind::plugin::{log, types};
 use super::super::convert;
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 use crate::point::outcome::Level;
 
 /// Longest line, in bytes.
@@ -32,7 +32,7 @@ impl log::Host for HostState {
             Ok(_) => backing.handle.log(
                 &backing.plugin,
                 convert::level(level),
-                &Exit::of(self, "log").line("line", &text, MAX_LINE_BYTES),
+                &Sanitizer::of(self, "log").line("line", &text, MAX_LINE_BYTES),
             ),
             Err(_) => {}
         }

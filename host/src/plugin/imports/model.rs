@@ -2,8 +2,8 @@
 
 use super::super::bindings::rind::plugin::{model, types};
 use super::super::convert;
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 use crate::point::handle::ModelQuestion;
 
 impl model::Host for HostState {
@@ -13,10 +13,10 @@ impl model::Host for HostState {
     ) -> wasmtime::Result<Result<model::Reply, types::Error>> {
         let backing = self.backing.clone();
         let caller = self.caller.caused_by(&backing.plugin);
-        let exit = Exit::of(self, "model");
+        let sanitizer = Sanitizer::of(self, "model");
         let question = ModelQuestion {
-            system: exit.text("system prompt", question.system),
-            prompt: exit.text("prompt", question.prompt),
+            system: sanitizer.text("system prompt", question.system),
+            prompt: sanitizer.text("prompt", question.prompt),
             model: question.model,
             max_tokens: question.max_tokens,
         };

@@ -1,9 +1,9 @@
 //! `rind:plugin/points`: calling the implementers of a plugin's own points.
 
 use super::super::bindings::rind::plugin::{points, types};
-use super::super::exit::Exit;
 use super::super::host::HostState;
 use super::super::limits::MAX_POINT_CALLS;
+use super::super::sanitize::Sanitizer;
 use crate::json;
 use crate::point::handle::HandleError;
 
@@ -20,7 +20,7 @@ impl points::Host for HostState {
             return Ok(Err(limit.into()));
         };
         self.point_calls_left = left;
-        let payload = Exit::of(self, "points").json("payload", payload);
+        let payload = Sanitizer::of(self, "points").json("payload", payload);
         let payload = match json::parse(&payload, json::MAX_BYTES) {
             Ok(payload) => payload,
             Err(e) => {

@@ -2,8 +2,8 @@
 
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 use crate::json;
 use crate::point::handle::HandleError;
 
@@ -27,9 +27,9 @@ impl session::Host for HostState {
         name: String,
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        let exit = Exit::of(self, "session");
-        let parsed = exit.name("name of an entry", &name).and_then(|()| {
-            json::parse(&exit.json("entry", value), json::MAX_BYTES)
+        let sanitizer = Sanitizer::of(self, "session");
+        let parsed = sanitizer.name("name of an entry", &name).and_then(|()| {
+            json::parse(&sanitizer.json("entry", value), json::MAX_BYTES)
                 .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))
         });
         let kept = parsed.and_then(|value| {

@@ -1,8 +1,8 @@
 //! `rind:plugin/state`: values of the session.
 
 use super::super::bindings::rind::plugin::{state, types};
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 
 impl state::Host for HostState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
@@ -14,9 +14,9 @@ impl state::Host for HostState {
         key: String,
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        let exit = Exit::of(self, "state");
-        let kept = exit.name("key", &key).and_then(|()| {
-            let value = exit.text("value", value);
+        let sanitizer = Sanitizer::of(self, "state");
+        let kept = sanitizer.name("key", &key).and_then(|()| {
+            let value = sanitizer.text("value", value);
             let backing = &self.backing;
             backing
                 .handle

@@ -1,8 +1,8 @@
 //! `rind:plugin/store`: values across sessions. They are files, so every call goes to a thread that may wait for the disk.
 
 use super::super::bindings::rind::plugin::{store, types};
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
@@ -36,9 +36,9 @@ impl store::Host for HostState {
         value: String,
     ) -> wasmtime::Result<Result<(), types::Error>> {
         let sanitized = {
-            let exit = Exit::of(self, "store");
-            let named = exit.name("key", &key);
-            named.map(|()| exit.text("value", value))
+            let sanitizer = Sanitizer::of(self, "store");
+            let named = sanitizer.name("key", &key);
+            named.map(|()| sanitizer.text("value", value))
         };
         match sanitized {
             Ok(value) => Ok(self.in_store(move |store| store.set(&key, &value)).await),

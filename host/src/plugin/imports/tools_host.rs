@@ -1,8 +1,8 @@
 //! `rind:plugin/tools-host`: calling other tools. Linked only where a tool was granted; which ones is checked here.
 
 use super::super::bindings::rind::plugin::{tools_host, types};
-use super::super::exit::Exit;
 use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
 use crate::grant::Capability;
 use crate::json;
 use crate::point::handle::HandleError;
@@ -21,7 +21,7 @@ impl tools_host::Host for HostState {
         if !self.backing.granted.has(&Capability::Tool(name.clone())) {
             return Ok(Err(self.not_granted(&name).into()));
         }
-        let arguments = Exit::of(self, "tools-host").json("arguments", arguments);
+        let arguments = Sanitizer::of(self, "tools-host").json("arguments", arguments);
         let arguments = match json::parse(&arguments, json::MAX_BYTES) {
             Ok(arguments) => arguments,
             Err(e) => {

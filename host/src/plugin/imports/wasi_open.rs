@@ -159,7 +159,7 @@ impl HostState {
             position,
             usage: handle.and_then(|handle| handle.usage.clone()),
             writing: None,
-            reporter: self.reporter(),
+            access_log: self.access_log(),
             target: format!("write {}", self.shown(&fd)),
         });
         Ok(self.filesystem().table.push(stream)?)

@@ -14,7 +14,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::super::host::HostState;
 use super::files::blocking;
-use crate::folder::{Base, FolderError, Place, Usage};
+use crate::folder::{Base, FolderError, ResolvedPath, Usage};
 use crate::grant::{Access, Folder, Root};
 use crate::point::trace::AccessOutcome;
 
@@ -209,7 +209,7 @@ impl HostState {
         path: &str,
         follow: bool,
         need: Need,
-    ) -> Result<Place, FolderError> {
+    ) -> Result<ResolvedPath, FolderError> {
         let base = self.handles.known.get(&fd.rep());
         let base = base.and_then(|handle| handle.base.clone());
         let base = base.ok_or_else(|| FolderError::Io(std::io::ErrorKind::NotADirectory.into()))?;
@@ -234,7 +234,7 @@ impl HostState {
     }
 
     /// A handle on the folder that a place is in, for one operation of wasmtime's on the one name there.
-    pub(super) fn lend(&mut self, place: &Place) -> FsResult<Fd> {
+    pub(super) fn lend(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
         let file = place.folder().try_clone()?.into_std_file();
         let access = place.access();
         let dir = Dir::new(file, perms(access), open_mode(access), false);
@@ -274,7 +274,7 @@ impl HostState {
                         AccessOutcome::Failed
                     };
                     let reason = code.name().replace('-', " ");
-                    self.reporter().files(&target(self), outcome, &reason);
+                    self.access_log().files(&target(self), outcome, &reason);
                 }
                 Err(error)
             }

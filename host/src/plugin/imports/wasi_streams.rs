@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use super::super::reach::Reporter;
+use super::super::access_log::AccessLog;
 use crate::folder::{FolderError, Usage};
 use crate::point::trace::AccessOutcome;
 
@@ -20,7 +20,7 @@ pub(super) struct FileStream {
     pub(super) usage: Option<Arc<Usage>>,
     /// Held while something is on its way into the file.
     pub(super) writing: Option<Arc<()>>,
-    pub(super) reporter: Reporter,
+    pub(super) access_log: AccessLog,
     /// What is written, for the record.
     pub(super) target: String,
 }
@@ -44,7 +44,7 @@ impl FileStream {
                 .and_then(|bytes| usage.grow(bytes));
             if let Err(error) = charged {
                 let text = error.to_string();
-                self.reporter
+                self.access_log
                     .files(&self.target, AccessOutcome::Denied, &text);
                 return Err(StreamError::LastOperationFailed(error.into()));
             }
@@ -57,7 +57,7 @@ impl FileStream {
 
     fn note<T>(&self, result: StreamResult<T>) -> StreamResult<T> {
         if let Err(StreamError::LastOperationFailed(error)) = &result {
-            self.reporter
+            self.access_log
                 .files(&self.target, AccessOutcome::Failed, &error.to_string());
         }
         result

@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::{Manifest, network};
 use crate::grant::SideEffect;
 use crate::point::catalog::{self, PointRow};
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::tool::registry::is_tool_name;
 
@@ -152,14 +152,14 @@ impl Manifest {
                     point_names()
                 ));
             };
-            if options.is_async && row.kind != Kind::Observe {
+            if options.is_async && row.kind != PointKind::Observe {
                 return Err(format!(
                     "{at}: only hooks of observe points can be `async`, and {} is a {} point",
                     row.name, row.kind
                 ));
             }
             if options.on_failure == Some(OnFailure::Block)
-                && matches!(row.kind, Kind::Observe | Kind::Collect)
+                && matches!(row.kind, PointKind::Observe | PointKind::Collect)
             {
                 return Err(format!(
                     "{at}: there is nothing to block at {} points",

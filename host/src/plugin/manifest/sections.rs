@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::units::{bytes, duration};
 use crate::grant::{Credential, Folder, HostPattern};
-use crate::point::dispatch::Kind;
+use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 
 /// Options of one hook, or of one implementation of a plugin-defined point.
@@ -97,7 +97,7 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 pub struct PointDeclaration {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// What it is for.
     #[serde(default)]
     pub description: String,

@@ -7,7 +7,7 @@ use crate::point::failure::OnFailure;
 /// What hooks may do at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum PointKind {
     /// May refuse.
     Gate,
     /// May change.
@@ -18,7 +18,7 @@ pub enum Kind {
     Observe,
 }
 
-impl Kind {
+impl PointKind {
     /// Whether hooks run one after another, each on what the one before it left.
     #[must_use]
     pub fn is_chain(self) -> bool {
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for PointKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Gate => "gate",

@@ -27,8 +27,8 @@ use super::trace::Sink;
 use report::Report;
 use run::Run;
 
-pub use kind::Kind;
-pub use run::{Dispatched, Said, Verdict};
+pub use kind::PointKind;
+pub use run::{AttributedText, Dispatched, HookVerdict};
 
 /// Calls hooks. One per agent and session; subagents get one of their own.
 pub struct Dispatcher {
@@ -97,7 +97,7 @@ impl Dispatcher {
     pub async fn dispatch_named<P: Point>(
         &self,
         name: Cow<'static, str>,
-        kind: Kind,
+        kind: PointKind,
         caller: &Caller,
         payload: P::Payload,
     ) -> Dispatched<P::Payload> {
@@ -107,7 +107,7 @@ impl Dispatcher {
             caller,
             out: Dispatched {
                 value: payload,
-                verdict: Verdict::Pass,
+                verdict: HookVerdict::Pass,
                 inject: Vec::new(),
                 notes: Vec::new(),
             },
@@ -116,13 +116,13 @@ impl Dispatcher {
         if hooks.is_empty() {
             return run.out;
         }
-        let is_too_deep = caller.causes.len() > MAX_NESTING;
+        let is_too_deep = caller.call_chain.len() > MAX_NESTING;
         let mut side_by_side = Vec::new();
         // Gates judge what will happen: those that spoke before the last change are asked again.
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
-            .filter(|bound| !caller.passes_over(&bound.spec.plugin, kind == Kind::Gate))
+            .filter(|bound| !caller.passes_over(&bound.spec.plugin, kind == PointKind::Gate))
         {
             if is_too_deep {
                 let failure = Failure::Unavailable(format!(
@@ -147,7 +147,7 @@ impl Dispatcher {
                 return run.out;
             }
         }
-        if kind == Kind::Gate {
+        if kind == PointKind::Gate {
             for bound in &judged[..judged_before] {
                 // What a hook that is out says was taken in when it failed.
                 if self

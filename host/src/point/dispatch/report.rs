@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
-use crate::point::merge::{Answer, MergeEnv, Merged};
+use crate::point::merge::{MergeEnv, Merged, Objection};
 use crate::point::quarantine::Quarantine;
 use crate::point::registry::HookSpec;
 use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
@@ -58,8 +58,8 @@ impl Report<'_> {
         match merged {
             Ok(mut merged) => {
                 let (outcome, reason) = match &merged.answer {
-                    Some(Answer::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
-                    Some(Answer::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
+                    Some(Objection::Block(reason)) => (TraceOutcome::Blocked, Some(reason.clone())),
+                    Some(Objection::Ask(reason)) => (TraceOutcome::Asked, Some(reason.clone())),
                     None if merged.changed.is_empty() => (TraceOutcome::Pass, None),
                     None => (TraceOutcome::Changed, merged.note.clone()),
                 };
@@ -88,7 +88,7 @@ impl Report<'_> {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => (
                 TraceOutcome::FailedBlocking,
-                Some(Answer::Block(format!(
+                Some(Objection::Block(format!(
                     "the hook failed, so what it judges is refused: {why}"
                 ))),
             ),
@@ -127,8 +127,8 @@ impl Report<'_> {
 /// Refuses an outcome that does what the manifest of its plugin gave up.
 fn check_rights(merged: &Merged, may: &[String]) -> Result<(), String> {
     let answer = merged.answer.as_ref().map(|answer| match answer {
-        Answer::Ask(_) => "ask",
-        Answer::Block(_) => "block",
+        Objection::Ask(_) => "ask",
+        Objection::Block(_) => "block",
     });
     let mut done = merged.changed.iter().copied().chain(answer);
     match done.find(|right| !may.iter().any(|name| name == right)) {

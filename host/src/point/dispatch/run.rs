@@ -9,14 +9,14 @@ use super::report::Report;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
-use crate::point::merge::Answer;
+use crate::point::merge::Objection;
 use crate::point::outcome::Injection;
 use crate::point::registry::HookSpec;
 use crate::point::trace::TraceOutcome;
 
 /// Something a plugin said, with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct AttributedText {
     /// Name of the plugin.
     pub plugin: Arc<str>,
     /// What it said.
@@ -25,14 +25,14 @@ pub struct Said {
 
 /// What all hooks together say to going on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookVerdict {
     /// Nothing against it.
     #[default]
     Pass,
     /// Ask the user first; the reasons of every hook that asked.
-    Ask(Vec<Said>),
+    Ask(Vec<AttributedText>),
     /// Refused, by the first hook in order that did; those behind it were not asked.
-    Block(Said),
+    Block(AttributedText),
 }
 
 /// What came of a dispatch.
@@ -41,11 +41,11 @@ pub struct Dispatched<T> {
     /// The payload as the hooks left it.
     pub value: T,
     /// What they say to going on.
-    pub verdict: Verdict,
+    pub verdict: HookVerdict,
     /// Messages to add, in order.
     pub inject: Vec<(Arc<str>, Injection)>,
     /// Warnings for the model, in order.
-    pub notes: Vec<Said>,
+    pub notes: Vec<AttributedText>,
 }
 
 /// One dispatch on its way.
@@ -59,7 +59,7 @@ pub(super) struct Run<'a, P: Point> {
 impl<P: Point> Run<'_, P> {
     /// Whether a hook has refused.
     pub(super) fn is_refused(&self) -> bool {
-        matches!(self.out.verdict, Verdict::Block(_))
+        matches!(self.out.verdict, HookVerdict::Block(_))
     }
 
     /// Takes in what a hook answered. Whether it changed what the hooks judge.
@@ -83,7 +83,7 @@ impl<P: Point> Run<'_, P> {
                 .map(|injection| (spec.plugin.clone(), injection)),
         );
         if let Some(text) = merged.note {
-            self.out.notes.push(Said {
+            self.out.notes.push(AttributedText {
                 plugin: spec.plugin.clone(),
                 text,
             });
@@ -109,7 +109,7 @@ impl<P: Point> Run<'_, P> {
         let mut value = self.out.value.clone();
         let merged = report.finish::<P>(spec, took, result, &mut value);
         let answer = match merged.answer {
-            None if merged.rewrites => Some(Answer::Block(
+            None if merged.rewrites => Some(Objection::Block(
                 "it wants to change what another hook changed after it".to_owned(),
             )),
             answer => answer,
@@ -130,7 +130,10 @@ impl<P: Point> Run<'_, P> {
                 let reason = format!(
                     "the hook is out for the rest of this turn and refuses what it would have judged: {why}"
                 );
-                (TraceOutcome::DroppedBlocking, Some(Answer::Block(reason)))
+                (
+                    TraceOutcome::DroppedBlocking,
+                    Some(Objection::Block(reason)),
+                )
             }
             OnFailure::Skip => (TraceOutcome::Dropped, None),
         };
@@ -139,16 +142,16 @@ impl<P: Point> Run<'_, P> {
     }
 
     /// `block` beats `ask` beats `pass`, whatever the order.
-    fn answer(&mut self, spec: &HookSpec, answer: Option<Answer>) {
-        let said = |text| Said {
+    fn answer(&mut self, spec: &HookSpec, answer: Option<Objection>) {
+        let said = |text| AttributedText {
             plugin: spec.plugin.clone(),
             text,
         };
         match (answer, &mut self.out.verdict) {
-            (None, _) | (Some(_), Verdict::Block(_)) => {}
-            (Some(Answer::Block(text)), verdict) => *verdict = Verdict::Block(said(text)),
-            (Some(Answer::Ask(text)), Verdict::Ask(all)) => all.push(said(text)),
-            (Some(Answer::Ask(text)), verdict) => *verdict = Verdict::Ask(vec![said(text)]),
+            (None, _) | (Some(_), HookVerdict::Block(_)) => {}
+            (Some(Objection::Block(text)), verdict) => *verdict = HookVerdict::Block(said(text)),
+            (Some(Objection::Ask(text)), HookVerdict::Ask(all)) => all.push(said(text)),
+            (Some(Objection::Ask(text)), verdict) => *verdict = HookVerdict::Ask(vec![said(text)]),
         }
     }
 }

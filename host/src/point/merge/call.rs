@@ -1,6 +1,6 @@
 //! Tool calls: what a gate says to one about to be made, and what becomes of its result.
 
-use super::{Answer, Merge, MergeEnv, Merged, check_option, check_text, set_text};
+use super::{Merge, MergeEnv, Merged, Objection, check_option, check_text, set_text};
 use crate::json;
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -14,8 +14,8 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
         merged.note = self.note;
         match self.verdict {
             o::CallVerdict::Pass => {}
-            o::CallVerdict::Ask(reason) => merged.answer = Some(Answer::Ask(reason)),
-            o::CallVerdict::Block(reason) => merged.answer = Some(Answer::Block(reason)),
+            o::CallVerdict::Ask(reason) => merged.answer = Some(Objection::Ask(reason)),
+            o::CallVerdict::Block(reason) => merged.answer = Some(Objection::Block(reason)),
             o::CallVerdict::Change(arguments) => {
                 if !env.may_change {
                     return Err(

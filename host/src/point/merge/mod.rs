@@ -45,7 +45,7 @@ pub struct MergeEnv<'a> {
 
 /// What a hook says to going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Objection {
     /// Ask the user first.
     Ask(String),
     /// Refuse.
@@ -56,7 +56,7 @@ pub enum Answer {
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
     /// What it says to going on; `None` is pass.
-    pub answer: Option<Answer>,
+    pub answer: Option<Objection>,
     /// A warning for the model.
     pub note: Option<String>,
     /// Messages to add.
@@ -111,7 +111,7 @@ impl Merged {
 
     fn block(&mut self, block: Option<String>) {
         if let Some(reason) = block {
-            self.answer = Some(Answer::Block(reason));
+            self.answer = Some(Objection::Block(reason));
         }
     }
 }

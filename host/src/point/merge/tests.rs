@@ -443,7 +443,7 @@ fn a_gate_without_the_side_effect_may_still_refuse() {
         ..o::CallOutcome::default()
     };
     let merged = block.merge(&mut proposed(), &LOOKS).unwrap();
-    assert_eq!(merged.answer, Some(Answer::Block("no".to_owned())));
+    assert_eq!(merged.answer, Some(Objection::Block("no".to_owned())));
     assert_eq!(merged.note.as_deref(), Some("mind"));
 }
 

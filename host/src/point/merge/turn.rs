@@ -1,7 +1,7 @@
 //! Texts and decisions of a turn: input, assessment, steering, reflection, output, and what takes an old slice's place.
 
 use super::{
-    Answer, MAX_PARTS, Merge, MergeEnv, Merged, check_number, check_option, check_text, set_text,
+    MAX_PARTS, Merge, MergeEnv, Merged, Objection, check_number, check_option, check_text, set_text,
 };
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -52,7 +52,7 @@ impl Merge<p::TurnInput> for o::SteeringOutcome {
         merged.inject(self.inject)?;
         match self.action {
             o::SteeringAction::Pass => {}
-            o::SteeringAction::Drop(reason) => merged.answer = Some(Answer::Block(reason)),
+            o::SteeringAction::Drop(reason) => merged.answer = Some(Objection::Block(reason)),
             o::SteeringAction::Replace(text) => {
                 check_text("the new text", &text)?;
                 set_text(&mut merged, &mut payload.text, Some(text), "text");
@@ -142,7 +142,7 @@ impl Merge<p::Slice> for o::SliceOutcome {
         let mut merged = Merged::with(self.effects)?;
         match self.verdict {
             o::SliceVerdict::Pass => {}
-            o::SliceVerdict::Cancel(reason) => merged.answer = Some(Answer::Block(reason)),
+            o::SliceVerdict::Cancel(reason) => merged.answer = Some(Objection::Block(reason)),
             o::SliceVerdict::Summary(summary) => {
                 if !env.may_change {
                     return Err(

@@ -9,7 +9,7 @@ use sse_stream::Sse;
 
 use super::body::REDACTED;
 use super::wire::{Block, Delta, Ending, Event, WireUsage};
-use crate::provider::assemble::{Answer, Assembler, CallSlot, Decoder, Fault};
+use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
 use crate::provider::{Finish, StreamEvent};
 
 /// Reads one answer.
@@ -107,7 +107,7 @@ impl Decoder for Reader {
                 self.is_stopped = true;
             }
             Event::Error { error } => {
-                return Err(Fault::Said {
+                return Err(Fault::Server {
                     status: status_of(&error.kind),
                     message: data.to_owned(),
                 });
@@ -125,7 +125,7 @@ impl Decoder for Reader {
         self.is_stopped
     }
 
-    fn finish(self) -> Result<Answer, Fault> {
+    fn finish(self) -> Result<ModelReply, Fault> {
         // The stop reason comes when all content has; only `message_stop` may still be missing then.
         let finish = match self.stop_reason.as_deref() {
             Some("tool_use") => Finish::ToolCalls,
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::message::{Content, ToolCall, Usage};
 
-    fn read(events: &[Value]) -> Result<(Answer, Vec<StreamEvent>), Fault> {
+    fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
         let mut reader = Reader::default();
         let mut heard = Vec::new();
         for event in events {
@@ -248,7 +248,7 @@ mod tests {
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
         assert_eq!(
             read(std::slice::from_ref(&error)),
-            Err(Fault::Said {
+            Err(Fault::Server {
                 status: 529,
                 message: error.to_string()
             })

@@ -28,7 +28,7 @@ pub(super) enum Event {
     },
     MessageStop,
     Error {
-        error: Said,
+        error: ErrorDetail,
     },
     /// A whole message that was not streamed.
     Message {
@@ -101,7 +101,7 @@ pub(super) struct Ending {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct ErrorDetail {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
 }

@@ -8,7 +8,7 @@ use sse_stream::Sse;
 
 use super::wire::{CallDelta, Chunk, Delta, WireUsage};
 use crate::message::Usage;
-use crate::provider::assemble::{Answer, Assembler, CallSlot, Decoder, Fault};
+use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
 use crate::provider::{Finish, StreamEvent};
 
 /// Reads one answer.
@@ -100,7 +100,7 @@ impl Decoder for Reader {
         let chunk: Chunk = serde_json::from_str(data)
             .map_err(|error| Fault::bad(format!("not a chunk of this API ({error})"), data))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Fault::Said {
+            return Err(Fault::Server {
                 status: status_of(&error),
                 message: data.to_owned(),
             });
@@ -127,7 +127,7 @@ impl Decoder for Reader {
         self.is_done
     }
 
-    fn finish(self) -> Result<Answer, Fault> {
+    fn finish(self) -> Result<ModelReply, Fault> {
         // Servers differ in whether `[DONE]` follows and whether a reason is given; one of the two is needed.
         let finish = match self.finish_reason.as_deref() {
             None if !self.is_done => return Err(Fault::EndedEarly),
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    fn read(events: &[Value]) -> Result<(Answer, Vec<StreamEvent>), Fault> {
+    fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
         let mut reader = Reader::default();
         let mut heard = Vec::new();
         for event in events {
@@ -350,7 +350,7 @@ mod tests {
             let message = event.to_string();
             assert_eq!(
                 fault,
-                Fault::Said {
+                Fault::Server {
                     status: expected,
                     message
                 },

@@ -246,8 +246,8 @@ fn raw(model: &Value, reply: &Reply, conversation: &Conversation) -> String {
     let mut raw =
         json!({"model": model, "text": text, "thinking": reply.thinking, "tool_calls": calls})
             .to_string();
-    if raw.len() > super::RAW_LIMIT_BYTES {
-        raw.truncate(raw.floor_char_boundary(super::RAW_LIMIT_BYTES));
+    if raw.len() > super::MAX_RAW_BYTES {
+        raw.truncate(raw.floor_char_boundary(super::MAX_RAW_BYTES));
     }
     raw
 }

@@ -8,10 +8,10 @@ use crate::provider::error::Error;
 use crate::provider::server_text::ServerText;
 
 /// Most characters of a tool result that a reply quotes.
-const QUOTE_LIMIT: usize = 800;
+const MAX_QUOTE_CHARS: usize = 800;
 
 /// Most characters of the input that an error quotes.
-const INPUT_LIMIT: usize = 80;
+const MAX_INPUT_CHARS: usize = 80;
 
 /// How often each reply was used.
 #[derive(Debug, Default)]
@@ -51,7 +51,10 @@ impl Pick {
                 script: script.name.clone(),
                 used: self.used.iter().sum(),
                 step: conversation.step(),
-                input: cut(ServerText::new(conversation.input()).as_str(), INPUT_LIMIT),
+                input: cut(
+                    ServerText::new(conversation.input()).as_str(),
+                    MAX_INPUT_CHARS,
+                ),
             });
         };
         if let Some(used) = self.used.get_mut(n) {
@@ -80,7 +83,7 @@ pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
     let result = conversation
         .last_results()
         .next()
-        .map_or_else(String::new, |result| cut(&result.content, QUOTE_LIMIT));
+        .map_or_else(String::new, |result| cut(&result.content, MAX_QUOTE_CHARS));
     let values = [
         ("{input}", conversation.input()),
         ("{tool_result}", &*result),

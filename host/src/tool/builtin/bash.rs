@@ -25,9 +25,9 @@ use crate::message::{EffectClass, ToolSpec};
 const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 
 /// Longest deadline of a call.
-pub const DEADLINE_CAP_SECONDS: u64 = 600;
+pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
-/// Said when the workspace could not be looked at.
+/// Note when the workspace could not be looked at.
 const NOT_LOOKED: &str =
     "whether the command left something in the workspace that git would run is not known";
 
@@ -137,7 +137,7 @@ impl Bash {
         let seconds = asked
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
-            .clamp(1, DEADLINE_CAP_SECONDS);
+            .clamp(1, MAX_DEADLINE_SECONDS);
         let process = |shell: &str| Process {
             program: shell.into(),
             args: vec![OsString::from("-c"), asked.command.clone().into()],

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
-use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
+use super::super::walk::{EntryKind, MAX_DEPTH, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::{looking, place, spec_of};
@@ -83,7 +83,7 @@ fn list(
     let start = workspace.folder(asked.path.as_deref().unwrap_or("."))?;
     let depth = asked
         .depth
-        .unwrap_or(if glob.is_some() { DEPTH_CAP } else { 1 });
+        .unwrap_or(if glob.is_some() { MAX_DEPTH } else { 1 });
     let mut text = String::new();
     let mut n_entries = 0;
     let end = walk(workspace, &start, depth, cancel, &mut |path, kind| {

@@ -19,12 +19,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::subject::Place;
+use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
 use super::{SharedTool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
 
-pub use bash::{Bash, Commands, DEADLINE_CAP_SECONDS as BASH_DEADLINE_CAP_SECONDS};
+pub use bash::{Bash, Commands, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
 pub use edit_file::EditFile;
 pub use list_files::ListFiles;
 pub use read_file::ReadFile;
@@ -100,7 +100,7 @@ where
 }
 
 /// Longest time that a tool looks through the workspace.
-const LOOK_LIMIT: Duration = Duration::from_secs(30);
+const MAX_LOOK: Duration = Duration::from_secs(30);
 
 /// Runs a tool's work that only looks at files, where it may block: as [`in_workspace`], and the work is left behind when it
 /// takes too long or is called off.
@@ -120,7 +120,7 @@ fn looking<'a, A: DeserializeOwned + Send + 'static>(
         let work = move |workspace: &Workspace, cancel: &CancellationToken| {
             work(workspace, cancel, &asked)
         };
-        let looked = workspace.looking(&ctx.cancel, LOOK_LIMIT, work).await;
+        let looked = workspace.looking(&ctx.cancel, MAX_LOOK, work).await;
         looked.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
     }
     .boxed()
@@ -151,11 +151,11 @@ fn in_workspace<'a, A: DeserializeOwned + Send + 'static>(
 }
 
 /// Returns the place of the `path` of a call; the workspace itself without one.
-fn place(workspace: &Workspace, arguments: &Value) -> Place {
+fn place(workspace: &Workspace, arguments: &Value) -> WorkspacePath {
     match arguments.get("path") {
-        None | Some(Value::Null) => Place::Known(String::new()),
+        None | Some(Value::Null) => WorkspacePath::Known(String::new()),
         Some(Value::String(path)) => workspace.place(path),
-        Some(_) => Place::Unknown,
+        Some(_) => WorkspacePath::Unknown,
     }
 }
 

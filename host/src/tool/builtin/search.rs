@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
-use super::super::walk::{DEPTH_CAP, EntryKind, WalkEnd, file_glob, walk};
+use super::super::walk::{EntryKind, MAX_DEPTH, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::{count, looking, place, spec_of};
@@ -31,20 +31,20 @@ const CAP_BYTES: usize = 1024 * 1024;
 const DEFAULT_MATCHES: usize = 10_000;
 
 /// Longest line that is shown whole.
-const LINE_CAP_BYTES: usize = 2_000;
+const MAX_LINE_BYTES: usize = 2_000;
 
 /// Most memory for one line of a file; a file with a longer one is passed over.
-const HEAP_CAP_BYTES: usize = 4 * 1024 * 1024;
+const MAX_HEAP_BYTES: usize = 4 * 1024 * 1024;
 
 /// Largest compiled pattern. Where the fast ways of matching give up, each byte of a file costs as much as the pattern is
 /// large: nested repetitions such as `((a{1,50}){1,50}){1,50}` would take minutes for a file.
-const PATTERN_CAP_BYTES: usize = 256 * 1024;
+const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
 /// Longest pattern that an error shows whole, in bytes.
 const SHOWN_PATTERN_BYTES: usize = 200;
 
 /// Most memory for matching fast.
-const FAST_CAP_BYTES: usize = 8 * 1024 * 1024;
+const MAX_FAST_BYTES: usize = 8 * 1024 * 1024;
 
 /// Longest time of one search; it then answers with what it found.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -113,8 +113,8 @@ fn search(
 ) -> Result<ToolOutput, WorkspaceError> {
     let matcher = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
-        .size_limit(PATTERN_CAP_BYTES)
-        .dfa_size_limit(FAST_CAP_BYTES)
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_FAST_BYTES)
         .build(&asked.pattern);
     let (matcher, glob) = match (matcher, asked.glob.as_deref().map(file_glob).transpose()) {
         (Ok(matcher), Ok(glob)) => (matcher, glob),
@@ -143,7 +143,7 @@ fn search(
             .line_number(true)
             .before_context(context)
             .after_context(context)
-            .heap_limit(Some(HEAP_CAP_BYTES))
+            .heap_limit(Some(MAX_HEAP_BYTES))
             .binary_detection(BinaryDetection::quit(0))
             .build(),
         found: Found {
@@ -159,7 +159,7 @@ fn search(
     };
     let path = asked.path.as_deref().unwrap_or(".");
     let end = match workspace.folder(path) {
-        Ok(start) => walk(workspace, &start, DEPTH_CAP, cancel, &mut |path, kind| {
+        Ok(start) => walk(workspace, &start, MAX_DEPTH, cancel, &mut |path, kind| {
             let is_asked = kind == EntryKind::File
                 && glob.as_ref().is_none_or(|glob| {
                     glob.is_match(path)
@@ -265,7 +265,7 @@ impl Found {
     fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let shown = &line[..line.len().min(LINE_CAP_BYTES)];
+        let shown = &line[..line.len().min(MAX_LINE_BYTES)];
         let number = number.unwrap_or(0);
         let mut text = format!(
             "{path}{sign}{number}{sign}{}",

@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use super::super::command::{CommandPattern, Matched, Part};
-use super::super::subject::Place;
+use super::super::subject::WorkspacePath;
 use super::Rule;
 use crate::message::{EffectClass, ToolSpec};
 
@@ -115,9 +115,9 @@ pub(super) enum Facet<'a> {
     /// Effects of a command that its parts do not show.
     Doubt,
     /// A file.
-    File(&'a Place),
+    File(&'a WorkspacePath),
     /// A folder with everything below it.
-    Tree(&'a Place),
+    Tree(&'a WorkspacePath),
 }
 
 impl PolicyRule {
@@ -165,9 +165,11 @@ impl PolicyRule {
             return Matched::Yes;
         };
         match facet {
-            Facet::File(Place::Known(file)) if path.glob.is_match(file) => Matched::Yes,
-            Facet::Tree(Place::Known(folder)) => path.of_tree(folder, self.decision),
-            Facet::File(Place::Unknown) | Facet::Tree(Place::Unknown) => Matched::Maybe,
+            Facet::File(WorkspacePath::Known(file)) if path.glob.is_match(file) => Matched::Yes,
+            Facet::Tree(WorkspacePath::Known(folder)) => path.of_tree(folder, self.decision),
+            Facet::File(WorkspacePath::Unknown) | Facet::Tree(WorkspacePath::Unknown) => {
+                Matched::Maybe
+            }
             Facet::File(_) | Facet::Whole | Facet::Part(_) | Facet::Doubt => Matched::No,
         }
     }

@@ -32,12 +32,12 @@ fn policy(text: &str, mode: PolicyMode) -> ToolPolicy {
     }
 }
 
-fn word(verdict: &Verdict) -> &'static str {
+fn word(verdict: &ToolVerdict) -> &'static str {
     match verdict {
-        Verdict::Allow => "allow",
-        Verdict::Ask => "ask",
-        Verdict::Deny(_) => "deny",
-        Verdict::DryRun(_) => "dry-run",
+        ToolVerdict::Allow => "allow",
+        ToolVerdict::Ask => "ask",
+        ToolVerdict::Deny(_) => "deny",
+        ToolVerdict::DryRun(_) => "dry-run",
     }
 }
 
@@ -127,7 +127,7 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
         &json!({}),
         false,
     );
-    let Verdict::Deny(reason) = decision.verdict else {
+    let ToolVerdict::Deny(reason) = decision.verdict else {
         panic!("not denied");
     };
     assert!(reason.contains("--yes"), "{reason}");
@@ -145,7 +145,7 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
         &json!({}),
         false,
     );
-    assert_eq!(decision.verdict, Verdict::Allow);
+    assert_eq!(decision.verdict, ToolVerdict::Allow);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_dry_run_says_what_would_have_been_done() {
         &json!({"command": "make clean"}),
         false,
     );
-    assert!(matches!(decision.verdict, Verdict::DryRun(text) if text.contains("$ make clean")));
+    assert!(matches!(decision.verdict, ToolVerdict::DryRun(text) if text.contains("$ make clean")));
 }
 
 #[test]
@@ -283,10 +283,10 @@ fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_deni
     let bash = spec("bash", Execute);
     let loops = command("for x in a; do b; done");
     let decision = policy(text, TERMINAL).decide(&bash, &loops, &[], &json!({}), false);
-    assert_eq!(decision.verdict, Verdict::Allow);
+    assert_eq!(decision.verdict, ToolVerdict::Allow);
     let text = r#"rules = [{ tool = "bash", decision = "allow" }, { command = "rm *", decision = "deny" }]"#;
     let decision = policy(text, TERMINAL).decide(&bash, &loops, &[], &json!({}), false);
-    assert_eq!(decision.verdict, Verdict::Ask);
+    assert_eq!(decision.verdict, ToolVerdict::Ask);
 }
 
 #[test]
@@ -299,8 +299,8 @@ rules = [
     { tool = "read_file", path = "**/*.key", decision = "deny" },
 ]
 "#;
-    let file = |path: &str| Subject::File(Place::Known(path.to_owned()));
-    let tree = |path: &str| Subject::Tree(Place::Known(path.to_owned()));
+    let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
+    let tree = |path: &str| Subject::Tree(WorkspacePath::Known(path.to_owned()));
     for (tool, class, subject, expected) in [
         ("write_file", Write, file("docs/a.md"), "allow"),
         ("write_file", Write, file("docs/in/a.md"), "allow"),
@@ -312,7 +312,12 @@ rules = [
         ("read_file", Read, file("secrets/in/a"), "deny"),
         ("read_file", Read, file("a/b/x.key"), "deny"),
         ("read_file", Read, file("README.md"), "allow"),
-        ("read_file", Read, Subject::File(Place::Unknown), "ask"),
+        (
+            "read_file",
+            Read,
+            Subject::File(WorkspacePath::Unknown),
+            "ask",
+        ),
         ("search", Read, tree("src"), "allow"),
         ("search", Read, tree("secrets/in"), "deny"),
         ("search", Read, tree(""), "ask"),
@@ -333,7 +338,7 @@ rules = [
 fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
     let bash = spec("bash", Execute);
     let write = spec("write_file", Write);
-    let file = |path: &str| Subject::File(Place::Known(path.to_owned()));
+    let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
     for (spec, subject, neighbor) in [
         (&bash, command("git status -s"), command("git push")),
         (
@@ -353,8 +358,8 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
                 .decide(spec, subject, &[], &json!({}), false)
                 .verdict
         };
-        assert_eq!(decide(&subject), Verdict::Allow, "{line}");
-        assert_ne!(decide(&neighbor), Verdict::Allow, "{line}");
+        assert_eq!(decide(&subject), ToolVerdict::Allow, "{line}");
+        assert_ne!(decide(&neighbor), ToolVerdict::Allow, "{line}");
     }
 }
 

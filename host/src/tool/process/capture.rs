@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Longest line that is passed on in one piece.
-const LINE_CAP_BYTES: usize = 1024 * 1024;
+const MAX_LINE_BYTES: usize = 1024 * 1024;
 
 /// Output with a cap: of what is longer, the first and the last half of the cap are kept.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Lines {
             self.emit(&mut line);
         }
         self.partial.extend_from_slice(bytes);
-        if self.partial.len() > LINE_CAP_BYTES {
+        if self.partial.len() > MAX_LINE_BYTES {
             self.emit(&mut line);
         }
     }

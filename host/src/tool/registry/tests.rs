@@ -75,7 +75,7 @@ fn names_are_what_every_provider_takes() {
 fn description_schema_and_number_are_bounded() {
     let mut registry = ToolRegistry::default();
     let mut long = spec(Some("p"), "long");
-    long.description = "x".repeat(DESCRIPTION_CAP_BYTES + 1);
+    long.description = "x".repeat(MAX_DESCRIPTION_BYTES + 1);
     let refused = registry.add(Arc::new(Named(long)));
     assert!(matches!(
         refused,
@@ -85,7 +85,7 @@ fn description_schema_and_number_are_bounded() {
     odd.parameters = json!({"type": "array"});
     let refused = registry.add(Arc::new(Named(odd)));
     assert!(matches!(refused, Err(RegistryError::Schema { .. })));
-    for n in 0..TOOLS_PER_PLUGIN_CAP {
+    for n in 0..MAX_TOOLS_PER_PLUGIN {
         assert_eq!(add(&mut registry, Some("p"), &format!("t{n}")), Ok(()));
     }
     let refused = add(&mut registry, Some("p"), "more");

@@ -139,13 +139,13 @@ fn references_that_circle_or_multiply_are_refused() {
 
 #[test]
 fn size_and_depth_are_bounded() {
-    let large = object(json!({"path": {"description": "x".repeat(SCHEMA_CAP_BYTES)}}));
+    let large = object(json!({"path": {"description": "x".repeat(MAX_SCHEMA_BYTES)}}));
     assert!(matches!(
         compile(&large).err(),
         Some(SchemaError::TooLarge { .. })
     ));
     let mut deep = json!({"type": "string"});
-    for _ in 0..SCHEMA_DEPTH_CAP {
+    for _ in 0..MAX_SCHEMA_DEPTH {
         deep = json!({"not": deep});
     }
     assert_eq!(

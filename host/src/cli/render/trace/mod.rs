@@ -6,10 +6,10 @@
 
 mod call;
 mod fold;
+mod messages;
 mod record;
 mod request;
 mod row;
-mod said;
 mod scope;
 #[cfg(test)]
 mod tests;

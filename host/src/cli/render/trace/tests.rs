@@ -24,23 +24,23 @@ impl Turn {
             trace: Trace::new(detail, false),
             shown: Vec::new(),
         };
-        turn.tell(Event::TurnStart {
+        turn.emit(Event::TurnStart {
             turn: 1,
             input: "go".to_owned(),
             source: Source::Terminal,
         });
-        turn.tell(Event::StepStart { step: 1 });
+        turn.emit(Event::StepStart { step: 1 });
         turn
     }
 
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         self.events.emit(event);
         let stamped = self.receiver.try_recv().unwrap();
         self.shown.extend(self.trace.show(&stamped));
     }
 
     fn call(&mut self, id: &str, name: &str) {
-        self.tell(Event::ToolCall {
+        self.emit(Event::ToolCall {
             call: call(id, name),
             plugin: None,
             by: None,
@@ -49,7 +49,7 @@ impl Turn {
     }
 
     fn end_call(&mut self, id: &str) {
-        self.tell(Event::ToolEnd {
+        self.emit(Event::ToolEnd {
             result: ToolResult {
                 call_id: id.to_owned(),
                 name: String::new(),
@@ -63,7 +63,7 @@ impl Turn {
     }
 
     fn hook(&mut self, point: &'static str, outcome: TraceOutcome, call: Option<&str>) {
-        self.tell(Event::Hook {
+        self.emit(Event::Hook {
             record: TraceRecord {
                 point: point.into(),
                 plugin: "guard".into(),
@@ -79,7 +79,7 @@ impl Turn {
     }
 
     fn access(&mut self, target: &str, point: Option<&'static str>, call: Option<&str>) {
-        self.tell(Event::Access {
+        self.emit(Event::Access {
             record: AccessRecord {
                 plugin: "guard".into(),
                 reached: Reached::Network,
@@ -98,7 +98,7 @@ impl Turn {
     }
 
     fn end(&mut self) {
-        self.tell(Event::TurnEnd {
+        self.emit(Event::TurnEnd {
             turn: 1,
             summary: TurnSummary {
                 stop: StopReason::Done,
@@ -193,7 +193,7 @@ fn arguments_that_a_hook_changed_are_shown() {
     turn.shown();
     let mut changed = call("1", "look");
     changed.arguments = serde_json::json!({"path": "b"});
-    turn.tell(Event::ToolStart {
+    turn.emit(Event::ToolStart {
         call: changed,
         effect_class: EffectClass::Read,
         plugin: None,
@@ -209,7 +209,7 @@ fn hooks_that_were_left_out_are_counted_and_those_that_refuse_are_named() {
     turn.hook("pre-reason", TraceOutcome::Pass, None);
     turn.hook("context", TraceOutcome::Dropped, None);
     turn.hook("pre-tool", TraceOutcome::DroppedBlocking, None);
-    turn.tell(Event::StepEnd {
+    turn.emit(Event::StepEnd {
         step: 1,
         tool_calls: 0,
         goes_on: false,

@@ -202,7 +202,7 @@ impl Trial {
         }
         if self.is_apart {
             hole(self.forbidden.exists(), "see files outside its folders");
-            hole(count_processes() > MOST_PROCESSES, "see processes outside");
+            hole(count_processes() > MAX_PROCESSES, "see processes outside");
         }
         if tempfile::tempfile().is_err() {
             report
@@ -216,7 +216,7 @@ impl Trial {
 }
 
 /// Processes of a view while the trial runs: the first one and the trial itself.
-const MOST_PROCESSES: usize = 2;
+const MAX_PROCESSES: usize = 2;
 
 fn count_processes() -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

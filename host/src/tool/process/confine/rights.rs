@@ -19,14 +19,14 @@ const AMBIENT: (c_int, c_ulong) = (47, 4);
 const KEPT: &[c_ulong] = &[0, 1, 3, 4, 6, 7, 10];
 
 /// One more than there can be; the kernel says no to those that it does not have.
-const MOST: c_ulong = 64;
+const MAX_CAPABILITY: c_ulong = 64;
 
 /// Gives up all rights but a few, from the next `exec` on. A refusal means that there was nothing to drop, or no right to:
 /// what holds in the end is tried out, not taken from here.
 pub(super) fn drop_all() {
     let (ambient, clear_all) = AMBIENT;
     let _ = kernel::ask_of_process(ambient, clear_all);
-    for right in (0..MOST).filter(|right| !KEPT.contains(right)) {
+    for right in (0..MAX_CAPABILITY).filter(|right| !KEPT.contains(right)) {
         let _ = kernel::ask_of_process(DROP_FROM_BOUNDS, right);
     }
 }

@@ -26,12 +26,12 @@ impl Default for RecordsLeft {
 
 /// Leaves records for one plugin in one call.
 #[derive(Clone)]
-pub(super) struct Reporter {
+pub(super) struct AccessLog {
     pub(super) backing: Arc<Backing>,
     pub(super) origin: Origin,
 }
 
-impl Reporter {
+impl AccessLog {
     /// One attempt to reach `target`, a verb and a path, did not work.
     pub(super) fn files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
         let left = &self.backing.file_records_left.0;

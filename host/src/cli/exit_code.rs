@@ -7,7 +7,7 @@ use crate::session;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum ExitStatus {
     /// 0: the turn is done, the command did its work.
     Done,
     /// 1: the model, the host or a plugin failed; what happened stands on standard error.
@@ -22,20 +22,20 @@ pub(super) enum Exit {
     Interrupted,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Blocked => 3,
-            Exit::MaxSteps => 4,
-            Exit::Interrupted => 130,
+            ExitStatus::Done => 0,
+            ExitStatus::Failed => 1,
+            ExitStatus::Usage => 2,
+            ExitStatus::Blocked => 3,
+            ExitStatus::MaxSteps => 4,
+            ExitStatus::Interrupted => 130,
         })
     }
 }
 
-impl From<StopReason> for Exit {
+impl From<StopReason> for ExitStatus {
     fn from(stop: StopReason) -> Self {
         match stop {
             StopReason::Done => Self::Done,
@@ -48,7 +48,7 @@ impl From<StopReason> for Exit {
 }
 
 /// What an error of a command exits with.
-pub(super) fn of_error(error: &anyhow::Error) -> Exit {
+pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
     // As the outermost context it is not in the chain itself.
     let is_usage = error.is::<Usage>()
         || error.chain().any(|cause| {
@@ -77,11 +77,11 @@ pub(super) fn of_error(error: &anyhow::Error) -> Exit {
         )
     };
     if is_usage {
-        Exit::Usage
+        ExitStatus::Usage
     } else if error.chain().any(is_refused) {
-        Exit::Blocked
+        ExitStatus::Blocked
     } else {
-        Exit::Failed
+        ExitStatus::Failed
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Power, Reaching, check_text, interrupted};
+use super::{HostCall, PendingAccess, check_text, interrupted};
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
 use crate::message::{Message, Role};
@@ -28,9 +28,9 @@ impl TurnScope {
     ) -> Result<ModelReply, HandleError> {
         let model = question.model.as_deref().unwrap_or(&self.spec.model);
         let target = format!("model {model}");
-        let reaching = Reaching::new(self, plugin, &caller, &target);
+        let access = PendingAccess::new(self, plugin, &caller, &target);
         let model = model.to_owned();
-        reaching.end(self.ask(plugin, question, model, caller).await)
+        access.end(self.ask(plugin, question, model, caller).await)
     }
 
     async fn ask(
@@ -50,7 +50,7 @@ impl TurnScope {
                 "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
             )));
         }
-        self.admit(plugin, Power::Model, &mut caller)?;
+        self.admit(plugin, HostCall::Model, &mut caller)?;
         let system = SystemBlock {
             text: question.system,
             is_cached: false,

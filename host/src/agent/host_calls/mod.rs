@@ -26,7 +26,7 @@ const MAX_TARGET_BYTES: usize = 200;
 
 /// Something that a plugin may be let use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Power {
+pub(super) enum HostCall {
     /// `model.ask`.
     Model,
     /// `tools-host.call`.
@@ -35,7 +35,7 @@ pub(super) enum Power {
     Agent,
 }
 
-impl Power {
+impl HostCall {
     /// How often one plugin may use it in one turn. A plugin that needs more is a loop of its own, and should say so to the
     /// user; a broken one is stopped before it costs more than a long turn does.
     fn most(self) -> u32 {
@@ -58,17 +58,21 @@ impl Power {
 
 /// How much plugins have used in a turn.
 #[derive(Default)]
-pub(super) struct Spent(HashMap<(Arc<str>, Power), u32>);
+pub(super) struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
 
-impl Spent {
+impl HostCallCounts {
     /// Takes one, if there is one left.
-    pub(super) fn spend(&mut self, plugin: &Arc<str>, power: Power) -> Result<(), HandleError> {
-        let spent = self.0.entry((plugin.clone(), power)).or_default();
-        if *spent >= power.most() {
+    pub(super) fn spend(
+        &mut self,
+        plugin: &Arc<str>,
+        host_call: HostCall,
+    ) -> Result<(), HandleError> {
+        let spent = self.0.entry((plugin.clone(), host_call)).or_default();
+        if *spent >= host_call.most() {
             return Err(HandleError::Limit(format!(
                 "plugin `{plugin}` has made its {} {} of this turn",
-                power.most(),
-                power.uses()
+                host_call.most(),
+                host_call.uses()
             )));
         }
         *spent += 1;
@@ -81,18 +85,18 @@ impl TurnScope {
     fn admit(
         &self,
         plugin: &Arc<str>,
-        power: Power,
+        host_call: HostCall,
         caller: &mut Caller,
     ) -> Result<(), HandleError> {
         if self.cancel.is_cancelled() {
             return Err(interrupted());
         }
-        if caller.causes.len() > MAX_NESTING {
+        if caller.call_chain.len() > MAX_NESTING {
             return Err(HandleError::Limit(format!(
                 "plugins calling plugins are nested deeper than {MAX_NESTING}"
             )));
         }
-        self.spend(plugin, power)?;
+        self.spend(plugin, host_call)?;
         self.update(caller);
         Ok(())
     }
@@ -116,12 +120,12 @@ fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
 }
 
 /// A use on its way. It leaves its record when it ends, also when whoever waited for it went away.
-struct Reaching<'a> {
+struct PendingAccess<'a> {
     scope: &'a TurnScope,
     record: Option<AccessRecord>,
 }
 
-impl<'a> Reaching<'a> {
+impl<'a> PendingAccess<'a> {
     fn new(scope: &'a TurnScope, plugin: &Arc<str>, caller: &Caller, target: &str) -> Self {
         let record = AccessRecord {
             plugin: plugin.clone(),
@@ -153,7 +157,7 @@ impl<'a> Reaching<'a> {
     }
 }
 
-impl Drop for Reaching<'_> {
+impl Drop for PendingAccess<'_> {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
             self.scope.sink.access(record);
@@ -167,17 +171,17 @@ mod tests {
 
     #[test]
     fn every_plugin_has_a_budget_of_its_own_for_each_power() {
-        let mut spent = Spent::default();
+        let mut spent = HostCallCounts::default();
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         for _ in 0..4 {
-            spent.spend(&one, Power::Agent).unwrap();
+            spent.spend(&one, HostCall::Agent).unwrap();
         }
-        let error = spent.spend(&one, Power::Agent).unwrap_err();
+        let error = spent.spend(&one, HostCall::Agent).unwrap_err();
         assert_eq!(
             error,
             HandleError::Limit("plugin `one` has made its 4 subagents of this turn".to_owned())
         );
-        spent.spend(&one, Power::Model).unwrap();
-        spent.spend(&other, Power::Agent).unwrap();
+        spent.spend(&one, HostCall::Model).unwrap();
+        spent.spend(&other, HostCall::Agent).unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Power, Reaching, check_text, interrupted};
+use super::{HostCall, PendingAccess, check_text, interrupted};
 use crate::agent::scope::{Family, TurnScope};
 use crate::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
 use crate::event::Event;
@@ -47,8 +47,8 @@ impl TurnScope {
         caller: Caller,
     ) -> Result<String, HandleError> {
         let id = agent_id("sub");
-        let reaching = Reaching::new(self, plugin, &caller, &format!("agent {id}"));
-        reaching.end(self.run_agent_as(&id, Some(plugin), task, caller).await)
+        let access = PendingAccess::new(self, plugin, &caller, &format!("agent {id}"));
+        access.end(self.run_agent_as(&id, Some(plugin), task, caller).await)
     }
 
     /// Runs a subagent for the model to its end and returns its answer.
@@ -79,7 +79,7 @@ impl TurnScope {
         }
         let tools = self.tools_of(&task.tools)?;
         match plugin {
-            Some(plugin) => self.admit(plugin, Power::Agent, &mut caller)?,
+            Some(plugin) => self.admit(plugin, HostCall::Agent, &mut caller)?,
             None if self.cancel.is_cancelled() => return Err(interrupted()),
             None if !self.count_spawned(MAX_SPAWNED) => {
                 return Err(HandleError::Limit(format!(
@@ -202,7 +202,7 @@ impl Run {
             parts,
             name: id.clone(),
             depth: parent.depth + 1,
-            causes: self.caller.causes.clone(),
+            call_chain: self.caller.call_chain.clone(),
             ..parent.clone()
         };
         let family = Family {
@@ -241,7 +241,7 @@ impl Run {
             .await;
         let outcome = agent.run_turn(&task, Source::Agent, cancel).await;
         let synced = agent.spec().session.synced().await;
-        scope.family.reach.leave(&id);
+        scope.family.active_turns.leave(&id);
         if let Err(error) = synced {
             tracing::error!(%error, "cannot write the session of a subagent");
         }

@@ -1,6 +1,6 @@
 //! Who did what in a turn, put together from its events alone: what hooks changed, what plugins said, told, used and measured.
 //!
-//! Must not know any plugin, nor how it is shown. Start from [`Acted`].
+//! Must not know any plugin, nor how it is shown. Start from [`TurnActivity`].
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord
 
 /// What every plugin did.
 #[derive(Debug, Default)]
-pub(in super::super) struct Acted {
+pub(in super::super) struct TurnActivity {
     /// By name.
-    plugins: BTreeMap<String, Deeds>,
+    plugins: BTreeMap<String, PluginActivity>,
     /// Who wrote the last summary.
     summarized: Option<String>,
 }
 
 /// What one plugin did. The same twice stands once.
 #[derive(Debug, Default)]
-pub(in super::super) struct Deeds {
+pub(in super::super) struct PluginActivity {
     /// Calls of its hooks.
     pub(in super::super) calls: u32,
     /// Microseconds in them, with what they waited for.
@@ -51,7 +51,7 @@ pub(in super::super) struct Deeds {
     last_point: Option<String>,
 }
 
-impl Acted {
+impl TurnActivity {
     /// Takes an event in.
     pub(super) fn see(&mut self, event: &Event) {
         match event {
@@ -67,14 +67,14 @@ impl Acted {
                 text,
                 ..
             } => {
-                let deeds = self.of(plugin);
-                deeds.acts_there();
-                add(&mut deeds.said, text.clone());
+                let activity = self.of(plugin);
+                activity.acts_there();
+                add(&mut activity.said, text.clone());
             }
             Event::Metric { plugin, name, .. } => {
-                let deeds = self.of(plugin);
-                deeds.acts_there();
-                add(&mut deeds.measured, name.clone());
+                let activity = self.of(plugin);
+                activity.acts_there();
+                add(&mut activity.measured, name.clone());
             }
             Event::Injected { plugin, text, .. } => add(&mut self.of(plugin).told, text.clone()),
             Event::ToolStart {
@@ -111,16 +111,16 @@ impl Acted {
     }
 
     /// What a plugin did; `None` when it was never called.
-    pub(in super::super) fn get(&self, plugin: &str) -> Option<&Deeds> {
+    pub(in super::super) fn get(&self, plugin: &str) -> Option<&PluginActivity> {
         self.plugins.get(plugin)
     }
 
-    fn of(&mut self, plugin: &str) -> &mut Deeds {
+    fn of(&mut self, plugin: &str) -> &mut PluginActivity {
         self.plugins.entry(plugin.to_owned()).or_default()
     }
 }
 
-impl Deeds {
+impl PluginActivity {
     /// Whether anything came of it. What a plugin only writes to its log is no deed, and to fail is none.
     pub(in super::super) fn is_any(&self) -> bool {
         [
@@ -134,7 +134,7 @@ impl Deeds {
             &self.left,
         ]
         .into_iter()
-        .any(|deeds| !deeds.is_empty())
+        .any(|activity| !activity.is_empty())
     }
 
     fn hook(&mut self, record: &TraceRecord) {
@@ -220,20 +220,20 @@ mod tests {
 
     #[test]
     fn passing_failing_and_logging_are_no_deeds() {
-        let mut acted = Acted::default();
+        let mut acted = TurnActivity::default();
         acted.see(&hook(TraceOutcome::Pass, &[]));
         acted.see(&hook(TraceOutcome::Failed, &[]));
         acted.logged("p", "nothing to do".to_owned());
-        let deeds = acted.get("p").unwrap();
-        assert!(!deeds.is_any());
-        assert_eq!((deeds.calls, deeds.micros), (2, 4.0));
-        assert_eq!(deeds.failed, ["pre-tool: because"]);
+        let activity = acted.get("p").unwrap();
+        assert!(!activity.is_any());
+        assert_eq!((activity.calls, activity.micros), (2, 4.0));
+        assert_eq!(activity.failed, ["pre-tool: because"]);
         assert!(acted.get("q").is_none());
     }
 
     #[test]
     fn deeds_stand_once_and_at_the_point_where_they_were_done() {
-        let mut acted = Acted::default();
+        let mut acted = TurnActivity::default();
         for _ in 0..2 {
             acted.see(&hook(TraceOutcome::Changed, &["note", "arguments"]));
             acted.see(&Event::Notice {
@@ -242,12 +242,12 @@ mod tests {
                 text: "again".to_owned(),
             });
         }
-        let deeds = acted.get("p").unwrap();
-        assert!(deeds.is_any());
-        assert_eq!(deeds.acted_at, ["pre-tool"]);
-        assert_eq!(deeds.changed, ["arguments at pre-tool"]);
+        let activity = acted.get("p").unwrap();
+        assert!(activity.is_any());
+        assert_eq!(activity.acted_at, ["pre-tool"]);
+        assert_eq!(activity.changed, ["arguments at pre-tool"]);
         assert_eq!(
-            (&deeds.told[..], &deeds.said[..]),
+            (&activity.told[..], &activity.said[..]),
             (&["because".to_owned()][..], &["again".to_owned()][..])
         );
     }

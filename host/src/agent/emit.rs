@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{Dispatched, Said, Verdict};
+use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
 use crate::point::outcome::Injection;
 use crate::session::Body;
 
@@ -41,7 +41,7 @@ impl Turn<'_> {
     /// Puts a finished message into the session and tells everybody.
     pub(super) async fn push(&self, message: Message) -> Result<(), Stop> {
         self.keep(&message)?;
-        self.tell(message).await;
+        self.emit_message(message).await;
         Ok(())
     }
 
@@ -52,12 +52,12 @@ impl Turn<'_> {
     }
 
     /// Tells everybody of a message that is in the session.
-    pub(super) async fn tell(&self, message: Message) {
-        self.tell_as(message, None).await;
+    pub(super) async fn emit_message(&self, message: Message) {
+        self.emit_message_as(message, None).await;
     }
 
     /// The same with the text of the message as it was shown, when hooks have let all of it through.
-    pub(super) async fn tell_as(&self, message: Message, shown: Option<String>) {
+    pub(super) async fn emit_message_as(&self, message: Message, shown: Option<String>) {
         let caller = self.caller();
         let shown = self
             .scope
@@ -111,9 +111,9 @@ impl Turn<'_> {
 }
 
 /// Who refused, if somebody did.
-pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&Said> {
+pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
     match &dispatched.verdict {
-        Verdict::Block(said) => Some(said),
+        HookVerdict::Block(said) => Some(said),
         _ => None,
     }
 }

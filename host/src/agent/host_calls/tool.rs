@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Power, Reaching};
+use super::{HostCall, PendingAccess};
 use crate::agent::call::By;
 use crate::agent::scope::TurnScope;
 use crate::message::{ToolCall, ToolResult};
@@ -21,8 +21,8 @@ impl TurnScope {
         arguments: Value,
         caller: Caller,
     ) -> Result<String, HandleError> {
-        let reaching = Reaching::new(self, plugin, &caller, &format!("tool {name}"));
-        reaching.end(self.call_for(plugin, name, arguments, caller).await)
+        let access = PendingAccess::new(self, plugin, &caller, &format!("tool {name}"));
+        access.end(self.call_for(plugin, name, arguments, caller).await)
     }
 
     async fn call_for(
@@ -38,7 +38,7 @@ impl TurnScope {
                 "`{name}` is a tool of plugin `{plugin}` itself, which can call its own code"
             )));
         }
-        self.admit(plugin, Power::Tool, &mut caller)?;
+        self.admit(plugin, HostCall::Tool, &mut caller)?;
         self.count_call();
         let by = By {
             caller: &caller,

@@ -1,7 +1,7 @@
 //! Who did what in a turn, a block for each plugin.
 
 use super::{BAD, DIM, GOOD, PLUGIN, WARN, count, heading, one_line, printable, say, styled};
-use crate::cli::demo::acted::{Acted, Deeds};
+use crate::cli::demo::activity::{PluginActivity, TurnActivity};
 use crate::cli::setup;
 
 /// Columns of a line where `COLUMNS` says nothing else.
@@ -18,7 +18,7 @@ const MAX_LINES: usize = 2;
 
 /// Shows a block for each of `plugins`, in this order.
 pub(in super::super) fn report<'a>(
-    acted: &Acted,
+    acted: &TurnActivity,
     plugins: impl Iterator<Item = &'a str>,
     is_loaded: impl Fn(&str) -> bool,
 ) {
@@ -29,9 +29,9 @@ pub(in super::super) fn report<'a>(
     for plugin in plugins {
         let name = styled(PLUGIN, format_args!("{plugin:<25}"));
         match acted.get(plugin) {
-            Some(deeds) => {
-                say(format_args!("{name} {}", numbers(deeds)));
-                lines(deeds, width).iter().for_each(say);
+            Some(activity) => {
+                say(format_args!("{name} {}", numbers(activity)));
+                lines(activity, width).iter().for_each(say);
             }
             None if is_loaded(plugin) => {
                 say(format_args!("{name} {}", styled(WARN, "never called")));
@@ -42,15 +42,15 @@ pub(in super::super) fn report<'a>(
 }
 
 /// Points, calls and time. One that only watches has acted wherever it was called.
-fn numbers(deeds: &Deeds) -> String {
-    let points = if deeds.acted_at.is_empty() {
-        &deeds.called_at
+fn numbers(activity: &PluginActivity) -> String {
+    let points = if activity.acted_at.is_empty() {
+        &activity.called_at
     } else {
-        &deeds.acted_at
+        &activity.acted_at
     };
     let points = one_line(&points.join(", "), 48);
-    let calls = count(u64::from(deeds.calls), "call");
-    let took = deeds.micros / 1000.0;
+    let calls = count(u64::from(activity.calls), "call");
+    let took = activity.micros / 1000.0;
     format!(
         "{} {}",
         styled(GOOD, format_args!("{points:<48}")),
@@ -58,36 +58,39 @@ fn numbers(deeds: &Deeds) -> String {
     )
 }
 
-fn lines(deeds: &Deeds, width: usize) -> Vec<String> {
+fn lines(activity: &PluginActivity, width: usize) -> Vec<String> {
     let line = |label: &str, text: &str| line(label, text, width);
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         names.join(", ")
     };
     let mut lines = Vec::new();
-    some(&mut lines, width, "said", &deeds.said);
-    some(&mut lines, width, "told the model", &deeds.told);
-    some(&mut lines, width, "refused", &deeds.refused);
-    if deeds.said.is_empty() {
-        some(&mut lines, width, "logged", &deeds.logged);
+    some(&mut lines, width, "said", &activity.said);
+    some(&mut lines, width, "told the model", &activity.told);
+    some(&mut lines, width, "refused", &activity.refused);
+    if activity.said.is_empty() {
+        some(&mut lines, width, "logged", &activity.logged);
     }
-    if !deeds.changed.is_empty() {
-        lines.push(line("changed", &deeds.changed.join(", ")));
+    if !activity.changed.is_empty() {
+        lines.push(line("changed", &activity.changed.join(", ")));
     }
-    if !deeds.reached.is_empty() {
-        lines.push(line("used", &deeds.reached.join(", ")));
+    if !activity.reached.is_empty() {
+        lines.push(line("used", &activity.reached.join(", ")));
     }
-    if !deeds.ran.is_empty() {
-        lines.push(line("answered calls", &quoted(&deeds.ran)));
+    if !activity.ran.is_empty() {
+        lines.push(line("answered calls", &quoted(&activity.ran)));
     }
-    if !deeds.measured.is_empty() {
-        lines.push(line("measured", &deeds.measured.join(", ")));
+    if !activity.measured.is_empty() {
+        lines.push(line("measured", &activity.measured.join(", ")));
     }
-    some(&mut lines, width, "left behind", &deeds.left);
-    if !deeds.is_any() {
+    some(&mut lines, width, "left behind", &activity.left);
+    if !activity.is_any() {
         lines.push(line("", "nothing came of it in this turn"));
     }
-    let failed = deeds.failed.iter().map(|why| styled(BAD, printable(why)));
+    let failed = activity
+        .failed
+        .iter()
+        .map(|why| styled(BAD, printable(why)));
     lines.extend(failed.map(|why| format!("  {why}")));
     lines
 }

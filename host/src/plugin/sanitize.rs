@@ -4,7 +4,7 @@
 //! text means. Anything else that a guest gives out (files, requests) is not text in this sense: requests with a secret are
 //! refused where they leave, files stay where the plugin may write.
 //!
-//! Start from [`Exit`].
+//! Start from [`Sanitizer`].
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -55,7 +55,7 @@ impl Reported {
 
 /// The way out for one call of one plugin.
 #[derive(Clone, Copy)]
-pub(super) struct Exit<'a> {
+pub(super) struct Sanitizer<'a> {
     backing: &'a Backing,
     caller: &'a Caller,
     /// Where the call was made: the name of a point, `tool`, the name of an import.
@@ -64,7 +64,7 @@ pub(super) struct Exit<'a> {
     is_hook: bool,
 }
 
-impl<'a> Exit<'a> {
+impl<'a> Sanitizer<'a> {
     pub(super) fn new(backing: &'a Backing, caller: &'a Caller, place: &'a str) -> Self {
         Self {
             backing,

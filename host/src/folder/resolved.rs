@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Where a path led. What is done to the name there follows no link, so it is done at this place or fails.
 #[derive(Debug)]
-pub struct Place {
+pub struct ResolvedPath {
     pub(super) folder: Dir,
     pub(super) name: String,
     pub(super) names: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Place {
     pub(super) usage: Option<Arc<Usage>>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// The folder that the name is in.
     #[must_use]
     pub fn folder(&self) -> &Dir {
@@ -153,7 +153,7 @@ impl Place {
 }
 
 /// As people and traces name it.
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ResolvedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {
             Some(Root::Workspace) => "workspace",
