@@ -171,17 +171,6 @@ fn bare_instance(runtime: &Runtime) -> Bare {
 }
 
 fn time_bare(runtime: &Runtime, bare: &mut Bare, size: usize, iters: u64) -> Duration {
-    let context = bare::rind::plugin::types::CallContext {
-        session: "0190b5b7a3c07d1e8a4f3c2b1a098765".to_owned(),
-        turn: 1,
-        step: 2,
-        agent: "main".to_owned(),
-        depth: 0,
-        tokens_used: 0,
-        cost_usd: 0.0,
-        unpriced_tokens: 0,
-        tool_calls: 0,
-    };
     runtime.block_on(async {
         let mut total = Duration::ZERO;
         for _ in 0..iters {
@@ -189,7 +178,7 @@ fn time_bare(runtime: &Runtime, bare: &mut Bare, size: usize, iters: u64) -> Dur
             let started = Instant::now();
             let guest = bare.echo.rind_plugin_after_system_prompt();
             let outcome = guest
-                .call_run(&mut bare.store, &context, &text)
+                .call_run(&mut bare.store, &text)
                 .await
                 .unwrap()
                 .unwrap();

@@ -23,14 +23,17 @@
         (then (i32.sub (local.get $c) (i32.const 87)))
         (else (i32.sub (local.get $c) (i32.const 48)))))
 
-    ;; The parameters are in memory, because there are more than sixteen: the name is the word at 72, its length the next.
-    (func (export "run") (param $parameters i32) (result i32)
+    ;; The parameters are the parts of the call, one word each: the second text is the name.
+    (func (export "run")
+      (param $id i32) (param $id_length i32) (param $name i32) (param $name_length i32)
+      (param $arguments i32) (param $arguments_length i32) (param $effect_class i32)
+      (param $has_plugin i32) (param $plugin i32) (param $plugin_length i32)
+      (result i32)
       (local $from i32)
       (local $end i32)
       (local $to i32)
-      (local.set $from (i32.load offset=72 (local.get $parameters)))
-      (local.set $end
-        (i32.add (local.get $from) (i32.load offset=76 (local.get $parameters))))
+      (local.set $from (local.get $name))
+      (local.set $end (i32.add (local.get $name) (local.get $name_length)))
       (local.set $to (i32.const 32764))
       (block $done
         (loop $next
@@ -49,12 +52,6 @@
   (core instance $core (instantiate $code))
 
   ;; As in `wit/`. The function may only speak of types that have a name, so each is exported.
-  (type $call-context-type
-    (record
-      (field "session" string) (field "turn" u32) (field "step" u32) (field "agent" string) (field "depth" u32)
-      (field "tokens-used" u64) (field "cost-usd" f64)
-      (field "unpriced-tokens" u64) (field "tool-calls" u32)))
-  (export $call-context "call-context" (type $call-context-type))
   (type $tool-call-type
     (record (field "id" string) (field "name" string) (field "arguments" string)))
   (export $tool-call "tool-call" (type $tool-call-type))
@@ -90,7 +87,7 @@
   (export $error "error" (type $error-type))
 
   (type $run
-    (func (param "ctx" $call-context) (param "payload" $proposed-call)
+    (func (param "payload" $proposed-call)
       (result (result $call-outcome (error $error)))))
   (func $run (type $run)
     (canon lift (core func $core "run") (memory (core memory $core "memory")) (realloc (core func $core "realloc"))))

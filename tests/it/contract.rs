@@ -81,9 +81,7 @@ fn every_point_is_one_interface_with_one_function_whose_outcome_fits_its_kind() 
             .next()
             .unwrap();
         assert!(
-            function
-                .trim()
-                .starts_with("run: func(ctx: call-context, payload: "),
+            function.trim().starts_with("run: func(payload: "),
             "{}",
             row.name
         );

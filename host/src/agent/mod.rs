@@ -121,6 +121,20 @@ pub struct AgentSpec {
     pub call_chain: Vec<Arc<str>>,
 }
 
+impl AgentSpec {
+    /// The agent as a caller of hooks and tools, outside of a turn. `session` is the id of the main agent's.
+    fn call_context(&self, session: Arc<str>) -> CallContext {
+        CallContext {
+            session,
+            agent: self.name.clone(),
+            depth: self.depth,
+            workspace: self.workspace.to_string_lossy().into(),
+            model: self.model.as_str().into(),
+            ..CallContext::default()
+        }
+    }
+}
+
 /// How a turn went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
@@ -367,12 +381,7 @@ impl Agent {
     /// Who calls hooks outside a turn.
     fn caller(&self) -> Caller {
         Caller {
-            context: CallContext {
-                session: self.spec.session.id().clone(),
-                agent: self.spec.name.clone(),
-                depth: self.spec.depth,
-                ..CallContext::default()
-            },
+            context: self.spec.call_context(self.spec.session.id().clone()),
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         }

@@ -122,12 +122,9 @@ impl TurnScope {
     pub(super) fn caller(&self, step: u32) -> Caller {
         let mut caller = Caller {
             context: CallContext {
-                session: self.family.session.clone(),
                 turn: self.number,
                 step,
-                agent: self.spec.name.clone(),
-                depth: self.spec.depth,
-                ..CallContext::default()
+                ..self.spec.call_context(self.family.session.clone())
             },
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
@@ -139,7 +136,7 @@ impl TurnScope {
     /// Brings the numbers of a caller up to date.
     pub(super) fn update(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
-        caller.context.tokens_used = tally.usage.total();
+        caller.context.usage = tally.usage;
         caller.context.cost_usd = tally.cost.usd;
         caller.context.unpriced_tokens = tally.cost.unpriced_tokens;
         caller.context.tool_calls = tally.n_calls;

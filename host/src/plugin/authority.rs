@@ -45,6 +45,11 @@ pub const IMPORTS: &[ImportRow] = &[
         gives: "data types, no access",
     },
     ImportRow {
+        name: "caller",
+        needs: None,
+        gives: "who calls it, and what the turn has used",
+    },
+    ImportRow {
         name: "log",
         needs: None,
         gives: "its own lines in the log",

@@ -3,6 +3,7 @@
 wasmtime::component::bindgen!({
     path: "../wit",
     world: "rind:plugin/plugin",
-    imports: { default: async | trappable },
+    // Questions about the caller are answered from memory: a future for each would cost more than the answer.
+    imports: { default: async | trappable, "rind:plugin/caller": },
     exports: { default: async },
 });

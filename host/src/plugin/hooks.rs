@@ -35,9 +35,9 @@ macro_rules! hooks {
                     let mut busy = self.slot.acquire(caller).await?;
                     let payload = payload.to_wit();
                     let instance = &mut busy.instance;
-                    instance.store.data_mut().caller.point = Some(Cow::Borrowed($name));
+                    instance.store.data_mut().call.caller.point = Some(Cow::Borrowed($name));
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
-                    let result = guest.call_run(&mut instance.store, &instance.context, &payload).await;
+                    let result = guest.call_run(&mut instance.store, &payload).await;
                     let answer = busy.settle(result)?;
                     let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, $name);
                     match answer {
@@ -82,19 +82,14 @@ impl Hook<PluginPoint> for WasmImplement {
             let payload = payload.value.to_string();
             let instance = &mut busy.instance;
             let point = Cow::Owned(self.point.clone());
-            instance.store.data_mut().caller.point = Some(point);
+            instance.store.data_mut().call.caller.point = Some(point);
             let guest = instance
                 .guests
                 .implement
                 .as_ref()
                 .ok_or_else(|| gone("implement"))?;
             let result = guest
-                .call_run(
-                    &mut instance.store,
-                    &instance.context,
-                    &self.point,
-                    &payload,
-                )
+                .call_run(&mut instance.store, &self.point, &payload)
                 .await;
             let answer = busy.settle(result)?;
             let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, &self.point);

@@ -10,7 +10,9 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use super::access_log::{AccessLog, RecordsLeft};
 use super::imports::Handles;
 use super::imports::WasiHttp;
-use super::limits::{Limiter, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
+use super::limits::{
+    Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES,
+};
 use super::sanitize::{Reported, Sanitizer};
 use super::stderr::Tail;
 use super::store::PluginStore;
@@ -47,6 +49,25 @@ pub(super) struct Backing {
     pub(super) reported: Mutex<Reported>,
 }
 
+/// State of one call of a guest, apart from that of its instance. Imports read it from here and nowhere else: an instance
+/// answers one call at a time today, and once it answers several (asynchronous exports), each finds its own slot in place of
+/// this one.
+#[derive(Default)]
+pub(super) struct CurrentCall {
+    /// The caller.
+    pub(super) caller: Caller,
+    /// Points that the guest may still call.
+    pub(super) point_calls_left: u32,
+}
+
+impl CurrentCall {
+    /// Starts a call for `caller`.
+    pub(super) fn begin(&mut self, caller: &Caller) {
+        self.caller.update(caller);
+        self.point_calls_left = MAX_POINT_CALLS;
+    }
+}
+
 /// The data of one wasmtime store.
 pub(super) struct HostState {
     wasi: WasiCtx,
@@ -54,10 +75,8 @@ pub(super) struct HostState {
     table: ResourceTable,
     pub(super) limiter: Limiter,
     pub(super) backing: Arc<Backing>,
-    /// Who makes the call that runs now.
-    pub(super) caller: Caller,
-    /// Points that the call that runs now may still call.
-    pub(super) point_calls_left: u32,
+    /// The call that runs now.
+    pub(super) call: CurrentCall,
     /// What stands behind the guest's handles on files.
     pub(super) handles: Handles,
     stderr: Tail,
@@ -80,8 +99,7 @@ impl HostState {
             table,
             limiter: Limiter::new(memory_limit),
             backing,
-            caller: Caller::default(),
-            point_calls_left: 0,
+            call: CurrentCall::default(),
             handles: Handles::default(),
             stderr,
         }
@@ -91,7 +109,7 @@ impl HostState {
     pub(super) fn access_log(&self) -> AccessLog {
         AccessLog {
             backing: self.backing.clone(),
-            origin: self.caller.origin(),
+            origin: self.call.caller.origin(),
         }
     }
 
@@ -122,7 +140,7 @@ impl WasiView for HostState {
 
 impl WasiHttpView for HostState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let origin = self.caller.origin();
+        let origin = self.call.caller.origin();
         self.wasi_http.view(&mut self.table, origin)
     }
 }

@@ -10,11 +10,10 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use wasmtime::component::InstancePre;
 use wasmtime::{Store, Trap};
 
-use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::exports::{Guests, Indices};
 use super::host::{Backing, HostState};
-use super::limits::{HOSTCALL_BYTES, MAX_HANDLES, MAX_POINT_CALLS};
+use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use super::sanitize::Sanitizer;
 use crate::point::caller::Caller;
 use crate::point::deadline::waiting;
@@ -37,8 +36,6 @@ pub(super) struct Template {
 pub(super) struct Instance {
     pub(super) store: Store<HostState>,
     pub(super) guests: Guests,
-    /// The caller as the guest sees it. Kept because its texts are the same at every call of a session.
-    pub(super) context: wt::CallContext,
 }
 
 /// The place of a plugin's instance in a session.
@@ -95,11 +92,9 @@ impl Slot {
             Some(instance) => instance,
             None => Box::new(self.template.instantiate(self.backing.clone()).await?),
         };
-        convert::update_context(&mut instance.context, &caller.context);
         let state = instance.store.data_mut();
         state.clear_stderr();
-        state.point_calls_left = MAX_POINT_CALLS;
-        state.caller.update(caller);
+        state.call.begin(caller);
         Ok(Busy {
             place,
             instance,
@@ -125,11 +120,7 @@ impl Template {
             self.indices.load(&mut store, &instance)
         };
         match made.await {
-            Ok(guests) => Ok(Instance {
-                store,
-                guests,
-                context: convert::context(&Caller::default().context),
-            }),
+            Ok(guests) => Ok(Instance { store, guests }),
             Err(error) => Err(failure(&error, store.data())),
         }
     }

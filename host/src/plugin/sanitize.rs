@@ -84,7 +84,7 @@ impl<'a> Sanitizer<'a> {
 
     /// The way out for the call that an instance runs now.
     pub(super) fn of(state: &'a HostState, place: &'a str) -> Self {
-        Self::new(&state.backing, &state.caller, place)
+        Self::new(&state.backing, &state.call.caller, place)
     }
 
     /// A text of any length and any number of lines.

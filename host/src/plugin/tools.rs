@@ -84,12 +84,7 @@ impl WasmTool {
             .as_ref()
             .ok_or_else(|| Failure::Unavailable("the instance exports no tools".to_owned()))?;
         let result = guest
-            .call_call(
-                &mut instance.store,
-                &instance.context,
-                &self.spec.name,
-                &arguments.to_string(),
-            )
+            .call_call(&mut instance.store, &self.spec.name, &arguments.to_string())
             .await;
         let answer = busy.settle(result)?;
         let sanitizer = Sanitizer::new(self.slot.backing(), &ctx.caller, "tool");

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::trace::Origin;
+use crate::message::Usage;
 
-/// What guests are told of the caller (`wit/types.wit`, `call-context`).
+/// The caller as guests may ask for it (`wit/caller.wit`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallContext {
     /// Session id.
@@ -18,8 +19,12 @@ pub struct CallContext {
     pub agent: Arc<str>,
     /// 0 for the main agent, one more for each level of subagent.
     pub depth: u32,
+    /// Absolute path of the folder that the agent works in.
+    pub workspace: Arc<str>,
+    /// Name of the agent's model.
+    pub model: Arc<str>,
     /// Tokens that this turn has used so far.
-    pub tokens_used: u64,
+    pub usage: Usage,
     /// Cost of this turn so far in US dollars, as far as prices are known.
     pub cost_usd: f64,
     /// Tokens of this turn so far whose model has no known price.
@@ -34,7 +39,7 @@ pub const MAX_NESTING: usize = 4;
 /// The context, and which plugins' code led here.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// What guests are told.
+    /// What guests may ask for.
     pub context: CallContext,
     /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
     /// see [`Caller::passes_over`].
@@ -89,16 +94,14 @@ impl Caller {
     /// but some numbers, and this runs at every call.
     pub fn update(&mut self, now: &Self) {
         let (kept, context) = (&mut self.context, &now.context);
-        if !Arc::ptr_eq(&kept.session, &context.session) {
-            kept.session = context.session.clone();
-        }
-        if !Arc::ptr_eq(&kept.agent, &context.agent) {
-            kept.agent = context.agent.clone();
-        }
+        share(&mut kept.session, &context.session);
+        share(&mut kept.agent, &context.agent);
+        share(&mut kept.workspace, &context.workspace);
+        share(&mut kept.model, &context.model);
         kept.turn = context.turn;
         kept.step = context.step;
         kept.depth = context.depth;
-        kept.tokens_used = context.tokens_used;
+        kept.usage = context.usage;
         kept.cost_usd = context.cost_usd;
         kept.unpriced_tokens = context.unpriced_tokens;
         kept.tool_calls = context.tool_calls;
@@ -117,5 +120,12 @@ impl Caller {
         } else {
             self.call_chain.iter().any(is_it)
         }
+    }
+}
+
+/// Puts `now` in place of `kept` unless they are one.
+fn share(kept: &mut Arc<str>, now: &Arc<str>) {
+    if !Arc::ptr_eq(kept, now) {
+        *kept = now.clone();
     }
 }

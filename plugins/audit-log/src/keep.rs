@@ -19,16 +19,17 @@ const TAIL_BYTES: u32 = 8 << 10;
 const HEAD: &str = "head";
 
 /// Adds lines to the log of the session.
-pub(crate) fn append(ctx: &CallContext, events: &[Event]) -> Result<(), Error> {
+pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
     }
-    let session = name(&ctx.session);
+    let session = name(&caller::session());
     let folder = format!("data/{session}");
+    let agent = caller::agent();
     let place = EventPosition {
         time: now(),
-        turn: ctx.turn,
-        agent: &ctx.agent,
+        turn: caller::turn(),
+        agent: &agent,
     };
     let kept = KEPT.with(|cached| cached.get(HEAD)).ok().flatten();
     let (mut writer, mut segment) =

@@ -10,22 +10,22 @@ mod audit_log {
     use rind_sdk::prelude::*;
 
     #[hook]
-    fn message_end(ctx: &CallContext, message: Message) -> Result<(), Error> {
-        keep::append(ctx, &event::message(&message))
+    fn message_end(message: Message) -> Result<(), Error> {
+        keep::append(&event::message(&message))
     }
 
     #[hook]
-    fn post_output(ctx: &CallContext, shown: String) -> Result<(), Error> {
-        keep::append(ctx, &[event::output(&shown)])
+    fn post_output(shown: String) -> Result<(), Error> {
+        keep::append(&[event::output(&shown)])
     }
 
     #[hook]
-    fn turn_end(ctx: &CallContext, summary: TurnSummary) -> Result<(), Error> {
-        keep::append(ctx, &[event::turn_end(&summary)])
+    fn turn_end(summary: TurnSummary) -> Result<(), Error> {
+        keep::append(&[event::turn_end(&summary)])
     }
 
     #[hook]
-    fn error(ctx: &CallContext, failure: Failure) -> Result<(), Error> {
-        keep::append(ctx, &[event::failure(&failure)])
+    fn error(failure: Failure) -> Result<(), Error> {
+        keep::append(&[event::failure(&failure)])
     }
 }

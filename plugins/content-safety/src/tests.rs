@@ -179,7 +179,7 @@ fn run(changes: Value, output: &str) -> Result<OutputOutcome, Error> {
         settings[key] = value.clone();
     }
     testing::set_config(settings);
-    pre_output(&testing::context(), output.to_owned())
+    pre_output(output.to_owned())
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn with_a_pattern_that_holds_back_nothing_is_shown_before_all_is_there() {
             text: text.to_owned(),
             is_last,
         };
-        output_delta(&testing::context(), delta)
+        output_delta(delta)
     };
     testing::reset();
     testing::set_config(

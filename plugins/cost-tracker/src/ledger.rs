@@ -150,8 +150,8 @@ pub(crate) struct Ledger {
 }
 
 /// Where a hook was called, as far as it counts here.
-pub(crate) struct At<'a> {
-    pub(crate) agent: &'a str,
+pub(crate) struct At {
+    pub(crate) agent: String,
     /// 0 for the main agent.
     pub(crate) depth: u32,
     pub(crate) turn: u32,
@@ -159,7 +159,7 @@ pub(crate) struct At<'a> {
 
 impl Ledger {
     /// Begins a new turn if it is one. Turns of subagents are part of the main agent's.
-    pub(crate) fn enter(&mut self, at: &At<'_>) {
+    pub(crate) fn enter(&mut self, at: &At) {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
             self.this_turn = Sum::default();
@@ -169,19 +169,19 @@ impl Ledger {
     }
 
     /// An agent is about to ask a model, or somebody does beside its conversation.
-    pub(crate) fn ask(&mut self, at: &At<'_>, purpose: &Purpose) {
+    pub(crate) fn ask(&mut self, at: &At, purpose: &Purpose) {
         let by = match purpose {
             Purpose::Step => None,
             Purpose::Plugin(name) => Some(name.clone()),
             Purpose::Host(_) => Some(HOST.to_owned()),
         };
         if self.waiting.len() < MAX_OPEN {
-            self.waiting.insert(at.agent.to_owned(), Waiting { by });
+            self.waiting.insert(at.agent.clone(), Waiting { by });
         }
     }
 
     /// Takes in what the host counted in the turn and this ledger did not: requests that were paid for and had no answer.
-    pub(crate) fn settle(&mut self, at: &At<'_>, tokens: u64, usd: f64) {
+    pub(crate) fn settle(&mut self, at: &At, tokens: u64, usd: f64) {
         if at.depth > 0 {
             return;
         }
@@ -200,8 +200,8 @@ impl Ledger {
     }
 
     /// An answer has come. One that nobody is known to wait for is to a plugin's question.
-    pub(crate) fn answered(&mut self, at: &At<'_>, model: &str, usage: &Usage, cost: Option<f64>) {
-        let waiting = self.waiting.remove(at.agent);
+    pub(crate) fn answered(&mut self, at: &At, model: &str, usage: &Usage, cost: Option<f64>) {
+        let waiting = self.waiting.remove(&at.agent);
         let n_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         self.usd_per_token = cost
             .filter(|_| n_tokens > 0)
@@ -211,7 +211,7 @@ impl Ledger {
         entry(&mut self.models, model).request(usage, cost);
         let by = match waiting {
             Some(waiting) => waiting.by,
-            None => Some(self.calling(at.agent)),
+            None => Some(self.calling(&at.agent)),
         };
         if let Some(by) = by {
             entry(&mut self.plugins, &by).request(usage, cost);
@@ -235,9 +235,9 @@ impl Ledger {
     }
 
     /// A tool is about to run.
-    pub(crate) fn begin(&mut self, at: &At<'_>, call: &str, plugin: Option<String>) {
+    pub(crate) fn begin(&mut self, at: &At, call: &str, plugin: Option<String>) {
         if self.open.len() < MAX_OPEN {
-            let agent = at.agent.to_owned();
+            let agent = at.agent.clone();
             self.open.insert(call.to_owned(), Open { agent, plugin });
         }
     }
@@ -256,8 +256,8 @@ impl Ledger {
     }
 
     /// An agent's turn has ended.
-    pub(crate) fn leave(&mut self, at: &At<'_>) {
-        self.waiting.remove(at.agent);
+    pub(crate) fn leave(&mut self, at: &At) {
+        self.waiting.remove(&at.agent);
         self.open.retain(|_, open| open.agent != at.agent);
     }
 }
@@ -282,8 +282,12 @@ fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mu
 mod tests {
     use super::*;
 
-    fn at(agent: &str, depth: u32, turn: u32) -> At<'_> {
-        At { agent, depth, turn }
+    fn at(agent: &str, depth: u32, turn: u32) -> At {
+        At {
+            agent: agent.to_owned(),
+            depth,
+            turn,
+        }
     }
 
     fn usage(input: u64, output: u64) -> Usage {

@@ -29,17 +29,17 @@ mod cost_tracker {
         budget_tokens: Limits<u64>,
     }
 
-    fn at(ctx: &CallContext) -> At<'_> {
+    fn at() -> At {
         At {
-            agent: &ctx.agent,
-            depth: ctx.depth,
-            turn: ctx.turn,
+            agent: caller::agent(),
+            depth: caller::depth(),
+            turn: caller::turn(),
         }
     }
 
-    fn open(ctx: &CallContext) -> Result<Ledger, Error> {
+    fn open() -> Result<Ledger, Error> {
         let mut ledger = LEDGER.with(|cached| cached.get(KEY))?.unwrap_or_default();
-        ledger.enter(&at(ctx));
+        ledger.enter(&at());
         Ok(ledger)
     }
 
@@ -48,29 +48,26 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
+    fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
-        let mut ledger = open(ctx)?;
-        ledger.settle(&at(ctx), ctx.tokens_used, ctx.cost_usd);
+        let mut ledger = open()?;
+        ledger.settle(&at(), caller::tokens_used(), caller::cost_usd());
         if let Some(why) = budget::spent(&ledger, &settings.budget_usd, &settings.budget_tokens) {
             return Ok(RequestOutcome::block(why));
         }
-        ledger.ask(&at(ctx), &request.purpose);
+        ledger.ask(&at(), &request.purpose);
         keep(ledger)?;
         Ok(RequestOutcome::default())
     }
 
     #[hook]
-    fn after_provider_response(
-        ctx: &CallContext,
-        response: WireResponse,
-    ) -> Result<Observed, Error> {
+    fn after_provider_response(response: WireResponse) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
-        let mut ledger = open(ctx)?;
+        let mut ledger = open()?;
         let model = &response.model;
         let cost = response.cost_usd;
         let is_new = !ledger.models.contains_key(model);
-        ledger.answered(&at(ctx), model, &response.usage, cost);
+        ledger.answered(&at(), model, &response.usage, cost);
         keep(ledger)?;
         let usage = &response.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -90,19 +87,19 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
+    fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         // Of built-in tools there is nothing to remember until they have run.
         if proposed.plugin.is_some() {
-            let mut ledger = open(ctx)?;
-            ledger.begin(&at(ctx), &proposed.call.id, proposed.plugin);
+            let mut ledger = open()?;
+            ledger.begin(&at(), &proposed.call.id, proposed.plugin);
             keep(ledger)?;
         }
         Ok(CallOutcome::pass())
     }
 
     #[hook]
-    fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
-        let mut ledger = open(ctx)?;
+    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
+        let mut ledger = open()?;
         let ran = Ran {
             bytes: finished.outcome.content.len(),
             millis: finished.duration_ms,
@@ -114,11 +111,11 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn post_output(ctx: &CallContext, _output: String) -> Result<Observed, Error> {
-        if ctx.depth > 0 {
+    fn post_output(_output: String) -> Result<Observed, Error> {
+        if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        let ledger = open(ctx)?;
+        let ledger = open()?;
         Ok(Observed::default()
             .metric("cost.turn.usd", ledger.this_turn.usd)
             .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
@@ -127,18 +124,18 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn turn_end(ctx: &CallContext, summary: TurnSummary) -> Result<Observed, Error> {
+    fn turn_end(summary: TurnSummary) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
-        let mut ledger = open(ctx)?;
+        let mut ledger = open()?;
         let usage = &summary.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        ledger.settle(&at(ctx), tokens, summary.cost_usd);
-        ledger.leave(&at(ctx));
+        ledger.settle(&at(), tokens, summary.cost_usd);
+        ledger.leave(&at());
         keep(ledger.clone())?;
-        if ctx.depth > 0 {
+        if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        totals::keep(&ctx.session, &ledger.session)?;
+        totals::keep(&caller::session(), &ledger.session)?;
         let outcome = Observed::default().metric("cost.all_sessions.usd", totals::all()?.usd);
         Ok(match say::summary(&ledger, settings.details) {
             Some(text) if settings.notice => outcome.notify(Level::Info, text),

@@ -7,7 +7,7 @@ use crate::cost_tracker::{
 };
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
-use rind_sdk::testing;
+use rind_sdk::testing::{self, Caller};
 
 fn start(changes: Value) {
     testing::reset();
@@ -20,10 +20,10 @@ fn start(changes: Value) {
     testing::set_config(settings);
 }
 
-fn in_turn(turn: u32) -> CallContext {
-    CallContext {
+fn in_turn(turn: u32) -> Caller {
+    Caller {
         turn,
-        ..testing::context()
+        ..Caller::default()
     }
 }
 
@@ -52,12 +52,12 @@ fn cost(model: &str, used: &Usage) -> Option<f64> {
 
 /// Asks and is answered; the reason when it was refused.
 fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
-    let ctx = in_turn(turn);
+    testing::set_caller(in_turn(turn));
     let request = ModelRequest {
         model: model.to_owned(),
         ..testing::model_request()
     };
-    if let Some(why) = pre_reason(&ctx, request).unwrap().block {
+    if let Some(why) = pre_reason(request).unwrap().block {
         return Err(why);
     }
     let response = WireResponse {
@@ -69,7 +69,7 @@ fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
         usage: used,
         body: String::new(),
     };
-    Ok(after_response(&ctx, response).unwrap())
+    Ok(after_response(response).unwrap())
 }
 
 fn end(turn: u32) -> String {
@@ -148,11 +148,11 @@ fn a_model_without_a_price_is_warned_of_once_where_there_is_a_budget_in_dollars(
 fn tools_are_counted_with_the_plugin_they_are_from() {
     start(json!({"details": true}));
     step(1, "m", usage(1, 0)).unwrap();
-    let ctx = in_turn(1);
+    testing::set_caller(in_turn(1));
     let mut proposed = testing::proposed_call("find", json!({}));
     proposed.plugin = Some("search".to_owned());
-    pre_tool(&ctx, proposed).unwrap();
-    let outcome = post_tool(&ctx, testing::finished_call("find", "x".repeat(400))).unwrap();
+    pre_tool(proposed).unwrap();
+    let outcome = post_tool(testing::finished_call("find", "x".repeat(400))).unwrap();
     assert_eq!(outcome, ResultOutcome::default());
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["tools"]["find"]["plugin"], "search");
@@ -171,7 +171,7 @@ fn the_output_comes_with_metrics_of_turn_and_session() {
     step(1, "m", usage(1_000, 0)).unwrap();
     end(1);
     step(2, "m", usage(500, 0)).unwrap();
-    let outcome = post_output(&in_turn(2), "text".to_owned()).unwrap();
+    let outcome = post_output("text".to_owned()).unwrap();
     let metrics: Vec<(String, f64)> = outcome
         .effects
         .into_iter()
@@ -196,12 +196,12 @@ fn the_output_comes_with_metrics_of_turn_and_session() {
 fn what_the_host_counted_and_nobody_answered_spends_the_budget_and_is_said_to_be_estimated() {
     start(json!({"budget_tokens": {"session": 50}}));
     step(1, "m", usage(10, 0)).unwrap();
-    let ctx = CallContext {
-        tokens_used: 60,
+    testing::set_caller(Caller {
+        usage: usage(60, 0),
         cost_usd: 0.06,
         ..in_turn(1)
-    };
-    let outcome = pre_reason(&ctx, testing::model_request()).unwrap();
+    });
+    let outcome = pre_reason(testing::model_request()).unwrap();
     assert!(outcome.block.unwrap().contains("60 tokens of 50 tokens"));
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["session"]["input"], 10, "a refusal keeps nothing");

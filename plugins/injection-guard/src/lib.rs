@@ -36,9 +36,9 @@ mod injection_guard {
     const ALL: u32 = 1000;
 
     #[hook]
-    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
+    fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
-        let mut memory = Memory::load(&ctx.agent)?;
+        let mut memory = Memory::load(&caller::agent())?;
         let mut found = Vec::new();
         // A question beside the conversation is about the same texts; what is new in them is looked at before the next step.
         if matches!(request.purpose, Purpose::Step) {
@@ -75,13 +75,13 @@ mod injection_guard {
 
     /// A summary stands in the middle of the conversation, in the place of messages that were looked at.
     #[hook]
-    fn after_compact(ctx: &CallContext, _slice: Slice) -> Result<(), Error> {
-        Memory::load(&ctx.agent)?.start_anew().save()
+    fn after_compact(_slice: Slice) -> Result<(), Error> {
+        Memory::load(&caller::agent())?.start_anew().save()
     }
 
     #[hook]
-    fn after_archive(ctx: &CallContext, _slice: Slice) -> Result<(), Error> {
-        Memory::load(&ctx.agent)?.start_anew().save()
+    fn after_archive(_slice: Slice) -> Result<(), Error> {
+        Memory::load(&caller::agent())?.start_anew().save()
     }
 
     /// The messages behind the last one that was looked at; all where that one is gone.

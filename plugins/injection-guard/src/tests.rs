@@ -34,7 +34,7 @@ fn result(id: &str, tool: &str, text: &str) -> Message {
 
 fn ask(messages: &[Message]) -> RequestOutcome {
     testing::set_conversation(messages.to_vec());
-    __rind_hook_pre_reason(&testing::context(), testing::model_request()).unwrap()
+    __rind_hook_pre_reason(testing::model_request()).unwrap()
 }
 
 fn ask_beside() -> RequestOutcome {
@@ -42,7 +42,7 @@ fn ask_beside() -> RequestOutcome {
         purpose: Purpose::Host("archive".to_owned()),
         ..testing::model_request()
     };
-    __rind_hook_pre_reason(&testing::context(), request).unwrap()
+    __rind_hook_pre_reason(request).unwrap()
 }
 
 fn compacted() {
@@ -51,7 +51,7 @@ fn compacted() {
         messages: Vec::new(),
         summary: String::new(),
     };
-    __rind_hook_after_compact(&testing::context(), slice).unwrap();
+    __rind_hook_after_compact(slice).unwrap();
 }
 
 #[test]

@@ -12,12 +12,12 @@ mod loop_detection {
     use rind_sdk::prelude::*;
 
     #[hook]
-    fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
+    fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         let settings: Settings = config::all()?;
         let call = &proposed.call;
         let fingerprint = subject::fingerprint(&call.name, &call.arguments);
-        let repeats = count(&format!("row/{}", ctx.agent), |seen| {
-            seen.again(fingerprint, Some(ctx.turn))
+        let repeats = count(&format!("row/{}", caller::agent()), |seen| {
+            seen.again(fingerprint, Some(caller::turn()))
         })?;
         let repeated = format!("`{}` with the same arguments", call.name);
         let mut advised = advice(
@@ -30,7 +30,7 @@ mod loop_detection {
 
         if let Some(path) = subject::edited_file(call, &settings.tools) {
             let edited = subject::hash(path.as_bytes());
-            let turn = settings.each_turn().then_some(ctx.turn);
+            let turn = settings.each_turn().then_some(caller::turn());
             let edits = count(&format!("edits/{edited:016x}"), |seen| {
                 seen.again(edited, turn)
             })?;

@@ -3,7 +3,7 @@
 use crate::loop_detection::__rind_hook_pre_tool as pre_tool;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
-use rind_sdk::testing;
+use rind_sdk::testing::{self, Caller};
 
 fn start(changes: Value) {
     testing::reset();
@@ -17,11 +17,11 @@ fn start(changes: Value) {
 }
 
 fn call_in_turn(turn: u32, tool: &str, arguments: Value) -> CallOutcome {
-    let ctx = CallContext {
+    testing::set_caller(Caller {
         turn,
-        ..testing::context()
-    };
-    pre_tool(&ctx, testing::proposed_call(tool, arguments)).unwrap()
+        ..Caller::default()
+    });
+    pre_tool(testing::proposed_call(tool, arguments)).unwrap()
 }
 
 fn edit(path: &str, number: u32) -> CallOutcome {
@@ -96,12 +96,12 @@ fn the_third_identical_call_in_a_row_gets_a_note() {
 fn calls_in_a_row_are_told_apart_by_agent_and_turn() {
     start(json!({"repeats": 2}));
     let call = |agent: &str, turn| {
-        let ctx = CallContext {
+        testing::set_caller(Caller {
             agent: agent.to_owned(),
             turn,
-            ..testing::context()
-        };
-        pre_tool(&ctx, testing::proposed_call("grep", json!({})))
+            ..Caller::default()
+        });
+        pre_tool(testing::proposed_call("grep", json!({})))
             .unwrap()
             .note
             .is_some()

@@ -20,30 +20,30 @@ mod model_quartermaster {
     const ALL: u32 = 1000;
 
     /// Where a turn under way is kept.
-    fn key(ctx: &CallContext) -> String {
-        format!("turn/{}", ctx.agent)
+    fn key() -> String {
+        format!("turn/{}", caller::agent())
     }
 
-    fn running(ctx: &CallContext) -> Result<Option<Running>, Error> {
-        let kept: Option<Running> = state::get_json(&key(ctx))?;
-        Ok(kept.filter(|running| running.turn == ctx.turn))
+    fn running() -> Result<Option<Running>, Error> {
+        let kept: Option<Running> = state::get_json(&key())?;
+        Ok(kept.filter(|running| running.turn == caller::turn()))
     }
 
     #[hook]
-    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
+    fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
         // Whoever asks beside the conversation has said which model is to answer.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
         }
         let mut outcome = RequestOutcome::default();
-        let mut running = match running(ctx)? {
+        let mut running = match running()? {
             Some(running) => running,
             None => {
                 let kind = task::kind(&session::messages(ALL));
                 let stats: Stats = store::get_json(STATS)?.unwrap_or_default();
-                let pick = pick(&kind, &request.model, &stats, &settings, task::chance(ctx));
-                let mut running = Running::new(ctx.turn, kind, &request.model);
+                let pick = pick(&kind, &request.model, &stats, &settings, task::chance());
+                let mut running = Running::new(caller::turn(), kind, &request.model);
                 let done = match &pick.action {
                     Action::Defer => format!("keeps `{}`", request.model),
                     Action::Suggest(model) => format!("suggests `{model}`"),
@@ -75,7 +75,7 @@ mod model_quartermaster {
         }
         running.model = outcome.model.clone().unwrap_or(request.model);
         running.is_asking = true;
-        state::set_json(&key(ctx), &running)?;
+        state::set_json(&key(), &running)?;
         Ok(outcome)
     }
 
@@ -96,8 +96,8 @@ mod model_quartermaster {
     }
 
     #[hook]
-    fn after_provider_response(ctx: &CallContext, response: WireResponse) -> Result<(), Error> {
-        let Some(mut running) = running(ctx)?.filter(|running| running.is_asking) else {
+    fn after_provider_response(response: WireResponse) -> Result<(), Error> {
+        let Some(mut running) = running()?.filter(|running| running.is_asking) else {
             return Ok(());
         };
         running.is_asking = false;
@@ -106,25 +106,25 @@ mod model_quartermaster {
         running.input = running.input.saturating_add(usage.input_tokens);
         running.output = running.output.saturating_add(usage.output_tokens);
         running.millis = running.millis.saturating_add(response.latency_ms);
-        state::set_json(&key(ctx), &running)
+        state::set_json(&key(), &running)
     }
 
     #[hook]
-    fn post_reason(ctx: &CallContext, message: Message) -> Result<ReplyOutcome, Error> {
-        if let Some(mut running) = running(ctx)? {
+    fn post_reason(message: Message) -> Result<ReplyOutcome, Error> {
+        if let Some(mut running) = running()? {
             running.is_empty =
                 message.text().trim().is_empty() && message.tool_calls().count() == 0;
-            state::set_json(&key(ctx), &running)?;
+            state::set_json(&key(), &running)?;
         }
         Ok(ReplyOutcome::default())
     }
 
     #[hook]
-    fn turn_end(ctx: &CallContext, summary: TurnSummary) -> Result<(), Error> {
-        let Some(mut running) = running(ctx)? else {
+    fn turn_end(summary: TurnSummary) -> Result<(), Error> {
+        let Some(mut running) = running()? else {
             return Ok(());
         };
-        state::remove(&key(ctx))?;
+        state::remove(&key())?;
         let settings: Settings = config::all()?;
         (running.results, running.errors) = task::results(&session::messages(ALL));
         if let Some(seen) = running.observed(summary.stop) {

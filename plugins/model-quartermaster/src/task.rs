@@ -93,8 +93,13 @@ pub(crate) fn results(messages: &[Message]) -> (u32, u32) {
 
 /// A number from 0 to 1 that is the same for the same turn: FNV-1a, then the finish of MurmurHash3, because the turn's number
 /// comes last and FNV alone hardly spreads it.
-pub(crate) fn chance(ctx: &CallContext) -> f64 {
-    let text = format!("{} {} {}", ctx.session, ctx.agent, ctx.turn);
+pub(crate) fn chance() -> f64 {
+    let text = format!(
+        "{} {} {}",
+        caller::session(),
+        caller::agent(),
+        caller::turn()
+    );
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -108,6 +113,7 @@ pub(crate) fn chance(ctx: &CallContext) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rind_sdk::testing::{Caller, set_caller};
 
     fn message(role: Role, content: Content) -> Message {
         rind_sdk::testing::message("m", role, vec![content])
@@ -178,11 +184,11 @@ mod tests {
     #[test]
     fn chances_are_spread_evenly() {
         let below = (0..1000).filter(|turn| {
-            let ctx = CallContext {
+            set_caller(Caller {
                 turn: *turn,
-                ..rind_sdk::testing::context()
-            };
-            chance(&ctx) < 0.2
+                ..Caller::default()
+            });
+            chance() < 0.2
         });
         let n = below.count();
         assert!((120..280).contains(&n), "{n}");

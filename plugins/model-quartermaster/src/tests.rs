@@ -6,7 +6,7 @@ use crate::model_quartermaster::{
 };
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
-use rind_sdk::testing;
+use rind_sdk::testing::{self, Caller};
 
 fn start(models: Value) {
     testing::reset();
@@ -18,15 +18,15 @@ fn start(models: Value) {
 
 /// A whole turn; what became of the request.
 fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
-    let ctx = CallContext {
+    testing::set_caller(Caller {
         turn: number,
-        ..testing::context()
-    };
+        ..Caller::default()
+    });
     let request = ModelRequest {
         model: model.to_owned(),
         ..testing::model_request()
     };
-    let outcome = pre_reason(&ctx, request).unwrap();
+    let outcome = pre_reason(request).unwrap();
     let usage = Usage {
         input_tokens: 100,
         output_tokens: 10,
@@ -43,12 +43,12 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
         usage,
         body: String::new(),
     };
-    after_response(&ctx, response.clone()).unwrap();
+    after_response(response.clone()).unwrap();
     // A plugin's own question is no request of the turn.
-    after_response(&ctx, response).unwrap();
+    after_response(response).unwrap();
     let said = vec![Content::Text("done".to_owned())];
     let message = testing::message("m", Role::Assistant, said);
-    assert_eq!(post_reason(&ctx, message).unwrap(), ReplyOutcome::default());
+    assert_eq!(post_reason(message).unwrap(), ReplyOutcome::default());
     let summary = TurnSummary {
         stop,
         steps: 1,
@@ -59,7 +59,7 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
         duration_ms: 1,
         output: String::new(),
     };
-    turn_end(&ctx, summary).unwrap();
+    turn_end(summary).unwrap();
     outcome
 }
 

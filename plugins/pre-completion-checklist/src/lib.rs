@@ -12,29 +12,29 @@ mod pre_completion_checklist {
     use rind_sdk::prelude::*;
 
     #[hook]
-    fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
         let settings: Settings = config::all()?;
         let did = Did::of(&finished, &settings);
         if did != Did::Other {
-            let mut progress = Progress::load(&ctx.agent, ctx.turn)?;
+            let mut progress = Progress::load(&caller::agent(), caller::turn())?;
             if progress.note(did) {
-                progress.save(&ctx.agent)?;
+                progress.save(&caller::agent())?;
             }
         }
         Ok(ResultOutcome::default())
     }
 
     #[hook]
-    fn post_reason(ctx: &CallContext, answer: Message) -> Result<ReplyOutcome, Error> {
+    fn post_reason(answer: Message) -> Result<ReplyOutcome, Error> {
         if answer.tool_calls().next().is_some() {
             return Ok(ReplyOutcome::default());
         }
-        let mut progress = Progress::load(&ctx.agent, ctx.turn)?;
+        let mut progress = Progress::load(&caller::agent(), caller::turn())?;
         let Some(objection) = progress.objection(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
         // Before the answer goes back: what could not be kept would be said again and again.
-        progress.save(&ctx.agent)?;
+        progress.save(&caller::agent())?;
         Ok(ReplyOutcome::default()
             .inject(objection.to_model)
             .notify(Level::Info, objection.to_person))

@@ -7,7 +7,7 @@ use crate::pre_completion_checklist::{
 };
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
-use rind_sdk::testing;
+use rind_sdk::testing::{self, Caller};
 
 /// The defaults of the manifest: they are what most operators run.
 fn defaults() -> Value {
@@ -170,42 +170,38 @@ fn start(changes: Value) {
     testing::set_config(settings);
 }
 
-fn at(agent: &str, turn: u32) -> CallContext {
-    CallContext {
+fn at(agent: &str, turn: u32) -> Caller {
+    Caller {
         agent: agent.to_owned(),
         turn,
-        ..testing::context()
+        ..Caller::default()
     }
 }
 
-fn finish_as(ctx: &CallContext, tool: &str, arguments: Value, is_error: bool, duration_ms: u64) {
+fn finish_as(caller: Caller, tool: &str, arguments: Value, is_error: bool, duration_ms: u64) {
     let mut finished = testing::finished_call(tool, "");
     finished.call.arguments = arguments.to_string();
     finished.outcome.is_error = is_error;
     finished.duration_ms = duration_ms;
-    assert_eq!(post_tool(ctx, finished).unwrap(), ResultOutcome::default());
+    testing::set_caller(caller);
+    assert_eq!(post_tool(finished).unwrap(), ResultOutcome::default());
 }
 
 fn edit(path: &str) {
-    finish_as(&at("main", 1), "edit_file", json!({"path": path}), false, 1);
+    finish_as(at("main", 1), "edit_file", json!({"path": path}), false, 1);
 }
 
 fn bash(command: &str) {
-    finish_as(
-        &at("main", 1),
-        "bash",
-        json!({"command": command}),
-        false,
-        1,
-    );
+    finish_as(at("main", 1), "bash", json!({"command": command}), false, 1);
 }
 
 fn message(content: Vec<Content>) -> Message {
     testing::message("m", Role::Assistant, content)
 }
 
-fn answer_as(ctx: &CallContext, text: &str) -> Option<String> {
-    let outcome = post_reason(ctx, message(vec![Content::Text(text.to_owned())])).unwrap();
+fn answer_as(caller: Caller, text: &str) -> Option<String> {
+    testing::set_caller(caller);
+    let outcome = post_reason(message(vec![Content::Text(text.to_owned())])).unwrap();
     assert_eq!((outcome.text, outcome.block), (None, None));
     outcome
         .inject
@@ -215,7 +211,7 @@ fn answer_as(ctx: &CallContext, text: &str) -> Option<String> {
 }
 
 fn answer(text: &str) -> Option<String> {
-    answer_as(&at("main", 1), text)
+    answer_as(at("main", 1), text)
 }
 
 #[test]
@@ -250,7 +246,7 @@ fn a_check_after_the_last_edit_is_enough_and_one_before_it_is_not() {
 fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
     let run = |command: &str, is_error: bool, duration_ms: u64| {
         let arguments = json!({"command": command});
-        finish_as(&at("main", 1), "bash", arguments, is_error, duration_ms);
+        finish_as(at("main", 1), "bash", arguments, is_error, duration_ms);
     };
     for (command, is_error, duration_ms, says) in [
         (
@@ -289,7 +285,7 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
     // A tool that is a check by itself.
     start(json!({"check_tools": ["run_tests"]}));
     edit("a.rs");
-    finish_as(&at("main", 1), "run_tests", json!({}), true, 9);
+    finish_as(at("main", 1), "run_tests", json!({}), true, 9);
     let said = answer("Done.").unwrap();
     assert!(said.contains("failed: `run_tests`"), "{said}");
 }
@@ -297,16 +293,10 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
 #[test]
 fn edits_that_failed_or_need_no_check_are_not_counted() {
     start(json!({}));
-    finish_as(
-        &at("main", 1),
-        "edit_file",
-        json!({"path": "a.rs"}),
-        true,
-        1,
-    );
+    finish_as(at("main", 1), "edit_file", json!({"path": "a.rs"}), true, 1);
     edit("README.md");
     finish_as(
-        &at("main", 1),
+        at("main", 1),
         "read_file",
         json!({"path": "b.rs"}),
         false,
@@ -327,10 +317,8 @@ fn questions_empty_answers_and_answers_with_calls_are_left_alone() {
         Content::Text("Done.".to_owned()),
         Content::ToolCall(call),
     ]);
-    assert_eq!(
-        post_reason(&at("main", 1), calls).unwrap(),
-        ReplyOutcome::default()
-    );
+    testing::set_caller(at("main", 1));
+    assert_eq!(post_reason(calls).unwrap(), ReplyOutcome::default());
     assert!(answer("Is it right? It is.").is_some());
 }
 
@@ -338,22 +326,22 @@ fn questions_empty_answers_and_answers_with_calls_are_left_alone() {
 fn turns_and_agents_are_told_apart() {
     start(json!({}));
     edit("a.rs");
-    assert_eq!(answer_as(&at("sub-1", 1), "Done."), None);
+    assert_eq!(answer_as(at("sub-1", 1), "Done."), None);
     assert_eq!(
-        answer_as(&at("main", 2), "Done."),
+        answer_as(at("main", 2), "Done."),
         None,
         "edits of another turn"
     );
     assert!(answer("Done.").is_some());
     finish_as(
-        &at("main", 2),
+        at("main", 2),
         "write_file",
         json!({"file_path": "b.py"}),
         false,
         1,
     );
     assert!(
-        answer_as(&at("main", 2), "Done.").is_some(),
+        answer_as(at("main", 2), "Done.").is_some(),
         "once in each turn"
     );
 }
@@ -365,7 +353,7 @@ fn tools_are_the_operators_to_name() {
     );
     edit("a.rs");
     assert_eq!(answer("Done."), None);
-    finish_as(&at("main", 1), "patch", json!({}), false, 1);
+    finish_as(at("main", 1), "patch", json!({}), false, 1);
     bash("make");
     let said = answer("Done.").unwrap();
     assert!(
@@ -375,17 +363,11 @@ fn tools_are_the_operators_to_name() {
     start(
         json!({"edit_tools": ["patch"], "check_tools": ["run_tests"], "command_tools": ["shell"]}),
     );
-    finish_as(&at("main", 1), "patch", json!({"path": "a"}), false, 1);
-    finish_as(&at("main", 1), "run_tests", json!({}), false, 1);
+    finish_as(at("main", 1), "patch", json!({"path": "a"}), false, 1);
+    finish_as(at("main", 1), "run_tests", json!({}), false, 1);
     assert_eq!(answer("Done."), None);
-    finish_as(&at("main", 1), "patch", json!({"path": "a"}), false, 1);
-    finish_as(
-        &at("main", 1),
-        "shell",
-        json!({"command": "make"}),
-        false,
-        1,
-    );
+    finish_as(at("main", 1), "patch", json!({"path": "a"}), false, 1);
+    finish_as(at("main", 1), "shell", json!({"command": "make"}), false, 1);
     assert_eq!(answer("Done."), None);
 }
 

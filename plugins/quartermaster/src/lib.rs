@@ -17,22 +17,22 @@ mod quartermaster {
     const LOOK_BACK: u32 = 32;
 
     #[hook]
-    fn pre_tool(ctx: &CallContext, proposed: ProposedCall) -> Result<CallOutcome, Error> {
+    fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         let call = &proposed.call;
-        let mut trail = Trail::load(ctx)?;
-        if !trail.is_at(ctx, &call.id) {
+        let mut trail = Trail::load()?;
+        if !trail.is_at(&call.id) {
             trail.learn(&call.name);
-            trail.go_to(ctx, &call.id, &call.name);
-            trail.save(ctx)?;
+            trail.go_to(&call.id, &call.name);
+            trail.save()?;
         }
         Ok(CallOutcome::pass())
     }
 
     #[hook]
-    fn post_tool(ctx: &CallContext, finished: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
         let settings: Settings = config::all()?;
-        let mut trail = Trail::load(ctx)?;
-        if !settings.suggest || finished.outcome.is_error || !trail.is_at(ctx, &finished.call.id) {
+        let mut trail = Trail::load()?;
+        if !settings.suggest || finished.outcome.is_error || !trail.is_at(&finished.call.id) {
             return Ok(ResultOutcome::default());
         }
         let known = |place: &[String]| ledger::followers(place, trail.learnt()).ok().flatten();
@@ -40,26 +40,25 @@ mod quartermaster {
             return Ok(ResultOutcome::default());
         };
         // More calls of the same answer may follow, and then it is too early to speak.
-        if !trail.has_room_for(ctx, &text)
-            || !is_last(&session::messages(LOOK_BACK), &finished.call.id)
+        if !trail.has_room_for(&text) || !is_last(&session::messages(LOOK_BACK), &finished.call.id)
         {
             return Ok(ResultOutcome::default());
         }
-        trail.suggest(ctx, &text);
-        trail.save(ctx)?;
+        trail.suggest(&text);
+        trail.save()?;
         Ok(ResultOutcome::default().inject_once(text))
     }
 
     #[hook]
-    fn turn_end(ctx: &CallContext, _summary: TurnSummary) -> Result<(), Error> {
-        let mut trail = Trail::load(ctx)?;
+    fn turn_end(_summary: TurnSummary) -> Result<(), Error> {
+        let mut trail = Trail::load()?;
         let learnt = trail.take_learnt();
         if learnt.is_empty() {
             return Ok(());
         }
         // Kept first: what is learnt twice is worth more than what is lost.
         ledger::keep(learnt)?;
-        trail.save(ctx)
+        trail.save()
     }
 
     /// Whether a call is the last one of the model's last answer.

@@ -9,7 +9,7 @@ use crate::quartermaster::{
 use crate::trail::Trail;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
-use rind_sdk::testing;
+use rind_sdk::testing::{self, Caller};
 use std::collections::BTreeMap;
 
 fn settings() -> Settings {
@@ -141,22 +141,23 @@ fn the_store_is_bounded_and_keeps_what_was_seen_most() {
     assert_eq!(kept.unwrap().unwrap().total(), 9);
 }
 
-fn at(agent: &str, turn: u32, step: u32) -> CallContext {
-    CallContext {
+fn at(agent: &str, turn: u32, step: u32) -> Caller {
+    Caller {
         agent: agent.to_owned(),
         turn,
         step,
-        ..testing::context()
+        ..Caller::default()
     }
 }
 
-fn ask(ctx: &CallContext, id: &str, tool: &str) {
+fn ask(caller: Caller, id: &str, tool: &str) {
     let mut proposed = testing::proposed_call(tool, json!({}));
     proposed.call.id = id.to_owned();
-    assert_eq!(pre_tool(ctx, proposed).unwrap(), CallOutcome::pass());
+    testing::set_caller(caller);
+    assert_eq!(pre_tool(proposed).unwrap(), CallOutcome::pass());
 }
 
-fn end(ctx: &CallContext) {
+fn end(caller: Caller) {
     let summary = TurnSummary {
         stop: StopReason::Done,
         steps: 1,
@@ -167,7 +168,13 @@ fn end(ctx: &CallContext) {
         duration_ms: 1,
         output: String::new(),
     };
-    turn_end(ctx, summary).unwrap();
+    testing::set_caller(caller);
+    turn_end(summary).unwrap();
+}
+
+fn load(caller: Caller) -> Trail {
+    testing::set_caller(caller);
+    Trail::load().unwrap()
 }
 
 /// How often one tool came after others, in the turns that have ended and in those that have not.
@@ -177,7 +184,7 @@ fn times(before: &[&str], next: &str) -> u64 {
         counts[next].as_u64().unwrap_or_default()
     };
     let kept = ledger::followers(&names(before), &BTreeMap::new()).unwrap();
-    let trails = ["main", "sub-1"].map(|agent| Trail::load(&at(agent, 0, 0)).unwrap());
+    let trails = ["main", "sub-1"].map(|agent| load(at(agent, 0, 0)));
     let key = ledger::key_of(&names(before));
     let waiting = trails.iter().map(|trail| count(trail.learnt().get(&key)));
     count(kept.as_ref()) + waiting.sum::<u64>()
@@ -187,25 +194,24 @@ fn times(before: &[&str], next: &str) -> u64 {
 fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off() {
     testing::reset();
     for (step, tool) in ["grep", "bash", "grep", "bash"].iter().enumerate() {
-        ask(&at("main", 1, step as u32), tool, tool);
+        ask(at("main", 1, step as u32), tool, tool);
     }
     assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
     // The first turn never ends.
-    ask(&at("main", 2, 1), "a", "grep");
-    ask(&at("main", 2, 2), "b", "bash");
-    end(&at("main", 2, 2));
+    ask(at("main", 2, 1), "a", "grep");
+    ask(at("main", 2, 2), "b", "bash");
+    end(at("main", 2, 2));
     assert_eq!(store::keys("").unwrap().len(), 4);
     assert_eq!(times(&["grep"], "bash"), 3);
-    assert!(Trail::load(&at("main", 2, 2)).unwrap().learnt().is_empty());
+    assert!(load(at("main", 2, 2)).learnt().is_empty());
 }
 
 #[test]
 fn calls_are_learned_as_they_are_asked_for() {
     testing::reset();
-    let ctx = at("main", 1, 1);
-    ask(&ctx, "a", "grep");
-    ask(&ctx, "b", "edit_file");
-    ask(&at("main", 1, 2), "a", "bash");
+    ask(at("main", 1, 1), "a", "grep");
+    ask(at("main", 1, 1), "b", "edit_file");
+    ask(at("main", 1, 2), "a", "bash");
     assert_eq!(times(&["grep"], "edit_file"), 1);
     assert_eq!(times(&["edit_file"], "bash"), 1);
     assert_eq!(times(&["grep", "edit_file"], "bash"), 1);
@@ -214,9 +220,9 @@ fn calls_are_learned_as_they_are_asked_for() {
 #[test]
 fn a_call_that_the_gate_is_asked_about_again_counts_once() {
     testing::reset();
-    ask(&at("main", 1, 1), "a", "grep");
-    ask(&at("main", 1, 1), "b", "bash");
-    ask(&at("main", 1, 1), "b", "bash");
+    ask(at("main", 1, 1), "a", "grep");
+    ask(at("main", 1, 1), "b", "bash");
+    ask(at("main", 1, 1), "b", "bash");
     assert_eq!(times(&["grep"], "bash"), 1);
     assert_eq!(times(&["bash"], "bash"), 0);
 }
@@ -224,12 +230,12 @@ fn a_call_that_the_gate_is_asked_about_again_counts_once() {
 #[test]
 fn turns_and_agents_have_trails_of_their_own_and_learn_together() {
     testing::reset();
-    ask(&at("main", 1, 1), "a", "grep");
-    ask(&at("sub-1", 1, 1), "a", "edit_file");
-    ask(&at("main", 2, 1), "a", "edit_file");
+    ask(at("main", 1, 1), "a", "grep");
+    ask(at("sub-1", 1, 1), "a", "edit_file");
+    ask(at("main", 2, 1), "a", "edit_file");
     assert_eq!(times(&["grep"], "edit_file"), 0);
-    ask(&at("sub-1", 1, 2), "b", "bash");
-    ask(&at("main", 2, 2), "b", "bash");
+    ask(at("sub-1", 1, 2), "b", "bash");
+    ask(at("main", 2, 2), "b", "bash");
     assert_eq!(times(&["edit_file"], "bash"), 2);
 }
 
@@ -239,14 +245,13 @@ fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
         testing::reset();
         testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
         for turn in 1..=3 {
-            ask(&at("main", turn, 1), "a", "grep");
-            ask(&at("main", turn, 2), "b", "bash");
+            ask(at("main", turn, 1), "a", "grep");
+            ask(at("main", turn, 2), "b", "bash");
         }
-        let ctx = at("main", 4, 1);
-        ask(&ctx, "call-1", "grep");
+        ask(at("main", 4, 1), "call-1", "grep");
         let mut finished = testing::finished_call("grep", "");
         finished.outcome.is_error = is_error;
-        assert_eq!(post_tool(&ctx, finished).unwrap(), ResultOutcome::default());
+        assert_eq!(post_tool(finished).unwrap(), ResultOutcome::default());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rind_sdk::prelude::{CallContext, Error, data, state};
+use rind_sdk::prelude::{Error, caller, data, state};
 
 use crate::follow::{Followers, places};
 use crate::ledger::key_of;
@@ -32,15 +32,15 @@ thread_local! {
 
 impl Trail {
     /// What was kept for an agent in this turn, or a new start.
-    pub(crate) fn load(ctx: &CallContext) -> Result<Self, Error> {
-        let kept = TRAIL.with(|cached| cached.get(&key(ctx)))?;
+    pub(crate) fn load() -> Result<Self, Error> {
+        let kept = TRAIL.with(|cached| cached.get(&key()))?;
         let kept = kept.unwrap_or_default();
-        Ok(if kept.turn == ctx.turn {
+        Ok(if kept.turn == caller::turn() {
             kept
         } else {
             // A turn that broke off has learnt as well.
             Self {
-                turn: ctx.turn,
+                turn: caller::turn(),
                 learnt: kept.learnt,
                 ..Self::default()
             }
@@ -48,13 +48,13 @@ impl Trail {
     }
 
     /// Keeps it.
-    pub(crate) fn save(self, ctx: &CallContext) -> Result<(), Error> {
-        TRAIL.with(|cached| cached.set(&key(ctx), self))
+    pub(crate) fn save(self) -> Result<(), Error> {
+        TRAIL.with(|cached| cached.set(&key(), self))
     }
 
     /// Whether this is the last call that was asked for.
-    pub(crate) fn is_at(&self, ctx: &CallContext, call: &str) -> bool {
-        self.last.0 == ctx.step && self.last.1 == call
+    pub(crate) fn is_at(&self, call: &str) -> bool {
+        self.last.0 == caller::step() && self.last.1 == call
     }
 
     /// Learns that a tool comes now.
@@ -80,25 +80,25 @@ impl Trail {
     }
 
     /// Goes on to a call.
-    pub(crate) fn go_to(&mut self, ctx: &CallContext, call: &str, tool: &str) {
-        self.last = (ctx.step, call.to_owned());
+    pub(crate) fn go_to(&mut self, call: &str, tool: &str) {
+        self.last = (caller::step(), call.to_owned());
         self.tools.push(tool.to_owned());
         let old = self.tools.len().saturating_sub(2);
         self.tools.drain(..old);
     }
 
     /// Whether there is room for a suggestion: one a step, and each once a turn.
-    pub(crate) fn has_room_for(&self, ctx: &CallContext, text: &str) -> bool {
-        self.suggested_in != ctx.step && self.suggested.iter().all(|said| said != text)
+    pub(crate) fn has_room_for(&self, text: &str) -> bool {
+        self.suggested_in != caller::step() && self.suggested.iter().all(|said| said != text)
     }
 
     /// Remembers that a suggestion was made.
-    pub(crate) fn suggest(&mut self, ctx: &CallContext, text: &str) {
-        self.suggested_in = ctx.step;
+    pub(crate) fn suggest(&mut self, text: &str) {
+        self.suggested_in = caller::step();
         self.suggested.push(text.to_owned());
     }
 }
 
-fn key(ctx: &CallContext) -> String {
-    format!("trail/{}", ctx.agent)
+fn key() -> String {
+    format!("trail/{}", caller::agent())
 }

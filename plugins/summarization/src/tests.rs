@@ -125,6 +125,6 @@ fn a_summary_of_another_plugin_is_left_as_it_is() {
         messages: vec![said("m1", "hi")],
         summary: "theirs".to_owned(),
     };
-    let outcome = before_compact(&testing::context(), slice).unwrap();
+    let outcome = before_compact(slice).unwrap();
     assert!(matches!(outcome.verdict, SliceVerdict::Pass));
 }

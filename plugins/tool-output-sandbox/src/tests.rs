@@ -12,11 +12,11 @@ fn start() {
 }
 
 fn finish(tool: &str, content: &str) -> ResultOutcome {
-    __rind_hook_post_tool(&testing::context(), testing::finished_call(tool, content)).unwrap()
+    __rind_hook_post_tool(testing::finished_call(tool, content)).unwrap()
 }
 
 fn read(arguments: Value) -> Result<String, Error> {
-    __rind_call_tool(&testing::context(), "read_output", &arguments.to_string())
+    __rind_call_tool("read_output", &arguments.to_string())
 }
 
 fn lines(count: usize) -> String {

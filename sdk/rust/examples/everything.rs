@@ -60,8 +60,8 @@ mod everything {
 
     /// Counts the notes.
     #[tool(effect = "read")]
-    fn count_notes(ctx: &CallContext) -> usize {
-        log::debug(format_args!("asked in turn {}", ctx.turn));
+    fn count_notes() -> usize {
+        log::debug(format_args!("asked in turn {}", caller::turn()));
         notes().map_or(0, |notes| notes.lines.len())
     }
 
@@ -83,11 +83,11 @@ mod everything {
     }
 
     #[hook]
-    fn context(ctx: &CallContext, messages: &[Message]) -> ContextOutcome {
+    fn context(messages: &[Message]) -> ContextOutcome {
         log::debug(format_args!(
             "{} messages in step {}",
             messages.len(),
-            ctx.step
+            caller::step()
         ));
         ContextOutcome::default().append_message("Keep it short.")
     }

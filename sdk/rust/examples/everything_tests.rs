@@ -5,12 +5,8 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing;
 
-fn ctx() -> CallContext {
-    testing::context()
-}
-
 fn call(name: &str, arguments: Value) -> Result<String, Error> {
-    __rind_call_tool(&ctx(), name, &arguments.to_string())
+    __rind_call_tool(name, &arguments.to_string())
 }
 
 #[test]
@@ -89,17 +85,14 @@ fn wrong_arguments_and_names_are_errors_that_say_so() {
 fn hooks_may_return_an_outcome_a_result_or_nothing() {
     testing::reset();
     let call = |path: &str| testing::proposed_call("write_file", json!({"path": path}));
-    let blocked = __rind_hook_pre_tool(&ctx(), call("Cargo.lock")).unwrap();
+    let blocked = __rind_hook_pre_tool(call("Cargo.lock")).unwrap();
     assert_eq!(blocked, CallOutcome::block("lock files are made by tools"));
-    let passed = __rind_hook_pre_tool(&ctx(), call("Cargo.toml")).unwrap();
+    let passed = __rind_hook_pre_tool(call("Cargo.toml")).unwrap();
     assert_eq!(passed.note.as_deref(), Some("fine"));
     assert_eq!(passed.effects.len(), 1);
+    assert_eq!(__rind_hook_context(Vec::new()).unwrap().edits.len(), 1);
     assert_eq!(
-        __rind_hook_context(&ctx(), Vec::new()).unwrap().edits.len(),
-        1
-    );
-    assert_eq!(
-        __rind_hook_pre_output(&ctx(), "done \n".to_owned())
+        __rind_hook_pre_output("done \n".to_owned())
             .unwrap()
             .text
             .as_deref(),
@@ -115,9 +108,9 @@ fn text_is_looked_at_as_it_comes_and_a_part_of_it_kept_back() {
         text: text.to_owned(),
         is_last,
     };
-    let first = __rind_hook_output_delta(&ctx(), delta("said Vold", false)).unwrap();
+    let first = __rind_hook_output_delta(delta("said Vold", false)).unwrap();
     assert_eq!((first.text.as_deref(), first.keep), (Some("said Vold"), 4));
-    let last = __rind_hook_output_delta(&ctx(), delta("Voldemort", true)).unwrap();
+    let last = __rind_hook_output_delta(delta("Voldemort", true)).unwrap();
     assert_eq!((last.text.as_deref(), last.keep), (Some("[name]"), 0));
 }
 
@@ -129,7 +122,7 @@ fn commands_show_text_or_start_a_turn() {
         .map(|(name, _)| name)
         .collect();
     assert_eq!(names, ["show-notes", "tidy"]);
-    let run = |name: &str| __rind_run_command(&ctx(), name, "by day".to_owned());
+    let run = |name: &str| __rind_run_command(name, "by day".to_owned());
     assert_eq!(
         run("show-notes").unwrap(),
         CommandOutcome::Show(String::new())
@@ -142,7 +135,7 @@ fn commands_show_text_or_start_a_turn() {
 
 #[test]
 fn points_of_other_plugins_speak_json() {
-    let answer = __rind_implement(&ctx(), "reviewer.check", r#"{"lines": ["a", "b"]}"#);
+    let answer = __rind_implement("reviewer.check", r#"{"lines": ["a", "b"]}"#);
     assert_eq!(answer.unwrap(), "2");
-    assert!(__rind_implement(&ctx(), "reviewer.check", "[").is_err());
+    assert!(__rind_implement("reviewer.check", "[").is_err());
 }

@@ -24,7 +24,7 @@
 //!     }
 //!
 //!     #[hook]
-//!     fn pre_tool(_ctx: &CallContext, call: ProposedCall) -> CallOutcome {
+//!     fn pre_tool(call: ProposedCall) -> CallOutcome {
 //!         CallOutcome::pass().log(Level::Info, format!("{} is about to run", call.call.name))
 //!     }
 //! }
@@ -40,6 +40,7 @@ mod payload;
 mod returns;
 
 pub mod agents;
+pub mod caller;
 pub mod config;
 pub mod files;
 pub mod http;
@@ -76,9 +77,9 @@ pub mod prelude {
     };
     pub use crate::returns::CommandOutcome;
     pub use crate::types::{
-        CallContext, Content, Effect, EffectClass, Error, Injection, Level, LogLine, Message,
-        Metric, Origin, Role, Stored, ToolCall, ToolResult, Usage,
+        Content, Effect, EffectClass, Error, Injection, Level, LogLine, Message, Metric, Origin,
+        Role, Stored, ToolCall, ToolResult, Usage,
     };
-    pub use crate::{config, log, session, state, store};
+    pub use crate::{caller, config, log, session, state, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

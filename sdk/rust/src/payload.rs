@@ -1,6 +1,6 @@
 //! Reading what hooks are given: the text of a message, the arguments of a call.
 
-use crate::types::{Content, Error, Message, ToolCall, ToolResult};
+use crate::types::{Content, Error, Message, ToolCall, ToolResult, Usage};
 use serde::de::DeserializeOwned;
 
 impl Message {
@@ -39,5 +39,26 @@ impl ToolCall {
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.arguments)
             .map_err(|error| Error::InvalidInput(format!("arguments of {}: {error}", self.name)))
+    }
+}
+
+impl Default for Usage {
+    /// Nothing used.
+    fn default() -> Self {
+        Self {
+            input_tokens: 0,
+            output_tokens: 0,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+            estimated: false,
+        }
+    }
+}
+
+impl Usage {
+    /// Input and output tokens together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
     }
 }

@@ -5,17 +5,19 @@
 //! with [`answer_http`]. `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
 
 mod answers;
+mod caller;
 mod files;
 
 pub(crate) use answers::{agents, http, model, points, tools_host};
 pub use answers::{answer_agents, answer_http, answer_model, answer_points, answer_tools};
+pub(crate) use caller::host as caller_host;
+pub use caller::{Caller, set_caller};
 pub(crate) use files::host as files_host;
 pub use files::{file, put_file};
 
 use crate::payloads::{FinishedCall, ModelRequest, ProposedCall, Purpose};
 use crate::types::{
-    CallContext, Content, EffectClass, Error, Level, Message, Origin, Role, ToolCall, ToolResult,
-    Usage,
+    Content, EffectClass, Error, Level, Message, Origin, Role, ToolCall, ToolResult, Usage,
 };
 use serde::Serialize;
 use std::cell::RefCell;
@@ -43,6 +45,7 @@ fn with<T>(f: impl FnOnce(&mut Host) -> T) -> T {
 pub fn reset() {
     with(|host| *host = Host::default());
     answers::reset();
+    caller::reset();
     files::reset();
 }
 
@@ -77,22 +80,6 @@ pub fn entries() -> Vec<(String, String)> {
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
     with(|host| host.log.clone())
-}
-
-/// The main agent's first step of its first turn.
-#[must_use]
-pub fn context() -> CallContext {
-    CallContext {
-        session: "test".to_owned(),
-        turn: 1,
-        step: 1,
-        agent: "main".to_owned(),
-        depth: 0,
-        tokens_used: 0,
-        cost_usd: 0.0,
-        unpriced_tokens: 0,
-        tool_calls: 0,
-    }
 }
 
 /// A message of the user, the model or the tools.
@@ -146,13 +133,6 @@ pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
 /// A request to the model, for a step.
 #[must_use]
 pub fn model_request() -> ModelRequest {
-    let usage = Usage {
-        input_tokens: 0,
-        output_tokens: 0,
-        cache_read_tokens: 0,
-        cache_write_tokens: 0,
-        estimated: false,
-    };
     ModelRequest {
         purpose: Purpose::Step,
         provider: "scripted".to_owned(),
@@ -161,7 +141,7 @@ pub fn model_request() -> ModelRequest {
         max_tokens: None,
         tools: Vec::new(),
         messages: 0,
-        usage,
+        usage: Usage::default(),
     }
 }
 

@@ -36,7 +36,7 @@ async fn asking_counts_in_the_turn_and_is_no_part_of_the_conversation() {
         .await
         .hook::<at::BeforeProviderRequest>("watcher", |_, _| Ok(Default::default()))
         .hook::<at::PostTool>("watcher", move |caller, _| {
-            sees.lock().unwrap().push(caller.context.tokens_used);
+            sees.lock().unwrap().push(caller.context.usage.total());
             Ok(Default::default())
         });
     let mut running = setup.build();

@@ -1,4 +1,4 @@
-//! Between our types and those generated from `wit/`: payloads and context on the way in, outcomes on the way out.
+//! Between our types and those generated from `wit/`: payloads on the way in, outcomes on the way out.
 //!
 //! Field for field, no decisions. What an outcome may change is decided in [`crate::point::merge`].
 
@@ -6,7 +6,7 @@ mod outcome;
 mod payload;
 
 pub(super) use outcome::{FromGuest, level};
-pub(super) use payload::{ToWit, context, effect_class_from, message, update_context, usage};
+pub(super) use payload::{ToWit, effect_class_from, message, usage};
 
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::Sanitizer;

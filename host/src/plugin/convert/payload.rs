@@ -1,41 +1,8 @@
-//! Payloads and context, from our types to those that guests see.
+//! Payloads, from our types to those that guests see.
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use crate::message::{Content, EffectClass, Message, Origin, Role, ToolCall, ToolResult, Usage};
-use crate::point::caller::CallContext;
 use crate::point::payload as p;
-
-pub(in super::super) fn context(context: &CallContext) -> wt::CallContext {
-    wt::CallContext {
-        session: context.session.to_string(),
-        turn: context.turn,
-        step: context.step,
-        agent: context.agent.to_string(),
-        depth: context.depth,
-        tokens_used: context.tokens_used,
-        cost_usd: context.cost_usd,
-        unpriced_tokens: context.unpriced_tokens,
-        tool_calls: context.tool_calls,
-    }
-}
-
-/// Brings a context up to date. Its texts are written only where they differ: an instance serves one session, so they do
-/// not, and every call would otherwise make them anew.
-pub(in super::super) fn update_context(kept: &mut wt::CallContext, now: &CallContext) {
-    if kept.session != *now.session {
-        kept.session = now.session.to_string();
-    }
-    if kept.agent != *now.agent {
-        kept.agent = now.agent.to_string();
-    }
-    kept.turn = now.turn;
-    kept.step = now.step;
-    kept.depth = now.depth;
-    kept.tokens_used = now.tokens_used;
-    kept.cost_usd = now.cost_usd;
-    kept.unpriced_tokens = now.unpriced_tokens;
-    kept.tool_calls = now.tool_calls;
-}
 
 pub(in super::super) fn message(message: &Message) -> wt::Message {
     let role = match message.role {

@@ -8,7 +8,7 @@ use crate::point::handle::AgentTask;
 impl agents::Host for HostState {
     async fn run(&mut self, task: agents::Task) -> wasmtime::Result<Result<String, types::Error>> {
         let backing = self.backing.clone();
-        let caller = self.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.caused_by(&backing.plugin);
         let task = AgentTask {
             prompt: Sanitizer::of(self, "agents").text("prompt", task.prompt),
             tools: task.tools,

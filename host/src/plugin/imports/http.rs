@@ -24,7 +24,7 @@ impl http::Host for HostState {
             body: Body::Whole(request.body),
             timeouts: Timeouts::default(),
         };
-        let answer = egress.send(request, self.caller.origin()).await;
+        let answer = egress.send(request, self.call.caller.origin()).await;
         Ok(answer
             .map(response)
             .map_err(|error| HandleError::from(error).into()))

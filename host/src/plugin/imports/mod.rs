@@ -3,6 +3,7 @@
 //! An interface that is not granted is not in the linker: an absent import is the strongest denial.
 
 mod agents;
+mod caller;
 mod config;
 mod files;
 mod http;
@@ -54,6 +55,7 @@ fn link(
     wit::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::payloads::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::outcomes::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::caller::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::log::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::state::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::store::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;

@@ -12,7 +12,7 @@ impl model::Host for HostState {
         question: model::Question,
     ) -> wasmtime::Result<Result<model::Reply, types::Error>> {
         let backing = self.backing.clone();
-        let caller = self.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.caused_by(&backing.plugin);
         let sanitizer = Sanitizer::of(self, "model");
         let question = ModelQuestion {
             system: sanitizer.text("system prompt", question.system),

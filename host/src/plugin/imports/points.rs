@@ -13,13 +13,13 @@ impl points::Host for HostState {
         name: String,
         payload: String,
     ) -> wasmtime::Result<Result<points::Answer, types::Error>> {
-        let Some(left) = self.point_calls_left.checked_sub(1) else {
+        let Some(left) = self.call.point_calls_left.checked_sub(1) else {
             let limit = HandleError::Limit(format!(
                 "at most {MAX_POINT_CALLS} calls of points in one call of the plugin"
             ));
             return Ok(Err(limit.into()));
         };
-        self.point_calls_left = left;
+        self.call.point_calls_left = left;
         let payload = Sanitizer::of(self, "points").json("payload", payload);
         let payload = match json::parse(&payload, json::MAX_BYTES) {
             Ok(payload) => payload,
@@ -30,7 +30,7 @@ impl points::Host for HostState {
             }
         };
         let backing = self.backing.clone();
-        let caller = self.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.caused_by(&backing.plugin);
         let answer = backing
             .handle
             .call_point(&backing.plugin, &name, payload, caller)

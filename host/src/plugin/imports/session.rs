@@ -16,7 +16,7 @@ impl session::Host for HostState {
         Ok(self
             .backing
             .handle
-            .messages(&self.caller, last)
+            .messages(&self.call.caller, last)
             .iter()
             .map(convert::message)
             .collect())

@@ -30,7 +30,7 @@ impl tools_host::Host for HostState {
             }
         };
         let backing = self.backing.clone();
-        let caller = self.caller.caused_by(&backing.plugin);
+        let caller = self.call.caller.caused_by(&backing.plugin);
         let result = backing
             .handle
             .call_tool(&backing.plugin, name, arguments, caller)
@@ -56,7 +56,7 @@ impl HostState {
             target: format!("tool {name}"),
             outcome: AccessOutcome::Denied,
             reason: Some(why.clone()),
-            origin: self.caller.origin(),
+            origin: self.call.caller.origin(),
         });
         HandleError::Denied(why)
     }

@@ -79,7 +79,7 @@ fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
                 runtime_path: "::rind_sdk::macros::wit_bindgen::rt",
                 generate_all,
             });
-            use ::rind_sdk::types::{CallContext, Error};
+            use ::rind_sdk::types::Error;
             use ::std::{result::Result, string::String, vec::Vec};
             struct Plugin;
             #(#guests)*

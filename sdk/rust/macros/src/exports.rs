@@ -31,16 +31,14 @@ pub(crate) fn hook(point: &Point, function: &Function) -> Export {
         interface: point.name.to_owned(),
         code: quote! {
             pub(crate) fn #adapter(
-                ctx: &::rind_sdk::types::CallContext,
                 payload: #payload,
             ) -> ::std::result::Result<#outcome, ::rind_sdk::types::Error> {
-                _ = ctx;
                 #body
             }
         },
         guest: quote! {
-            fn run(ctx: CallContext, payload: #payload) -> Result<#outcome, Error> {
-                super::#adapter(&ctx, payload)
+            fn run(payload: #payload) -> Result<#outcome, Error> {
+                super::#adapter(payload)
             }
         },
         adapters: vec![adapter],
@@ -77,11 +75,10 @@ pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
             }
 
             pub(crate) fn __rind_call_tool(
-                ctx: &::rind_sdk::types::CallContext,
                 name: &str,
                 arguments: &str,
             ) -> ::std::result::Result<::std::string::String, ::rind_sdk::types::Error> {
-                _ = (ctx, arguments);
+                _ = arguments;
                 match name {
                     #(#arms)*
                     _ => ::rind_sdk::macros::unknown("tool", name),
@@ -99,8 +96,8 @@ pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
                 super::__rind_tools().into_iter().map(spec).collect()
             }
 
-            fn call(ctx: CallContext, name: String, arguments: String) -> Result<String, Error> {
-                super::__rind_call_tool(&ctx, &name, &arguments)
+            fn call(name: String, arguments: String) -> Result<String, Error> {
+                super::__rind_call_tool(&name, &arguments)
             }
         },
         adapters: vec![
@@ -158,11 +155,10 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
             }
 
             pub(crate) fn __rind_run_command(
-                ctx: &::rind_sdk::types::CallContext,
                 name: &str,
                 arguments: ::std::string::String,
             ) -> ::std::result::Result<::rind_sdk::CommandOutcome, ::rind_sdk::types::Error> {
-                _ = (ctx, &arguments);
+                _ = &arguments;
                 match name {
                     #(#arms)*
                     _ => ::rind_sdk::macros::unknown("command", name),
@@ -179,12 +175,11 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
             }
 
             fn run(
-                ctx: CallContext,
                 name: String,
                 arguments: String,
             ) -> Result<exports::rind::plugin::commands::CommandOutcome, Error> {
                 use exports::rind::plugin::commands::CommandOutcome as Out;
-                Ok(match super::__rind_run_command(&ctx, &name, arguments)? {
+                Ok(match super::__rind_run_command(&name, arguments)? {
                     ::rind_sdk::CommandOutcome::Show(text) => Out::Show(text),
                     ::rind_sdk::CommandOutcome::Prompt(text) => Out::Prompt(text),
                 })
@@ -221,11 +216,10 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
         interface: "implement".to_owned(),
         code: quote! {
             pub(crate) fn __rind_implement(
-                ctx: &::rind_sdk::types::CallContext,
                 point: &str,
                 payload: &str,
             ) -> ::std::result::Result<::std::string::String, ::rind_sdk::types::Error> {
-                _ = (ctx, payload);
+                _ = payload;
                 match point {
                     #(#arms)*
                     _ => ::rind_sdk::macros::unknown("implementation of", point),
@@ -233,8 +227,8 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
             }
         },
         guest: quote! {
-            fn run(ctx: CallContext, point: String, payload: String) -> Result<String, Error> {
-                super::__rind_implement(&ctx, &point, &payload)
+            fn run(point: String, payload: String) -> Result<String, Error> {
+                super::__rind_implement(&point, &payload)
             }
         },
         adapters: vec![format_ident!("__rind_implement")],
@@ -262,18 +256,17 @@ pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// Calls the author's function with `ctx`, if it wants it, and what `value` makes of its own parameter's type. The
+/// Calls the author's function with what `value` makes of its parameter's type, if it has one. The
 /// argument has the place of the parameter, so that a wrong type is shown there.
 fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStream {
     let name = &function.name;
-    let context = function.wants_context.then(|| quote!(ctx,));
     let argument = function.parameter.as_ref().map(|ty| {
         let inner = value(pointee(ty));
         let reference = matches!(ty, Type::Reference(_)).then(|| quote!(&));
         at(ty.span(), quote!(#reference #inner))
     });
     // So is what it returns.
-    quote_spanned!(here(function.output_span())=> #name(#context #argument))
+    quote_spanned!(here(function.output_span())=> #name(#argument))
 }
 
 /// What a reference points to; any other type is itself.

@@ -16,9 +16,7 @@ pub(crate) struct Function {
     pub(crate) name: Ident,
     /// Its doc comment.
     pub(crate) docs: String,
-    /// Whether it wants the call context.
-    pub(crate) wants_context: bool,
-    /// The type of its own parameter: payload, arguments or text.
+    /// The type of its parameter: payload, arguments or text.
     pub(crate) parameter: Option<Type>,
     /// What it returns.
     pub(crate) output: ReturnType,
@@ -49,7 +47,7 @@ pub(crate) fn take_marker(function: &mut ItemFn) -> Result<Option<(&'static str,
 }
 
 impl Function {
-    /// Reads a function, whose own parameter is `role` (`None`: it has none).
+    /// Reads a function, whose parameter is `role` (`None`: it has none).
     pub(crate) fn parse(function: &ItemFn, role: Option<&str>) -> Result<Self> {
         let signature = &function.sig;
         let name = signature.ident.clone();
@@ -63,26 +61,16 @@ impl Function {
                 parameters.push((*input.ty).clone());
             }
         }
-        let shape = || {
-            let inner = role.map(|role| format!("the {role}")).into_iter();
-            let list: Vec<String> = ["`&CallContext` or not".to_owned()]
-                .into_iter()
-                .chain(inner)
-                .collect();
-            let message = format!("`{name}` takes {}", list.join(", then "));
-            Error::new(name.span(), message)
-        };
-        let wants_context = parameters.first().is_some_and(is_context);
-        if wants_context {
-            parameters.remove(0);
-        }
         if parameters.len() > usize::from(role.is_some()) {
-            return Err(shape());
+            let takes = role.map_or("nothing".to_owned(), |role| format!("the {role} alone"));
+            let message = format!(
+                "`{name}` takes {takes}; ask who calls with `caller::turn()`, `caller::agent()` and their like"
+            );
+            return Err(Error::new(name.span(), message));
         }
         Ok(Self {
             name: name.clone(),
             docs: docs(&function.attrs),
-            wants_context,
             parameter: parameters.pop(),
             output: signature.output.clone(),
         })
@@ -120,13 +108,6 @@ fn unfit(function: &ItemFn) -> Option<Span> {
     keyword
         .or(types.map(Spanned::span))
         .or(signature.receiver().map(Spanned::span))
-}
-
-fn is_context(ty: &Type) -> bool {
-    let Type::Reference(reference) = ty else {
-        return false;
-    };
-    matches!(&*reference.elem, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "CallContext"))
 }
 
 /// The text of the doc comments among attributes.

@@ -29,7 +29,7 @@ pub fn plugin(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Marks a hook: the function's name is the extension point's, such as `pre_tool`.
 ///
-/// It takes `&CallContext`, which may be left out, and the point's payload, and returns the point's outcome or a `Result`
+/// It takes the point's payload and returns the point's outcome or a `Result`
 /// of it. Hooks of points that only observe may return nothing.
 #[proc_macro_attribute]
 pub fn hook(_: TokenStream, _: TokenStream) -> TokenStream {
@@ -39,7 +39,7 @@ pub fn hook(_: TokenStream, _: TokenStream) -> TokenStream {
 /// Marks a tool, which the model may call. The doc comment is its description.
 ///
 /// `effect` says what running it may do: `"read"`, `"write"`, `"execute"` or `"external"`. It is called as the function is
-/// unless `name` says otherwise. The function takes `&CallContext` or not, then a type marked [`macro@args`] or nothing, and
+/// unless `name` says otherwise. The function takes a type marked [`macro@args`] or nothing, and
 /// returns something that can be displayed, or a `Result` of it.
 #[proc_macro_attribute]
 pub fn tool(_: TokenStream, _: TokenStream) -> TokenStream {
@@ -48,7 +48,7 @@ pub fn tool(_: TokenStream, _: TokenStream) -> TokenStream {
 
 /// Marks a slash command, for the person at the terminal. The doc comment is its description.
 ///
-/// The function takes `&CallContext` or not, then the `String` written behind the command's name or nothing, and returns a
+/// The function takes the `String` written behind the command's name or nothing, and returns a
 /// `CommandOutcome`, a `String` to show, or a `Result` of either. `snake_case` becomes `/snake-case`.
 #[proc_macro_attribute]
 pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {
@@ -57,7 +57,7 @@ pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {
 
 /// Marks the implementation of another plugin's extension point: `#[implements("owner.name")]`.
 ///
-/// The function takes `&CallContext` or not, then any type that is read from JSON, and returns any type that can be
+/// The function takes any type that is read from JSON, and returns any type that can be
 /// written as JSON, or a `Result` of it. The manifest names the point in `[implements]`.
 #[proc_macro_attribute]
 pub fn implements(_: TokenStream, _: TokenStream) -> TokenStream {

@@ -205,12 +205,6 @@ impl Plugin {
     fn add_loop(&mut self, attribute: &Attribute, function: &ItemFn) -> Result<()> {
         plain(attribute)?;
         let function = Function::parse(function, None)?;
-        if function.wants_context {
-            return Err(Error::new(
-                function.name.span(),
-                "a loop takes nothing: nobody calls it",
-            ));
-        }
         if self.run_loop.is_some() {
             return Err(Error::new(
                 function.name.span(),

@@ -48,12 +48,12 @@ fn signatures_that_the_host_cannot_call_are_refused() {
             "the hook `turn_end` takes a payload, a `TurnSummary`",
         ),
         (
-            "#[hook] fn context(ctx: &CallContext) {}",
+            "#[hook] fn context() {}",
             "takes a payload, a `Vec<Message>`",
         ),
         (
             "#[hook] fn turn_end(a: A, b: B) {}",
-            "`turn_end` takes `&CallContext` or not, then the payload",
+            "`turn_end` takes the payload alone; ask who calls with `caller::turn()`",
         ),
         (
             "#[hook] async fn turn_end(a: A) {}",
@@ -71,10 +71,7 @@ fn signatures_that_the_host_cannot_call_are_refused() {
             "#[hook] #[tool] fn turn_end(a: A) {}",
             "can be only one of hook, tool",
         ),
-        (
-            "#[run_loop] fn run(ctx: &CallContext) {}",
-            "a loop takes nothing",
-        ),
+        ("#[run_loop] fn run(text: String) {}", "`run` takes nothing"),
         (
             "#[implements(\"owner\")] fn run(p: P) {}",
             "write the point as \"owner.name\"",
@@ -126,12 +123,12 @@ fn a_tool_says_what_it_does_and_what_it_may_do() {
 #[test]
 fn a_right_plugin_has_no_faults() {
     let source = "mod p {
-        #[doc = \"Adds.\"] #[tool(effect = \"read\")] fn add(ctx: &CallContext, args: Add) -> i64 {}
+        #[doc = \"Adds.\"] #[tool(effect = \"read\")] fn add(args: Add) -> i64 {}
         #[doc = \"Says.\"] #[rind_sdk::command] fn say_it(text: String) -> String {}
         #[implements(\"other.check\")] fn check(payload: Value) -> Result<Value, Error> {}
         #[run_loop] fn beat() -> Result<(), Error> {}
         #[hook] fn turn_end(summary: &TurnSummary) {}
-        #[hook] fn pre_tool(ctx: &CallContext, call: ProposedCall) -> Result<CallOutcome, Error> {}
+        #[hook] fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {}
         fn helper() {}
     }";
     assert_eq!(faults(source), "");

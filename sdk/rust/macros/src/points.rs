@@ -130,7 +130,7 @@ mod tests {
     fn every_point_has_the_payload_and_outcome_of_its_interface() {
         for point in POINTS {
             let expected = format!(
-                "run: func(ctx: call-context, payload: {}) -> result<{}, error>;",
+                "run: func(payload: {}) -> result<{}, error>;",
                 point.payload, point.outcome
             );
             let text = wit(&format!("{}.wit", point.name));

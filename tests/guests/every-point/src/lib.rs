@@ -34,17 +34,17 @@ mod every_point {
     }
 
     #[hook]
-    fn turn_start(ctx: &CallContext, input: TurnInput) -> Result<InputOutcome, Error> {
+    fn turn_start(input: TurnInput) -> Result<InputOutcome, Error> {
         saw(
             "turn-start",
             (
-                ctx.turn,
-                ctx.step,
-                &ctx.agent,
-                ctx.depth,
-                ctx.tokens_used,
-                ctx.cost_usd,
-                ctx.tool_calls,
+                caller::turn(),
+                caller::step(),
+                caller::agent(),
+                caller::depth(),
+                caller::tokens_used(),
+                caller::cost_usd(),
+                caller::tool_calls(),
             ),
         )?;
         Ok(InputOutcome::replace(input.text + " turn-start")

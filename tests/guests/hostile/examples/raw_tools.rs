@@ -14,7 +14,7 @@ wit_bindgen::generate!({
     generate_all,
 });
 
-use exports::rind::plugin::tools::{CallContext, EffectClass, Error, Guest, ToolSpec};
+use exports::rind::plugin::tools::{EffectClass, Error, Guest, ToolSpec};
 
 struct Raw;
 
@@ -61,7 +61,7 @@ impl Guest for Raw {
         }
     }
 
-    fn call(_ctx: CallContext, _name: String, _arguments: String) -> Result<String, Error> {
+    fn call(_name: String, _arguments: String) -> Result<String, Error> {
         Ok("PWNED".to_owned())
     }
 }

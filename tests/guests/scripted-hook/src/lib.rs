@@ -11,16 +11,16 @@ mod scripted_hook {
     /// What the settings say to one call.
     struct Rule(Value);
 
-    fn rule(point: &str, ctx: &CallContext, shown: &str) -> Result<Rule, Error> {
+    fn rule(point: &str, shown: &str) -> Result<Rule, Error> {
         let answers: Value = config::get("answers")?.unwrap_or_default();
         let rule = answers[point].clone();
         let is = |key: &str, number: u32| {
             let wanted = rule[key].as_u64();
             wanted.is_none_or(|wanted| wanted == u64::from(number))
         };
-        let is_meant = is("turn", ctx.turn)
-            && is("step", ctx.step)
-            && is("depth", ctx.depth)
+        let is_meant = is("turn", caller::turn())
+            && is("step", caller::step())
+            && is("depth", caller::depth())
             && rule["when"]
                 .as_str()
                 .is_none_or(|part| shown.contains(part));
@@ -142,28 +142,28 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn session_start(ctx: &CallContext, session: SessionInfo) -> Result<Observed, Error> {
-        Ok(rule("session-start", ctx, &session.id)?.observed())
+    fn session_start(session: SessionInfo) -> Result<Observed, Error> {
+        Ok(rule("session-start", &session.id)?.observed())
     }
 
     #[hook]
-    fn session_end(ctx: &CallContext, session: SessionInfo) -> Result<Observed, Error> {
-        Ok(rule("session-end", ctx, &session.id)?.observed())
+    fn session_end(session: SessionInfo) -> Result<Observed, Error> {
+        Ok(rule("session-end", &session.id)?.observed())
     }
 
     #[hook]
-    fn turn_start(ctx: &CallContext, input: TurnInput) -> Result<InputOutcome, Error> {
-        Ok(rule("turn-start", ctx, &input.text)?.input())
+    fn turn_start(input: TurnInput) -> Result<InputOutcome, Error> {
+        Ok(rule("turn-start", &input.text)?.input())
     }
 
     #[hook]
-    fn pre_assess(ctx: &CallContext, input: TurnInput) -> Result<InputOutcome, Error> {
-        Ok(rule("pre-assess", ctx, &input.text)?.input())
+    fn pre_assess(input: TurnInput) -> Result<InputOutcome, Error> {
+        Ok(rule("pre-assess", &input.text)?.input())
     }
 
     #[hook]
-    fn post_assess(ctx: &CallContext, was: Assessment) -> Result<AssessmentOutcome, Error> {
-        let rule = rule("post-assess", ctx, &was.input)?;
+    fn post_assess(was: Assessment) -> Result<AssessmentOutcome, Error> {
+        let rule = rule("post-assess", &was.input)?;
         let assessment = rule.text("decision").map(|decision| Assessment {
             input: was.input,
             decision: match decision.as_str() {
@@ -183,8 +183,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn system_prompt(ctx: &CallContext, context: PromptContext) -> Result<PromptOutcome, Error> {
-        let rule = rule("system-prompt", ctx, &context.model)?;
+    fn system_prompt(context: PromptContext) -> Result<PromptOutcome, Error> {
+        let rule = rule("system-prompt", &context.model)?;
         Ok(PromptOutcome {
             parts: rule.parts("parts"),
             effects: rule.effects(),
@@ -192,11 +192,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn before_system_prompt(
-        ctx: &CallContext,
-        _parts: &[PromptPart],
-    ) -> Result<PartsOutcome, Error> {
-        let rule = rule("before-system-prompt", ctx, "")?;
+    fn before_system_prompt(_parts: &[PromptPart]) -> Result<PartsOutcome, Error> {
+        let rule = rule("before-system-prompt", "")?;
         Ok(PartsOutcome {
             put: rule.parts("put"),
             remove: rule.texts("remove"),
@@ -206,8 +203,8 @@ mod scripted_hook {
 
     /// `text` is put at the end of the prompt.
     #[hook]
-    fn after_system_prompt(ctx: &CallContext, prompt: &str) -> Result<TextOutcome, Error> {
-        let rule = rule("after-system-prompt", ctx, prompt)?;
+    fn after_system_prompt(prompt: &str) -> Result<TextOutcome, Error> {
+        let rule = rule("after-system-prompt", prompt)?;
         Ok(TextOutcome {
             text: rule.text("text").map(|text| format!("{prompt}\n{text}")),
             effects: rule.effects(),
@@ -216,8 +213,8 @@ mod scripted_hook {
 
     /// Messages are named by their place.
     #[hook]
-    fn context(ctx: &CallContext, messages: &[Message]) -> Result<ContextOutcome, Error> {
-        let rule = rule("context", ctx, "")?;
+    fn context(messages: &[Message]) -> Result<ContextOutcome, Error> {
+        let rule = rule("context", "")?;
         let mut outcome = ContextOutcome {
             edits: Vec::new(),
             effects: rule.effects(),
@@ -240,8 +237,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn pre_reason(ctx: &CallContext, request: ModelRequest) -> Result<RequestOutcome, Error> {
-        let rule = rule("pre-reason", ctx, &request.model)?;
+    fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
+        let rule = rule("pre-reason", &request.model)?;
         let tools = rule.0["tools"].is_array().then(|| rule.texts("tools"));
         let most = rule.0["max-tokens"].as_u64();
         Ok(RequestOutcome {
@@ -257,11 +254,8 @@ mod scripted_hook {
 
     /// `body` is a pair: what to look for in the body, and what to put there.
     #[hook]
-    fn before_provider_request(
-        ctx: &CallContext,
-        request: WireRequest,
-    ) -> Result<WireOutcome, Error> {
-        let rule = rule("before-provider-request", ctx, &request.body)?;
+    fn before_provider_request(request: WireRequest) -> Result<WireOutcome, Error> {
+        let rule = rule("before-provider-request", &request.body)?;
         let pair = rule.texts("body");
         let body = match &pair[..] {
             [from, to] => Some(request.body.replace(from, to)),
@@ -275,8 +269,8 @@ mod scripted_hook {
 
     /// `text` is a pair: what to look for, and what to put there. `keep` holds as long as more follows.
     #[hook]
-    fn output_delta(ctx: &CallContext, delta: TextDelta) -> Result<DeltaOutcome, Error> {
-        let rule = rule("output-delta", ctx, &delta.text)?;
+    fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
+        let rule = rule("output-delta", &delta.text)?;
         let pair = rule.texts("text");
         let keep = rule.0["keep"].as_u64().filter(|_| !delta.is_last);
         Ok(DeltaOutcome {
@@ -293,16 +287,13 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn after_provider_response(
-        ctx: &CallContext,
-        response: WireResponse,
-    ) -> Result<Observed, Error> {
-        Ok(rule("after-provider-response", ctx, &response.body)?.observed())
+    fn after_provider_response(response: WireResponse) -> Result<Observed, Error> {
+        Ok(rule("after-provider-response", &response.body)?.observed())
     }
 
     #[hook]
-    fn post_reason(ctx: &CallContext, message: Message) -> Result<ReplyOutcome, Error> {
-        let rule = rule("post-reason", ctx, &words(&message))?;
+    fn post_reason(message: Message) -> Result<ReplyOutcome, Error> {
+        let rule = rule("post-reason", &words(&message))?;
         Ok(ReplyOutcome {
             text: rule.text("text"),
             inject: rule.inject(),
@@ -312,14 +303,14 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn message_end(ctx: &CallContext, message: Message) -> Result<Observed, Error> {
-        Ok(rule("message-end", ctx, &words(&message))?.observed())
+    fn message_end(message: Message) -> Result<Observed, Error> {
+        Ok(rule("message-end", &words(&message))?.observed())
     }
 
     /// `change` is the new arguments as JSON text.
     #[hook]
-    fn pre_tool(ctx: &CallContext, call: ProposedCall) -> Result<CallOutcome, Error> {
-        let rule = rule("pre-tool", ctx, &call.call.name)?;
+    fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
+        let rule = rule("pre-tool", &call.call.name)?;
         let verdict = if let Some(arguments) = rule.text("change") {
             CallVerdict::Change(arguments)
         } else if let Some(reason) = rule.text("ask") {
@@ -337,8 +328,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn post_tool(ctx: &CallContext, call: FinishedCall) -> Result<ResultOutcome, Error> {
-        let rule = rule("post-tool", ctx, &call.call.name)?;
+    fn post_tool(call: FinishedCall) -> Result<ResultOutcome, Error> {
+        let rule = rule("post-tool", &call.call.name)?;
         Ok(ResultOutcome {
             content: rule.text("content"),
             is_error: rule.0["is-error"].as_bool(),
@@ -348,8 +339,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn steering_received(ctx: &CallContext, input: TurnInput) -> Result<SteeringOutcome, Error> {
-        let rule = rule("steering-received", ctx, &input.text)?;
+    fn steering_received(input: TurnInput) -> Result<SteeringOutcome, Error> {
+        let rule = rule("steering-received", &input.text)?;
         Ok(SteeringOutcome {
             action: match (rule.text("replace"), rule.text("drop")) {
                 (Some(text), _) => SteeringAction::Replace(text),
@@ -362,8 +353,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn pre_reflect(ctx: &CallContext, reflection: Reflection) -> Result<ReflectionOutcome, Error> {
-        let rule = rule("pre-reflect", ctx, &reflection.draft)?;
+    fn pre_reflect(reflection: Reflection) -> Result<ReflectionOutcome, Error> {
+        let rule = rule("pre-reflect", &reflection.draft)?;
         Ok(ReflectionOutcome {
             draft: rule.text("draft"),
             criteria: rule.texts("criteria"),
@@ -373,8 +364,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn post_reflect(ctx: &CallContext, verdict: ReflectVerdict) -> Result<VerdictOutcome, Error> {
-        let rule = rule("post-reflect", ctx, &verdict.draft)?;
+    fn post_reflect(verdict: ReflectVerdict) -> Result<VerdictOutcome, Error> {
+        let rule = rule("post-reflect", &verdict.draft)?;
         Ok(VerdictOutcome {
             verdict: rule.verdict(),
             effects: rule.effects(),
@@ -382,8 +373,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn pre_output(ctx: &CallContext, output: &str) -> Result<OutputOutcome, Error> {
-        let rule = rule("pre-output", ctx, output)?;
+    fn pre_output(output: &str) -> Result<OutputOutcome, Error> {
+        let rule = rule("pre-output", output)?;
         Ok(OutputOutcome {
             text: rule.text("text"),
             block: rule.text("block"),
@@ -392,47 +383,47 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn post_output(ctx: &CallContext, output: &str) -> Result<Observed, Error> {
-        Ok(rule("post-output", ctx, output)?.observed())
+    fn post_output(output: &str) -> Result<Observed, Error> {
+        Ok(rule("post-output", output)?.observed())
     }
 
     #[hook]
-    fn turn_end(ctx: &CallContext, turn: TurnSummary) -> Result<Observed, Error> {
-        Ok(rule("turn-end", ctx, &turn.output)?.observed())
+    fn turn_end(turn: TurnSummary) -> Result<Observed, Error> {
+        Ok(rule("turn-end", &turn.output)?.observed())
     }
 
     #[hook]
-    fn before_compact(ctx: &CallContext, slice: Slice) -> Result<SliceOutcome, Error> {
-        Ok(rule("before-compact", ctx, &slice.reason)?.slice())
+    fn before_compact(slice: Slice) -> Result<SliceOutcome, Error> {
+        Ok(rule("before-compact", &slice.reason)?.slice())
     }
 
     #[hook]
-    fn after_compact(ctx: &CallContext, slice: Slice) -> Result<Observed, Error> {
-        Ok(rule("after-compact", ctx, &slice.summary)?.observed())
+    fn after_compact(slice: Slice) -> Result<Observed, Error> {
+        Ok(rule("after-compact", &slice.summary)?.observed())
     }
 
     #[hook]
-    fn before_archive(ctx: &CallContext, slice: Slice) -> Result<SliceOutcome, Error> {
-        Ok(rule("before-archive", ctx, &slice.reason)?.slice())
+    fn before_archive(slice: Slice) -> Result<SliceOutcome, Error> {
+        Ok(rule("before-archive", &slice.reason)?.slice())
     }
 
     #[hook]
-    fn after_archive(ctx: &CallContext, slice: Slice) -> Result<Observed, Error> {
-        Ok(rule("after-archive", ctx, &slice.summary)?.observed())
+    fn after_archive(slice: Slice) -> Result<Observed, Error> {
+        Ok(rule("after-archive", &slice.summary)?.observed())
     }
 
     #[hook]
-    fn subagent_start(ctx: &CallContext, agent: SubagentInfo) -> Result<Observed, Error> {
-        Ok(rule("subagent-start", ctx, &agent.task)?.observed())
+    fn subagent_start(agent: SubagentInfo) -> Result<Observed, Error> {
+        Ok(rule("subagent-start", &agent.task)?.observed())
     }
 
     #[hook]
-    fn subagent_end(ctx: &CallContext, agent: SubagentInfo) -> Result<Observed, Error> {
-        Ok(rule("subagent-end", ctx, &agent.answer)?.observed())
+    fn subagent_end(agent: SubagentInfo) -> Result<Observed, Error> {
+        Ok(rule("subagent-end", &agent.answer)?.observed())
     }
 
     #[hook]
-    fn error(ctx: &CallContext, failure: Failure) -> Result<Observed, Error> {
-        Ok(rule("error", ctx, &failure.message)?.observed())
+    fn error(failure: Failure) -> Result<Observed, Error> {
+        Ok(rule("error", &failure.message)?.observed())
     }
 }

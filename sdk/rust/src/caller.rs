@@ -1,0 +1,50 @@
+//! Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what the turn has used.
+//!
+//! Each function asks the host, which costs less than a microsecond; what is never asked for costs nothing. In the plugin's
+//! own tests it answers what [`testing::set_caller`](crate::testing::set_caller) set.
+
+use crate::types::Usage;
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::caller as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::caller_host as host;
+
+macro_rules! questions {
+    ($($(#[$doc:meta])* $name:ident -> $answer:ty;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name() -> $answer {
+            host::$name()
+        }
+    )*};
+}
+
+questions! {
+    /// Session id.
+    session -> String;
+    /// Number of the turn within the session, from 1; 0 outside a turn.
+    turn -> u32;
+    /// Number of the step within the turn, from 1; 0 outside a step.
+    step -> u32;
+    /// Name of the agent: `main`, or the id of a subagent.
+    agent -> String;
+    /// 0 for the main agent, one more for each level of subagent.
+    depth -> u32;
+    /// Absolute path of the folder that the agent works in.
+    workspace -> String;
+    /// Name of the agent's model.
+    model -> String;
+    /// Name of the active skill, if there is one.
+    skill -> Option<String>;
+    /// Tokens that this turn has used so far.
+    usage -> Usage;
+    /// Their sum: input and output tokens.
+    tokens_used -> u64;
+    /// Cost of this turn so far in US dollars, as far as prices are known.
+    cost_usd -> f64;
+    /// Tokens of this turn so far whose model has no known price.
+    unpriced_tokens -> u64;
+    /// Tool calls made so far in this turn.
+    tool_calls -> u32;
+}

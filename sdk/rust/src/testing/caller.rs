@@ -1,0 +1,126 @@
+//! The caller that a test pretends to be.
+
+use std::cell::RefCell;
+
+use crate::types::Usage;
+
+/// The caller that [`crate::caller`] answers for in a test; the default is the main agent's first step of its first turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caller {
+    /// Session id.
+    pub session: String,
+    /// Number of the turn.
+    pub turn: u32,
+    /// Number of the step.
+    pub step: u32,
+    /// Name of the agent.
+    pub agent: String,
+    /// Level of subagent.
+    pub depth: u32,
+    /// Folder that the agent works in.
+    pub workspace: String,
+    /// Name of the model.
+    pub model: String,
+    /// Name of the active skill.
+    pub skill: Option<String>,
+    /// Tokens used in the turn.
+    pub usage: Usage,
+    /// Cost of the turn in US dollars.
+    pub cost_usd: f64,
+    /// Tokens without a known price.
+    pub unpriced_tokens: u64,
+    /// Tool calls made in the turn.
+    pub tool_calls: u32,
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self {
+            session: "test".to_owned(),
+            turn: 1,
+            step: 1,
+            agent: "main".to_owned(),
+            depth: 0,
+            workspace: "/workspace".to_owned(),
+            model: "scripted".to_owned(),
+            skill: None,
+            usage: Usage::default(),
+            cost_usd: 0.0,
+            unpriced_tokens: 0,
+            tool_calls: 0,
+        }
+    }
+}
+
+thread_local! {
+    static CALLER: RefCell<Option<Caller>> = const { RefCell::new(None) };
+}
+
+/// Sets the caller on this thread, until [`reset`](super::reset) or the next one.
+pub fn set_caller(caller: Caller) {
+    CALLER.replace(Some(caller));
+}
+
+pub(super) fn reset() {
+    CALLER.replace(None);
+}
+
+fn ask<T>(question: impl FnOnce(&Caller) -> T) -> T {
+    CALLER.with_borrow_mut(|caller| question(caller.get_or_insert_default()))
+}
+
+pub(crate) mod host {
+    use super::{Usage, ask};
+
+    pub(crate) fn session() -> String {
+        ask(|caller| caller.session.clone())
+    }
+
+    pub(crate) fn turn() -> u32 {
+        ask(|caller| caller.turn)
+    }
+
+    pub(crate) fn step() -> u32 {
+        ask(|caller| caller.step)
+    }
+
+    pub(crate) fn agent() -> String {
+        ask(|caller| caller.agent.clone())
+    }
+
+    pub(crate) fn depth() -> u32 {
+        ask(|caller| caller.depth)
+    }
+
+    pub(crate) fn workspace() -> String {
+        ask(|caller| caller.workspace.clone())
+    }
+
+    pub(crate) fn model() -> String {
+        ask(|caller| caller.model.clone())
+    }
+
+    pub(crate) fn skill() -> Option<String> {
+        ask(|caller| caller.skill.clone())
+    }
+
+    pub(crate) fn usage() -> Usage {
+        ask(|caller| caller.usage)
+    }
+
+    pub(crate) fn tokens_used() -> u64 {
+        ask(|caller| caller.usage.total())
+    }
+
+    pub(crate) fn cost_usd() -> f64 {
+        ask(|caller| caller.cost_usd)
+    }
+
+    pub(crate) fn unpriced_tokens() -> u64 {
+        ask(|caller| caller.unpriced_tokens)
+    }
+
+    pub(crate) fn tool_calls() -> u32 {
+        ask(|caller| caller.tool_calls)
+    }
+}
