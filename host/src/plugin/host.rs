@@ -10,9 +10,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use super::access_log::{AccessLog, RecordsLeft};
 use super::imports::Handles;
 use super::imports::WasiHttp;
-use super::limits::{
-    Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES,
-};
+use super::limits::{Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::sanitize::{Reported, Sanitizer};
 use super::stderr::Tail;
 use super::store::PluginStore;
