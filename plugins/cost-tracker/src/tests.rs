@@ -83,7 +83,8 @@ fn end(turn: u32) -> String {
         duration_ms: 1,
         output: String::new(),
     };
-    let outcome = turn_end(&in_turn(turn), summary).unwrap();
+    testing::set_caller(in_turn(turn));
+    let outcome = turn_end(summary).unwrap();
     let notices = outcome
         .effects
         .into_iter()
@@ -221,7 +222,8 @@ fn what_the_host_counted_and_nobody_answered_spends_the_budget_and_is_said_to_be
         duration_ms: 1,
         output: String::new(),
     };
-    turn_end(&in_turn(1), summary).unwrap();
+    testing::set_caller(in_turn(1));
+    turn_end(summary).unwrap();
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["session"]["input"], 60);
     assert_eq!(ledger["models"]["(no answer)"]["input"], 50);
