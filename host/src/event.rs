@@ -9,7 +9,7 @@
 
 mod stream;
 
-pub use stream::{Events, Stamped, VERSION, schema};
+pub use stream::{Events, Observer, Stamped, VERSION, schema};
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -49,5 +49,10 @@ pub mod agent;
 pub mod author;
 pub mod plugin;
 
+// What puts it together.
+pub mod host;
+
 // What people use.
 pub mod cli;
+
+pub use host::{Host, PluginFolders, Session};

@@ -38,13 +38,7 @@ impl Paths {
         let workspace = workspace.to_owned();
         let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
         if let Some(root) = env(HOME_VARIABLE).filter(|root| !root.is_empty()) {
-            let root = workspace.join(root);
-            return Self {
-                config: root.join("config"),
-                data: root.join("data"),
-                cache: root.join("cache"),
-                workspace,
-            };
+            return Self::under(&workspace.join(root), &workspace);
         }
         let base = |name: &str, default: &str| {
             absolute(name)
@@ -56,6 +50,17 @@ impl Paths {
             data: base("XDG_DATA_HOME", ".local/share"),
             cache: base("XDG_CACHE_HOME", ".cache"),
             workspace,
+        }
+    }
+
+    /// The folders of a host that keeps everything under `root`.
+    #[must_use]
+    pub fn under(root: &Path, workspace: &Path) -> Self {
+        Self {
+            config: root.join("config"),
+            data: root.join("data"),
+            cache: root.join("cache"),
+            workspace: workspace.to_owned(),
         }
     }
 

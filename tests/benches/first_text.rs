@@ -11,18 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle};
-use rind::event::{Event, Events};
+use rind::Host;
+use rind::event::Event;
 use rind::message::{Finish, Message, Role, Usage};
 use rind::plugin::load::PluginSet;
-use rind::point::handle::AgentHandle;
-use rind::point::payload::{Source, StopReason};
+use rind::point::payload::StopReason;
 use rind::provider::{Error, Provider, Request, Response, StreamEvent};
-use rind::session::{SessionSpec, SessionStore};
-use rind::tool::approval::DenyAll;
-use rind::tool::policy::ToolPolicy;
-use rind::tool::registry::ToolRegistry;
-use rind_tests::guests::{CORE, Host};
+use rind_tests::guests::{self, CORE};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -80,45 +75,14 @@ impl Provider for Slow {
 }
 
 /// Milliseconds from the first piece to the event that shows it, in the second turn of a session: every instance is there.
-fn first_text(runtime: &Runtime, plugins: &PluginSet) -> f64 {
-    let folder = tempfile::tempdir().unwrap();
+fn first_text(runtime: &Runtime, plugins: &Arc<PluginSet>) -> f64 {
     let provider = Arc::new(Slow::default());
-    let spec = SessionSpec {
-        workspace: folder.path().to_owned(),
-        provider: "slow".to_owned(),
-        model: "bench".to_owned(),
-    };
-    let session = SessionStore::new(folder.path().join("sessions")).create(&spec);
-    let session = Arc::new(session.unwrap());
-    let (sender, mut events) = Events::channel();
-    let keep: KeepInStore = Arc::new(|_: &str, _: &str, _: &str| {});
-    let handle = Arc::new(SessionHandle::new(
-        session.clone(),
-        sender.clone(),
-        keep.clone(),
-    ));
-    let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
-    let open = plugins.open(&plugin_handle).unwrap();
-    let mut agent = Agent::new(AgentSpec {
-        provider: provider.clone(),
-        model: "bench".to_owned(),
-        temperature: None,
-        max_tokens: None,
-        tools: ToolRegistry::default(),
-        hooks: Arc::new(open.registry),
-        policy: ToolPolicy::default(),
-        approver: Arc::new(DenyAll(String::new())),
-        session,
-        events: sender,
-        keep_in_store: keep,
-        config: AgentConfig::default(),
-        workspace: folder.path().to_owned(),
-        parts: Vec::new(),
-        name: "main".into(),
-        depth: 0,
-        call_chain: Vec::new(),
-    });
-    handle.set_agent(&agent);
+    let host = Host::builder()
+        .provider(provider.clone(), "bench")
+        .plugins(plugins.clone());
+    let host = runtime.block_on(host.build()).unwrap();
+    let mut session = host.session().create().unwrap();
+    let mut events = session.events();
     // In a thread of its own, as a terminal is.
     let shown = std::thread::spawn(move || {
         let mut shown = Vec::new();
@@ -133,13 +97,11 @@ fn first_text(runtime: &Runtime, plugins: &PluginSet) -> f64 {
     });
     let mut written = Vec::new();
     for _ in 0..2 {
-        let cancel = CancellationToken::new();
-        let turn = agent.run_turn("What is there?", Source::Terminal, &cancel);
-        let outcome = runtime.block_on(turn).unwrap();
+        let outcome = runtime.block_on(session.turn("What is there?")).unwrap();
         assert_eq!(outcome.summary.stop, StopReason::Done, "{}", outcome.output);
         written.push(provider.0.lock().unwrap().take().unwrap());
     }
-    drop((agent, handle, plugin_handle));
+    drop(session);
     let shown = shown.join().unwrap();
     assert_eq!(
         shown.len(),
@@ -160,10 +122,10 @@ fn print(what: &str, values: impl Iterator<Item = f64>) {
 
 fn main() {
     let runtime = Runtime::new().unwrap();
-    let none = PluginSet::default();
-    let mut host = Host::default();
+    let none = Arc::new(PluginSet::default());
+    let mut host = guests::Host::default();
     CORE.into_iter().for_each(|name| drop(host.guest(name)));
-    let ten = runtime.block_on(host.load());
+    let ten = Arc::new(runtime.block_on(host.load()));
     assert_eq!(ten.plugins.len(), CORE.len(), "{:?}", ten.left_out);
     let pairs: Vec<(f64, f64)> = (0..PAIRS)
         .map(|n| {

@@ -11,23 +11,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle};
-use rind::event::{Event, Events, Stamped};
+use rind::event::{Event, Stamped};
 use rind::plugin::load::PluginSet;
-use rind::point::handle::AgentHandle;
-use rind::point::payload::{Source, StopReason};
+use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::session::{SessionSpec, SessionStore};
-use rind::tool::approval::DenyAll;
-use rind::tool::builtin;
+use rind::tool::builtin::Commands;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
-use rind::tool::registry::ToolRegistry;
-use rind::tool::workspace::Workspace;
-use rind_tests::guests::{CORE, Host};
+use rind::{Host, Session};
+use rind_tests::guests::{self, CORE};
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio_util::sync::CancellationToken;
 
 /// As in the binary.
 #[global_allocator]
@@ -41,7 +35,7 @@ const PAIRS: usize = 40;
 
 /// An agent on a new session in a folder of its own.
 struct Bench {
-    agent: Agent,
+    session: Session,
     /// Kept open, so that events are made as they are with somebody watching.
     events: UnboundedReceiver<Stamped>,
     /// Microseconds in the hooks of each plugin at each point.
@@ -50,7 +44,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(plugins: &PluginSet, turns: usize) -> Self {
+    fn new(runtime: &Runtime, plugins: &Arc<PluginSet>, turns: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("w");
         std::fs::create_dir(&place).unwrap();
@@ -60,24 +54,6 @@ impl Bench {
                 "A line of a file.\n".repeat(200),
             )
             .unwrap();
-        }
-        let spec = SessionSpec {
-            workspace: place.clone(),
-            provider: "scripted".to_owned(),
-            model: "bench".to_owned(),
-        };
-        let session = SessionStore::new(folder.path().join("sessions")).create(&spec);
-        let session = Arc::new(session.unwrap());
-        let (sender, events) = Events::channel();
-        let keep: KeepInStore = Arc::new(|_: &str, _: &str, _: &str| {});
-        let handle = SessionHandle::new(session.clone(), sender.clone(), keep.clone());
-        let handle = Arc::new(handle);
-        let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
-        let open = plugins.open(&plugin_handle).unwrap();
-        let mut tools = ToolRegistry::default();
-        let workspace = Arc::new(Workspace::open(&place).unwrap());
-        for tool in builtin::all(&workspace).into_iter().chain(open.tools) {
-            tools.add(tool).unwrap();
         }
         let path = |n| json!({"path": format!("{n}.txt")});
         let reads = (1..STEPS).map(|n| Reply::call("read_file", path(n)));
@@ -89,34 +65,24 @@ impl Bench {
                 .take(turn.len() * turns)
                 .collect(),
         );
-        let agent = Agent::new(AgentSpec {
-            provider: Arc::new(Scripted::new(script)),
-            model: "bench".to_owned(),
-            temperature: None,
-            max_tokens: None,
-            tools,
-            hooks: Arc::new(open.registry),
-            policy: ToolPolicy {
-                mode: PolicyMode {
-                    yes: true,
-                    ..PolicyMode::default()
-                },
-                ..ToolPolicy::default()
+        let policy = ToolPolicy {
+            mode: PolicyMode {
+                yes: true,
+                ..PolicyMode::default()
             },
-            approver: Arc::new(DenyAll(String::new())),
-            session,
-            events: sender,
-            keep_in_store: keep,
-            config: AgentConfig::default(),
-            workspace: place,
-            parts: Vec::new(),
-            name: "main".into(),
-            depth: 0,
-            call_chain: Vec::new(),
-        });
-        handle.set_agent(&agent);
+            ..ToolPolicy::default()
+        };
+        let host = Host::builder()
+            .provider(Arc::new(Scripted::new(script)), "bench")
+            .workspace(place)
+            .plugins(plugins.clone())
+            .built_in_tools(Commands::Free)
+            .policy(Arc::new(policy));
+        let host = runtime.block_on(host.build()).unwrap();
+        let session = host.session().create().unwrap();
+        let events = session.events();
         Self {
-            agent,
+            session,
             events,
             hooks: BTreeMap::new(),
             _folder: folder,
@@ -125,12 +91,9 @@ impl Bench {
 
     /// What a step took, over one turn.
     fn turn(&mut self, runtime: &Runtime) -> Took {
-        let cancel = CancellationToken::new();
         let (started, cpu) = (Instant::now(), cpu_time());
-        let turn = self
-            .agent
-            .run_turn("Read the file.", Source::Terminal, &cancel);
-        let outcome = runtime.block_on(turn).unwrap();
+        let outcome = runtime.block_on(self.session.turn("Read the file."));
+        let outcome = outcome.unwrap();
         let took = Took {
             wall: millis(started.elapsed()) / f64::from(STEPS),
             cpu: millis(cpu_time() - cpu) / f64::from(STEPS),
@@ -150,8 +113,8 @@ impl Bench {
 }
 
 /// The second turn of a session, when every instance is there.
-fn warm(runtime: &Runtime, plugins: &PluginSet) -> Bench {
-    let mut bench = Bench::new(plugins, 2);
+fn warm(runtime: &Runtime, plugins: &Arc<PluginSet>) -> Bench {
+    let mut bench = Bench::new(runtime, plugins, 2);
     bench.turn(runtime);
     bench.hooks.clear();
     bench
@@ -189,14 +152,14 @@ fn print(what: &str, [low, middle, high]: [f64; 3]) {
 /// Not with criterion: it compares what ran minutes apart, and a machine that is slow for a while is slow for one of the two.
 fn main() {
     let runtime = Runtime::new().unwrap();
-    let none = PluginSet::default();
-    let mut host = Host::default();
+    let none = Arc::new(PluginSet::default());
+    let mut host = guests::Host::default();
     CORE.into_iter().for_each(|name| drop(host.guest(name)));
-    let ten = runtime.block_on(host.load());
+    let ten = Arc::new(runtime.block_on(host.load()));
     assert_eq!(ten.plugins.len(), CORE.len(), "{:?}", ten.left_out);
 
     let mut hooks: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let mut run = |plugins| {
+    let mut run = |plugins: &Arc<PluginSet>| {
         let mut bench = warm(&runtime, plugins);
         let took = bench.turn(&runtime);
         for (plugin, micros) in bench.hooks {

@@ -6,32 +6,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rind::agent::{Agent, AgentConfig, AgentSpec, KeepInStore, SessionHandle, TurnOutcome};
-use rind::event::{Event, Events, Stamped};
+use futures_util::FutureExt;
+use rind::Host;
+use rind::agent::{AgentConfig, TurnOutcome};
+use rind::event::{Event, Stamped};
+use rind::host::HostBuilder;
 use rind::message::{Message, Role};
 use rind::plugin::load::PluginSet;
 use rind::point::caller::Caller;
 use rind::point::failure::{Failure, OnFailure};
-use rind::point::handle::AgentHandle;
-use rind::point::payload::Source;
-use rind::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
+use rind::point::registry::HookSpec;
 use rind::point::{Hook, Point};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
-use rind::tool::approval::ApprovalAnswer;
+use rind::tool::approval::Answer;
+use rind::tool::builtin::Commands;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
-use rind::tool::registry::ToolRegistry;
-use rind::tool::workspace::Workspace;
-use rind::tool::{SharedTool, Tool, builtin};
+use rind::tool::{SharedTool, Tool};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio_util::sync::CancellationToken;
 
 use native::Native;
 pub(crate) use native::{Answers, Hang, NativeTool};
 
-/// Binds a hook, once the registry is there that the plugins' hooks are in.
-type Bind = Box<dyn FnOnce(&mut Registry)>;
+/// Binds a hook.
+type Bind = Box<dyn FnOnce(HostBuilder) -> HostBuilder>;
 
 /// Everything that a test may set before a turn.
 pub(crate) struct Setup {
@@ -120,17 +119,13 @@ impl Setup {
         hook: Arc<dyn Hook<P>>,
     ) -> Self {
         let spec = HookSpec {
-            plugin: plugin.into(),
-            point: P::NAME.to_owned(),
-            priority: DEFAULT_PRIORITY,
             deadline: Duration::from_millis(100),
             on_failure,
-            is_async: false,
-            may_change: true,
             may,
+            ..HookSpec::of::<P>(plugin)
         };
         self.hooks
-            .push(Box::new(move |registry| registry.add::<P>(spec, hook)));
+            .push(Box::new(move |host| host.hook::<P>(spec, hook)));
         self
     }
 
@@ -172,50 +167,28 @@ impl Setup {
     /// Builds the agent on a session.
     pub(crate) fn build_on(self, session: Session) -> Running {
         let provider = Arc::new(Scripted::new(Script::new(self.script.clone())).recording());
-        let workspace = Arc::new(Workspace::open(&self.workspace()).unwrap());
-        let (events, receiver) = Events::channel();
         let session = Arc::new(session);
         let stored = Arc::new(Mutex::new(Vec::new()));
         let kept = stored.clone();
-        let keep: KeepInStore = Arc::new(move |plugin: &str, key: &str, value: &str| {
-            kept.lock().unwrap().push(format!("{plugin}/{key}={value}"));
-        });
-        let handle = SessionHandle::new(session.clone(), events.clone(), keep.clone());
-        let handle = Arc::new(handle);
-        let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
-        let mut open = self.plugins.open(&plugin_handle).unwrap();
-        self.hooks
-            .into_iter()
-            .for_each(|bind| bind(&mut open.registry));
-        let mut tools = ToolRegistry::default();
-        let built_in = builtin::all(&workspace);
-        for tool in built_in.into_iter().chain(self.tools) {
-            tools.add(tool).unwrap();
-        }
-        for tool in open.tools {
-            // Of two with one name the first is taken.
-            let _ = tools.add(tool);
-        }
-        let agent = Agent::new(AgentSpec {
-            provider: provider.clone(),
-            model: "test-model".to_owned(),
-            temperature: None,
-            max_tokens: None,
-            tools,
-            hooks: Arc::new(open.registry),
-            policy: self.policy,
-            approver: self.approver.clone(),
-            session: session.clone(),
-            events,
-            keep_in_store: keep,
-            config: self.config,
-            workspace: self.folder.path().join("w"),
-            parts: Vec::new(),
-            name: "main".into(),
-            depth: 0,
-            call_chain: Vec::new(),
-        });
-        handle.set_agent(&agent);
+        let host = Host::builder()
+            .provider(provider.clone(), "test-model")
+            .home(self.folder.path().join("home"))
+            .workspace(self.workspace())
+            .store(self.store())
+            .plugins(Arc::new(self.plugins))
+            .built_in_tools(Commands::Free)
+            .policy(Arc::new(self.policy))
+            .approver(self.approver.clone())
+            .config(self.config)
+            .keep_values(move |plugin, key, value| {
+                kept.lock().unwrap().push(format!("{plugin}/{key}={value}"));
+            });
+        let host = self.tools.into_iter().fold(host, HostBuilder::tool);
+        let host = self.hooks.into_iter().fold(host, |host, bind| bind(host));
+        // With plugins that are loaded it waits for nothing.
+        let host = host.build().now_or_never().unwrap().unwrap();
+        let agent = host.session().on(session.clone()).unwrap();
+        let receiver = agent.events();
         Running {
             folder: self.folder,
             agent,
@@ -233,7 +206,7 @@ impl Setup {
 /// An agent that is ready to run, and what came of it so far.
 pub(crate) struct Running {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) agent: Agent,
+    pub(crate) agent: rind::Session,
     pub(crate) provider: Arc<Scripted>,
     pub(crate) receiver: UnboundedReceiver<Stamped>,
     pub(crate) session: Arc<Session>,
@@ -248,8 +221,7 @@ pub(crate) struct Running {
 impl Running {
     /// Runs one turn that nobody interrupts.
     pub(crate) async fn turn(&mut self, input: &str) -> TurnOutcome {
-        let cancel = CancellationToken::new();
-        let outcome = self.agent.run_turn(input, Source::Terminal, &cancel).await;
+        let outcome = self.agent.turn(input).await;
         self.drain();
         outcome.unwrap()
     }

@@ -15,7 +15,7 @@ use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{self, Body};
 use crate::tool::ToolCtx;
 use crate::tool::approval::{ApprovalAnswer, Question};
-use crate::tool::policy;
+use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
 
@@ -167,9 +167,14 @@ impl TurnScope {
         entry: &ToolEntry,
         asked: Vec<AttributedText>,
     ) -> Result<(), Refusal> {
-        let (policy, is_asked) = (&self.spec.policy, !asked.is_empty());
         let subject = entry.tool.subject(&call.arguments);
-        let decision = policy.decide(&entry.spec, &subject, &entry.may, &call.arguments, is_asked);
+        let decision = self.spec.policy.decide(&PolicyCall {
+            spec: &entry.spec,
+            arguments: &call.arguments,
+            subject: &subject,
+            may: &entry.may,
+            is_asked: !asked.is_empty(),
+        });
         match decision.verdict {
             policy::ToolVerdict::Allow => return Ok(()),
             policy::ToolVerdict::Deny(why) => {

@@ -246,13 +246,13 @@ mod tests {
             max_tokens: None,
             tools,
             hooks: Arc::default(),
-            policy: ToolPolicy {
+            policy: Arc::new(ToolPolicy {
                 mode: PolicyMode {
                     yes: true,
                     ..PolicyMode::default()
                 },
                 ..ToolPolicy::default()
-            },
+            }),
             approver: Arc::new(AllowAll),
             session: Arc::new(session),
             events,

@@ -28,7 +28,7 @@ const MAX_NAME_BYTES: usize = 128;
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// Calls the points that plugins define. Set once the hooks are known, which is after the plugins were given their handle.
-pub trait CallPoint: Send + Sync {
+pub(crate) trait CallPoint: Send + Sync {
     /// Calls every implementer of the point `plugin.name`. `caller` already has the plugin in its call chain.
     fn call<'a>(
         &'a self,
@@ -62,12 +62,12 @@ impl SessionHandle {
     }
 
     /// Says who calls plugin-defined points; until then there are none. Only the first call counts.
-    pub fn set_points(&self, points: Arc<dyn CallPoint>) {
+    pub(crate) fn set_points(&self, points: Arc<dyn CallPoint>) {
         let _ = self.points.set(points);
     }
 
     /// Says whose turns plugins act in; until then there are none. Only the first call counts.
-    pub fn set_agent(&self, agent: &Agent) {
+    pub(crate) fn set_agent(&self, agent: &Agent) {
         let _ = self.turns.set(agent.active_turns());
     }
 

@@ -39,9 +39,9 @@ pub use archive::{
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 pub(crate) use end::NO_ANSWER;
-pub use handle::{CallPoint, SessionHandle};
+pub(crate) use handle::CallPoint;
+pub use handle::SessionHandle;
 pub use reflect::ReflectConfig;
-pub use scope::ActiveTurns;
 pub use sink::KeepInStore;
 pub use steering::SteerHandle;
 
@@ -61,9 +61,9 @@ use crate::point::registry::Registry;
 use crate::provider::Provider;
 use crate::session::{self, Body, Session};
 use crate::tool::approval::{Approver, SessionApprovals};
-use crate::tool::policy::ToolPolicy;
+use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
-use scope::{Family, TurnScope};
+use scope::{ActiveTurns, Family, TurnScope};
 use sink::{AgentSink, Outlet};
 use turn::Turn;
 
@@ -84,7 +84,7 @@ pub enum Error {
 
 /// Everything an agent is made of.
 #[derive(Clone)]
-pub struct AgentSpec {
+pub(crate) struct AgentSpec {
     /// Client of the model API.
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
@@ -98,7 +98,7 @@ pub struct AgentSpec {
     /// Hooks of the loaded plugins.
     pub hooks: Arc<Registry>,
     /// Which calls may run.
-    pub policy: ToolPolicy,
+    pub policy: Arc<dyn Policy>,
     /// Who is asked about the others.
     pub approver: Arc<dyn Approver>,
     /// Where everything is written.
@@ -147,7 +147,7 @@ pub struct TurnOutcome {
 }
 
 /// One agent in one session.
-pub struct Agent {
+pub(crate) struct Agent {
     spec: Arc<AgentSpec>,
     dispatcher: Arc<Dispatcher>,
     sink: Arc<AgentSink>,
@@ -175,7 +175,7 @@ pub struct Agent {
 impl Agent {
     /// An agent that has not done anything yet.
     #[must_use]
-    pub fn new(mut spec: AgentSpec) -> Self {
+    pub(crate) fn new(mut spec: AgentSpec) -> Self {
         let family = Family {
             session: spec.session.id().clone(),
             active_turns: ActiveTurns::default(),
@@ -220,35 +220,35 @@ impl Agent {
 
     /// What it is made of.
     #[must_use]
-    pub fn spec(&self) -> &AgentSpec {
+    pub(crate) fn spec(&self) -> &AgentSpec {
         &self.spec
     }
 
     /// What it is made of, to change it between turns: the model, the policy, the tools.
-    pub fn spec_mut(&mut self) -> &mut AgentSpec {
+    pub(crate) fn spec_mut(&mut self) -> &mut AgentSpec {
         Arc::make_mut(&mut self.spec)
     }
 
     /// The way to its running turn, for the handle that plugins hold.
     #[must_use]
-    pub fn active_turns(&self) -> ActiveTurns {
+    pub(crate) fn active_turns(&self) -> ActiveTurns {
         self.family.active_turns.clone()
     }
 
     /// The way to say something while a turn runs.
     #[must_use]
-    pub fn steering(&self) -> SteerHandle {
+    pub(crate) fn steering(&self) -> SteerHandle {
         self.steering.clone()
     }
 
     /// What calls the hooks, for those who call plugin-defined points.
     #[must_use]
-    pub fn dispatcher(&self) -> Arc<Dispatcher> {
+    pub(crate) fn dispatcher(&self) -> Arc<Dispatcher> {
         self.dispatcher.clone()
     }
 
     /// Tells those who watch of this as soon as they know that the session is open.
-    pub fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
+    pub(crate) fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
         self.opening.extend(events);
     }
 
@@ -260,7 +260,7 @@ impl Agent {
     ///
     /// # Errors
     /// Only when the host itself fails, which means: the session cannot be written.
-    pub async fn run_turn(
+    pub(crate) async fn run_turn(
         &mut self,
         input: &str,
         source: Source,
@@ -298,7 +298,7 @@ impl Agent {
     ///
     /// # Errors
     /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
-    pub async fn close(mut self) -> Result<(), Error> {
+    pub(crate) async fn close(mut self) -> Result<(), Error> {
         self.close_archival().await;
         if self.is_started {
             let info = self.session_info();

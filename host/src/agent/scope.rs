@@ -31,7 +31,7 @@ use crate::tool::approval::SessionApprovals;
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
+pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
 
 impl ActiveTurns {
     /// The turn of an agent: the one that runs, or the last one as long as no other has begun.

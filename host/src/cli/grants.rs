@@ -12,7 +12,7 @@ use super::args::{GrantsArgs, PluginArgs};
 use super::exit_code::ExitStatus;
 use super::render;
 use crate::grant::answers::Answers;
-use crate::grant::ask::{Ask, Given, GrantOptions, Question, Yes};
+use crate::grant::ask::{Ask, GrantOptions, Question, Yes};
 use crate::grant::policy::Policy;
 use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
@@ -42,20 +42,6 @@ pub(super) fn options(
         flags: args.grant.clone(),
         ask: has_terminal.then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>),
     })
-}
-
-/// Keeps what was answered while plugins were loaded.
-pub(super) fn keep(paths: &Paths, given: &[Given], session: &str) -> anyhow::Result<()> {
-    let answers = given
-        .iter()
-        .filter_map(|given| given.answer(session, now()));
-    let answers: Vec<_> = answers.collect();
-    if answers.is_empty() {
-        return Ok(());
-    }
-    Answers::read(&paths.grants())?
-        .add(answers)
-        .context("keep what you answered about plugins")
 }
 
 /// Now, RFC 3339.

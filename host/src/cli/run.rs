@@ -17,11 +17,10 @@ use super::render::waiting::TICK;
 use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
 use super::{render, setup};
-use crate::agent::Agent;
 use crate::event::{Event, Stamped};
+use crate::host::Session;
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
-use crate::point::payload::Source;
 use crate::provider::Selected;
 use crate::session::{Resolved, SessionStore};
 use crate::tool::approval::{Approver, DenyAll};
@@ -45,7 +44,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
     let options = setup::load_options(&paths, &config, &args.plugins, project, grants)?;
     let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
-    let plugins = plugins.context("load plugins")?;
+    let plugins = Arc::new(plugins.context("load plugins")?);
     // What a project brings may be large, and is not needed any more.
     drop(options);
     super::flags::check(&args.plugins, &config, &plugins)?;
@@ -63,7 +62,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         paths: &paths,
         config: &config,
         provider,
-        plugins: &plugins,
+        plugins,
         resume: resume.as_deref(),
         mode: PolicyMode {
             yes: args.yes,
@@ -73,11 +72,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         approver,
         commands: sandbox?.commands(),
     };
-    let (agent, events) = setup::agent(parts)?;
+    let session = setup::session(parts).await?;
     if !args.show.json {
         render::note(&chosen);
     }
-    let exit = turn(agent, events, questions, &prompt, args.show).await;
+    let exit = turn(session, questions, &prompt, args.show).await;
     if has_terminal {
         super::terminal::drop_typed();
     }
@@ -126,19 +125,17 @@ pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
 
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
-    agent: Agent,
-    events: UnboundedReceiver<Stamped>,
+    session: Session,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
 ) -> anyhow::Result<ExitStatus> {
-    watched_turn(agent, events, questions, prompt, show, Box::new(|_| {})).await
+    watched_turn(session, questions, prompt, show, Box::new(|_| {})).await
 }
 
 /// The same with somebody who watches.
 pub(super) async fn watched_turn(
-    mut agent: Agent,
-    events: UnboundedReceiver<Stamped>,
+    mut session: Session,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
@@ -154,7 +151,7 @@ pub(super) async fn watched_turn(
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(view),
         Telemetry::from_env(),
-        events,
+        session.events(),
         questions,
         cancel.clone(),
         over.clone(),
@@ -163,9 +160,9 @@ pub(super) async fn watched_turn(
     // Made here and not in the task: until then, Ctrl-C ends the process at once.
     let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
     tokio::spawn(interrupted.pass_on(cancel.clone()));
-    let outcome = agent.run_turn(prompt, Source::Terminal, &cancel).await;
-    let id = agent.spec().session.id().clone();
-    let closed = agent.close().await;
+    let outcome = session.turn(prompt).until(&cancel).await;
+    let id = session.id().clone();
+    let closed = session.close().await;
     over.cancel();
     let _ = shown.await;
     let outcome = outcome?;

@@ -1,47 +1,33 @@
-//! From what was typed to an agent: folders, settings, provider, plugins, session.
+//! From what was typed to an open session: folders, settings, provider, plugins, host.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use anyhow::Context;
-use futures_util::future::BoxFuture;
-use serde_json::Value;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::args::{ModelArgs, PluginArgs};
 use super::exit_code::Usage;
 use super::render;
 use super::secrets::OperatorSecrets;
-use crate::agent::{
-    Agent, AgentConfig, AgentSpec, ArchivalConfig, CallPoint, KeepInStore, SessionHandle,
-    SubagentsConfig, check_archival,
-};
+use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::egress::EgressOptions;
-use crate::event::{Event, Events, Stamped};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
+use crate::host::{self, Host, Session};
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
-use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
+use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::protected;
-use crate::plugin::store::PluginStore;
-use crate::point::caller::Caller;
-use crate::point::defined::DefinedPoints;
-use crate::point::dispatch::Dispatcher;
-use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
 use crate::price::Prices;
 use crate::provider::{self, ProviderConfig, Selected, scripted};
-use crate::session::{Resolved, SessionSpec, SessionStore};
+use crate::session::Resolved;
 use crate::tool::approval::Approver;
-use crate::tool::builtin::{self, Commands};
+use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
-use crate::tool::registry::ToolRegistry;
 use crate::tool::sandbox::SandboxConfig;
-use crate::tool::workspace::Workspace;
 
 /// Every section of the settings.
 const SECTIONS: &[&str] = &[
@@ -200,36 +186,30 @@ pub(super) fn load_options(
     };
     sources.extend(args.plugin.iter().map(local));
     let written = config.without(&paths.project_config());
-    Ok(LoadOptions {
+    let options = LoadOptions {
         sources,
         chosen,
         held: project,
         without: args.without.clone(),
         expects_installed: !args.no_plugins,
-        cache: paths.cache.join("components"),
         compiler: Compiler {
             // Without its own program there would still be the thread.
             helper: std::env::current_exe().ok(),
             ..Compiler::default()
         },
-        cache_key: paths.data.join("cache.key"),
-        data: paths.data.join("plugins"),
         settings: written.section::<PluginsConfig>()?.0,
         project_settings: config.section::<PluginsConfig>()?.0,
         written,
         project_written: config.clone(),
         grants,
-        workspace: paths.workspace.clone(),
-        protected: [&paths.config, &paths.data, &paths.cache]
-            .into_iter()
-            .cloned()
-            .chain(managed_folders())
-            .collect(),
+        protected: managed_folders(),
         egress: EgressOptions {
             secrets: Arc::new(OperatorSecrets::read(&paths.config)?),
             ..EgressOptions::default()
         },
-    })
+        ..LoadOptions::default()
+    };
+    Ok(options.at(paths))
 }
 
 /// Says what was set of plugins that only the administrator can switch off, and does not count. That `--no-plugins` leaves them
@@ -238,31 +218,26 @@ pub(super) fn warn_protected(plugins: &PluginSet) {
     plugins.refused.iter().for_each(|text| render::warn(text));
 }
 
-/// Folders of Rind's own and the workspace must not lie in one another: what may be read or written in the workspace would
-/// reach sessions, keys and grants.
+/// Refuses a workspace that overlaps with Rind's own folders, with what can be done about it.
 pub(super) fn check_apart(paths: &Paths) -> anyhow::Result<()> {
-    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let workspace = canonical(&paths.workspace);
-    // Not the managed folder: whoever builds Rind in a checkout and works there has the program itself in the workspace.
-    let own = [&paths.config, &paths.data, &paths.cache].map(|path| canonical(path));
-    match own.iter().find(|own| own.starts_with(&workspace) || workspace.starts_with(own)) {
-        None => Ok(()),
-        Some(own) => Err(Usage(format!(
+    host::check_apart(paths).map_err(|error| match error {
+        host::Error::Overlap { workspace, own } => Usage(format!(
             "the workspace {} and Rind's own folder {} lie in one another, so that tools and plugins could reach sessions and \
              grants; work in a folder below with --workspace, or put Rind's folders elsewhere with {HOME_VARIABLE}",
             workspace.display(),
             own.display()
         ))
-        .into()),
-    }
+        .into(),
+        other => other.into(),
+    })
 }
 
-/// Everything that an agent is put together from.
+/// Everything that a host is put together from.
 pub(super) struct Parts<'a> {
     pub(super) paths: &'a Paths,
     pub(super) config: &'a Config,
     pub(super) provider: Selected,
-    pub(super) plugins: &'a PluginSet,
+    pub(super) plugins: Arc<PluginSet>,
     /// Whole id of the session that goes on.
     pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
@@ -270,127 +245,32 @@ pub(super) struct Parts<'a> {
     pub(super) commands: Commands,
 }
 
-/// Puts an agent together, in a new session or one that goes on.
-pub(super) fn agent(parts: Parts<'_>) -> anyhow::Result<(Agent, UnboundedReceiver<Stamped>)> {
-    crate::tokens::warm();
-    let workspace = Workspace::open(&parts.paths.workspace)
-        .with_context(|| format!("open the workspace {}", parts.paths.workspace.display()))?;
-    let store = SessionStore::new(parts.paths.sessions());
-    let spec = SessionSpec {
-        workspace: parts.paths.workspace.clone(),
-        provider: parts.provider.provider.name().to_owned(),
-        model: parts.provider.model.clone(),
-    };
-    let session = match parts.resume {
-        Some(wanted) => store.resume(wanted, &spec)?,
-        None => store.create(&spec)?,
-    };
-    let session = Arc::new(session);
-    let (events, shown) = Events::channel();
-    super::grants::keep(parts.paths, &parts.plugins.given, session.id())?;
-    let keep = keep_in_store(parts.plugins.stores());
-    let handle = Arc::new(SessionHandle::new(
-        session.clone(),
-        events.clone(),
-        keep.clone(),
-    ));
-    let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
-    let open = parts.plugins.open(&plugin_handle)?;
-    let mut tools = ToolRegistry::default();
-    for tool in builtin::all_with(&Arc::new(workspace), parts.commands) {
-        tools.add(tool)?;
-    }
-    for tool in open.tools {
-        if let Err(error) = tools.add(tool) {
-            render::warn(&error.to_string());
-        }
-    }
+/// Opens a session of a host made of these parts, a new one or one that goes on.
+pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
     let mut policy: ToolPolicy = parts.config.section()?;
     policy.mode = parts.mode;
+    let policy = Arc::new(policy);
+    let host = Host::builder()
+        .provider(parts.provider.provider, parts.provider.model)
+        .paths(parts.paths.clone())
+        .plugins(parts.plugins)
+        .built_in_tools(parts.commands)
+        .policy(policy.clone())
+        .approver(parts.approver)
+        .config(agent_config(parts.config)?)
+        .build()
+        .await?;
+    let session = match parts.resume {
+        Some(wanted) => host.session().resume(wanted)?,
+        None => host.session().create()?,
+    };
+    let tools = session.tools();
     let known: Vec<(Option<&str>, &str)> = tools
-        .entries()
-        .into_iter()
-        .map(|entry| (entry.spec.plugin.as_deref(), entry.spec.name.as_str()))
+        .iter()
+        .map(|spec| (spec.plugin.as_deref(), spec.name.as_str()))
         .collect();
     super::stray::of_rules(parts.config, &policy, &known)
         .iter()
         .for_each(|text| render::warn(text));
-    let mut agent = Agent::new(AgentSpec {
-        provider: parts.provider.provider,
-        model: parts.provider.model,
-        temperature: None,
-        max_tokens: None,
-        tools,
-        hooks: Arc::new(open.registry),
-        policy,
-        approver: parts.approver,
-        session,
-        events,
-        keep_in_store: keep,
-        config: agent_config(parts.config)?,
-        workspace: parts.paths.workspace.clone(),
-        parts: Vec::new(),
-        name: Arc::from("main"),
-        depth: 0,
-        call_chain: Vec::new(),
-    });
-    agent.tell_at_opening(parts.plugins.left_out.iter().map(left_out));
-    handle.set_agent(&agent);
-    handle.set_points(Arc::new(PluginPoints {
-        dispatcher: Arc::downgrade(&agent.dispatcher()),
-        points: open.points,
-    }));
-    Ok((agent, shown))
-}
-
-/// A plugin that does not run, as an event.
-fn left_out(left: &LeftOut) -> Event {
-    let cause = match &left.why {
-        Why::Failed(_) => "failed",
-        Why::Held(_) => "held",
-        Why::Shadowed { .. } => "shadowed",
-        Why::Disabled { .. } | Why::Disallowed { .. } | Why::Without => "switched-off",
-    };
-    Event::PluginLeftOut {
-        plugin: left.name.clone(),
-        trust: left.found.trust.to_string(),
-        folder: left.found.folder.display().to_string(),
-        cause: cause.to_owned(),
-        reason: left.why.to_string(),
-    }
-}
-
-/// Keeps values in the plugins' stores.
-fn keep_in_store(stores: BTreeMap<String, PluginStore>) -> KeepInStore {
-    Arc::new(move |plugin, key, value| {
-        if let Some(Err(error)) = stores.get(plugin).map(|store| store.set(key, value)) {
-            tracing::warn!(plugin, key, %error, "a value was not kept in the plugin's store");
-        }
-    })
-}
-
-/// The points that plugins define, called through the agent's dispatcher. The dispatcher holds the hooks, which hold the
-/// handle that holds this: a strong reference would keep all of them for ever.
-struct PluginPoints {
-    dispatcher: Weak<Dispatcher>,
-    points: DefinedPoints,
-}
-
-impl CallPoint for PluginPoints {
-    fn call<'a>(
-        &'a self,
-        plugin: &'a str,
-        name: &'a str,
-        payload: Value,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
-        Box::pin(async move {
-            let Some(dispatcher) = self.dispatcher.upgrade() else {
-                return Err(HandleError::Failed("the session is over".to_owned()));
-            };
-            self.points
-                .call(&dispatcher, plugin, name, payload, &caller)
-                .await
-        })
-    }
+    Ok(session)
 }

@@ -3,8 +3,9 @@
 //! The sending end knows where it stands from what passes through it: a session that is opened, a turn and a step that
 //! start. So nobody who has something to say needs to say where.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use schemars::generate::SchemaSettings;
@@ -91,11 +92,31 @@ pub fn schema() -> Schema {
         .into_root_schema_for::<Stamped>()
 }
 
+/// A function that is called with every event, in the task that emits it: it must return soon, and events of several agents
+/// may come at once.
+pub type Observer = Arc<dyn Fn(&Stamped) + Send + Sync>;
+
 /// The sending end of a stream of events. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Events {
-    sender: UnboundedSender<Stamped>,
+    listeners: Arc<Listeners>,
     place: Arc<EventPosition>,
+}
+
+/// Everybody who is sent the events. The list is replaced and never changed: an observer may subscribe.
+type Listeners = RwLock<Arc<[Listener]>>;
+
+/// One receiver of events.
+#[derive(Clone)]
+enum Listener {
+    Observer(Observer),
+    Channel(UnboundedSender<Stamped>),
+}
+
+impl Listener {
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Channel(sender) if sender.is_closed())
+    }
 }
 
 /// Where the events of one agent happen.
@@ -155,20 +176,41 @@ impl EventPosition {
 }
 
 impl Events {
-    /// A stream and its receiving end. It has no bound: a slow listener must not hold a turn up, and what one turn can
-    /// emit is bounded by what a model can write.
+    /// A stream and one receiving end of it.
     #[must_use]
     pub fn channel() -> (Self, UnboundedReceiver<Stamped>) {
+        let events = Self::default();
+        let receiver = events.subscribe();
+        (events, receiver)
+    }
+
+    /// Makes a receiving end, for what is emitted from now on. It has no bound: a slow listener must not hold a turn up, and
+    /// what one turn can emit is bounded by what a model can write.
+    #[must_use]
+    pub fn subscribe(&self) -> UnboundedReceiver<Stamped> {
         let (sender, receiver) = unbounded_channel();
-        let place = EventPosition::new(Arc::default(), MAIN.into());
-        (Self { sender, place }, receiver)
+        self.listen(Some(Listener::Channel(sender)));
+        receiver
+    }
+
+    /// Has a function called with what is emitted from now on.
+    pub fn observe(&self, observer: Observer) {
+        self.listen(Some(Listener::Observer(observer)));
+    }
+
+    /// Adds a listener, and drops those whose receivers are gone.
+    fn listen(&self, new: Option<Listener>) {
+        let listeners = self.listeners.write();
+        let mut listeners = listeners.unwrap_or_else(PoisonError::into_inner);
+        let left = listeners.iter().filter(|listener| !listener.is_gone());
+        *listeners = left.cloned().chain(new).collect();
     }
 
     /// The same stream for what happens in a subagent.
     #[must_use]
     pub fn of_subagent(&self, agent: &Arc<str>) -> Self {
         Self {
-            sender: self.sender.clone(),
+            listeners: self.listeners.clone(),
             place: EventPosition::new(self.place.session.clone(), agent.clone()),
         }
     }
@@ -177,14 +219,50 @@ impl Events {
     pub fn emit(&self, event: Event) {
         self.place.learn(&event);
         let (agent, turn, step) = self.place.of(&event);
-        let _ = self.sender.send(Stamped {
+        let listeners = self.listeners.read();
+        let listeners = listeners.unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((last, others)) = listeners.split_last() else {
+            return;
+        };
+        let stamped = Stamped {
             at: clock::now(),
             session: self.place.session.get().cloned(),
             agent,
             turn,
             step,
             event,
-        });
+        };
+        let mut is_any_gone = false;
+        for listener in others {
+            match listener {
+                Listener::Observer(observer) => observer(&stamped),
+                Listener::Channel(sender) => is_any_gone |= sender.send(stamped.clone()).is_err(),
+            }
+        }
+        match last {
+            Listener::Observer(observer) => observer(&stamped),
+            Listener::Channel(sender) => is_any_gone |= sender.send(stamped).is_err(),
+        }
+        if is_any_gone {
+            self.listen(None);
+        }
+    }
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            listeners: Arc::new(RwLock::new(Arc::default())),
+            place: EventPosition::new(Arc::default(), MAIN.into()),
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }
 
@@ -299,5 +377,25 @@ mod tests {
         let (events, receiver) = Events::channel();
         drop(receiver);
         events.emit(Event::notice(Level::Info, "hello"));
+        assert!(events.listeners.read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn everybody_hears_what_is_emitted_after_they_came_and_an_observer_may_bring_others() {
+        let (events, mut first) = Events::channel();
+        events.emit(Event::notice(Level::Info, "one"));
+        let (inner, late) = (events.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let heard = late.clone();
+        events.observe(Arc::new(move |_| {
+            heard.lock().unwrap().push(inner.subscribe())
+        }));
+        events.emit(Event::notice(Level::Info, "two"));
+        events.emit(Event::notice(Level::Info, "three"));
+        let count = |receiver: &mut UnboundedReceiver<Stamped>| {
+            std::iter::from_fn(|| receiver.try_recv().ok()).count()
+        };
+        let mut late = late.lock().unwrap();
+        assert_eq!(count(&mut first), 3);
+        assert_eq!(late.iter_mut().map(count).collect::<Vec<_>>(), [1, 0]);
     }
 }

@@ -30,6 +30,7 @@ use crate::grant::held::HeldFolder;
 use crate::grant::policy::Required;
 use crate::grant::{Granted, Request, Trust};
 use crate::message::ToolSpec;
+use crate::paths::Paths;
 
 /// What loading needs to know.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +72,18 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
+    /// Sets the folders: what is cached and stored in those of `paths`, which no grant reaches.
+    #[must_use]
+    pub fn at(mut self, paths: &Paths) -> Self {
+        self.cache = paths.cache.join("components");
+        self.cache_key = paths.data.join("cache.key");
+        self.data = paths.data.join("plugins");
+        self.workspace.clone_from(&paths.workspace);
+        let own = [&paths.config, &paths.data, &paths.cache];
+        self.protected.extend(own.map(Clone::clone));
+        self
+    }
+
     /// The settings of a plugin. What a project sets is for its own plugins only: it must not switch a guard off.
     fn settings_of(&self, name: &str, trust: Trust) -> PluginSettings {
         let of_project = self

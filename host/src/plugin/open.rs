@@ -21,14 +21,11 @@ use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::handle::AgentHandle;
 use crate::point::payload::CheckArguments;
-use crate::point::registry::{DEFAULT_PRIORITY, HookSpec, Registry};
+use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
-/// Deadline of a hook, from the pipeline design that its stages come from. A manifest can only lower it, except for a plugin
-/// that was granted `model` or `agents`: its `[hooks.X] timeout` may go up to [`WAITING_DEADLINE`].
-const HOOK_DEADLINE: Duration = Duration::from_secs(5);
-
-/// Deadline of a hook that nobody waits for; same source, and raised like the other.
+/// Deadline of a hook that nobody waits for; a manifest can only lower it and [`HOOK_DEADLINE`], except for a plugin that was
+/// granted `model` or `agents`: its `[hooks.X] timeout` may go up to [`WAITING_DEADLINE`].
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 
 /// The longest deadline of a hook that waits for a model: most short answers take less, and a turn that stands still for

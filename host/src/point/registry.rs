@@ -11,6 +11,9 @@ use super::{Hook, Point, catalog};
 /// Priority of a hook that names none. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
 
+/// Deadline of a hook that names none, from the pipeline design that its stages come from.
+pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
+
 /// Everything about a hook but its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookSpec {
@@ -33,6 +36,22 @@ pub struct HookSpec {
 }
 
 impl HookSpec {
+    /// A hook of native code at a built-in point, with the defaults of the point and every right that the point gives.
+    #[must_use]
+    pub fn of<P: Point>(name: &str) -> Self {
+        let row = catalog::find(P::NAME);
+        Self {
+            plugin: name.into(),
+            point: P::NAME.to_owned(),
+            priority: DEFAULT_PRIORITY,
+            deadline: HOOK_DEADLINE,
+            on_failure: row.map_or(OnFailure::Block, catalog::PointRow::default_on_failure),
+            is_async: false,
+            may_change: true,
+            may: None,
+        }
+    }
+
     /// Whether the hook has a right: its point gives it and its manifest did not give it up.
     #[must_use]
     pub fn has_right(&self, right: &str) -> bool {

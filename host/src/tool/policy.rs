@@ -102,6 +102,28 @@ pub struct Decision {
     pub rule: String,
 }
 
+/// A call with its final arguments, after the hooks of `pre-tool`.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyCall<'a> {
+    /// The tool: name, effect class, plugin.
+    pub spec: &'a ToolSpec,
+    /// The arguments; they fit the schema of the tool.
+    pub arguments: &'a Value,
+    /// The command, file or folder that the call is about.
+    pub subject: &'a Subject,
+    /// What the plugin of the tool may do besides answering, in plain words.
+    pub may: &'a [String],
+    /// Whether a hook asked for approval. A policy that allows such a call answers the hook with yes.
+    pub is_asked: bool,
+}
+
+/// Decides whether tool calls may run: those of the model, of plugins and of subagents, each right before it runs.
+/// [`ToolPolicy`] is the one of the settings. What a hook refused does not come here.
+pub trait Policy: Send + Sync {
+    /// Decides on one call. It must not block: a person is asked by the approver, where this says [`Verdict::Ask`].
+    fn decide(&self, call: &PolicyCall<'_>) -> Decision;
+}
+
 /// The operator's rules and the modes of this run; the `[tools]` section of the configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,18 +171,16 @@ impl From<Rule> for Strictness {
     }
 }
 
-impl ToolPolicy {
-    /// Decides on a call with its final arguments, which is about `subject`. `may` is what the tool's plugin may do, in plain
-    /// words; `asked` says whether a hook asked for approval, which turns allow into ask.
-    #[must_use]
-    pub fn decide(
-        &self,
-        spec: &ToolSpec,
-        subject: &Subject,
-        may: &[String],
-        arguments: &Value,
-        asked: bool,
-    ) -> Decision {
+impl Policy for ToolPolicy {
+    /// Decides by rules, defaults and modes. That a hook asked for approval turns allow into ask.
+    fn decide(&self, call: &PolicyCall<'_>) -> Decision {
+        let PolicyCall {
+            spec,
+            arguments,
+            subject,
+            may,
+            is_asked,
+        } = *call;
         let Ruling {
             mut strictness,
             by: mut rule,
@@ -172,7 +192,7 @@ impl ToolPolicy {
                 rule,
             };
         }
-        if asked && strictness == Strictness::Allow {
+        if is_asked && strictness == Strictness::Allow {
             strictness = Strictness::Ask;
             rule = "a hook that asks for approval".to_owned();
         }
@@ -211,7 +231,9 @@ impl ToolPolicy {
         };
         Decision { verdict, rule }
     }
+}
 
+impl ToolPolicy {
     /// Why rules cannot speak of any tool that there is, each with its number from 0. `known` are the tools, each with its
     /// plugin.
     #[must_use]

@@ -285,7 +285,7 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
         assert_eq!(running.session.archival_due().len(), 1);
         let cancel = CancellationToken::new();
         let outcome = {
-            let turn = running.agent.run_turn("and on", Source::Terminal, &cancel);
+            let turn = running.agent.turn("and on").until(&cancel);
             tokio::pin!(turn);
             let mut n_seen = 0;
             loop {

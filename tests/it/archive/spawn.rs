@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
-use rind::point::payload::{Source, StopReason};
+use rind::point::payload::StopReason;
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
 use tokio_util::sync::CancellationToken;
@@ -138,7 +138,7 @@ async fn a_subagent_of_the_model_ends_with_the_turn() {
     let wait_call = Reply::call("wait", json!({}));
     let script = vec![spawn("Wait", &["wait"]), wait_call, Reply::text("done")];
     let mut running = archiving(script).tool(wait).build();
-    let turn = running.agent.run_turn("go on", Source::Terminal, &cancel);
+    let turn = running.agent.turn("go on").until(&cancel);
     let outcome = turn.await.unwrap();
     assert_eq!(outcome.summary.stop, StopReason::Cancelled);
     running.drain();

@@ -149,7 +149,7 @@ async fn with_ollama_it_is_a_paragraph_and_that_is_said_once() {
     script.extend(reads(5));
     let mut running = with_summary(script, Reply::text("I read it.")).build();
     let named = Named("ollama", running.provider.clone());
-    running.agent.spec_mut().provider = Arc::new(named);
+    running.agent.set_model(Arc::new(named), "test-model");
     running.archived_turn("go on").await;
     running.archived_turn("and on").await;
     let summaries: Vec<Option<String>> = ends(&running).into_iter().map(|end| end.1).collect();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
-use rind::point::payload::{Source, StopReason};
+use rind::point::payload::StopReason;
 use rind::provider::scripted::{ReplyError, ReplyUsage};
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
@@ -299,7 +299,8 @@ async fn a_subagent_ends_with_the_turn() {
         let started = Instant::now();
         let outcome = running
             .agent
-            .run_turn("go on with the work", Source::Terminal, &cancel)
+            .turn("go on with the work")
+            .until(&cancel)
             .await
             .unwrap();
         assert_eq!(outcome.summary.stop, StopReason::Cancelled);
@@ -358,9 +359,7 @@ async fn a_turn_with_subagents_and_calls_of_plugins_can_be_interrupted_anywhere(
         let cancel = CancellationToken::new();
         let started = Instant::now();
         let outcome = {
-            let turn = running
-                .agent
-                .run_turn("go on with the work", Source::Terminal, &cancel);
+            let turn = running.agent.turn("go on with the work").until(&cancel);
             tokio::pin!(turn);
             let mut n_events = 0;
             loop {

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use rind::event::{Event, Stamped};
 use rind::message::EffectClass;
-use rind::point::payload::{Source, StopReason};
+use rind::point::payload::StopReason;
 use rind::provider::scripted::Reply;
 use rind::tool::ToolOutput;
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn cancelled(setup: Setup, is_time: impl Fn(&Stamped) -> bool) -> Running 
     let cancel = CancellationToken::new();
     let mut events = Vec::new();
     let outcome = {
-        let turn = running.agent.run_turn(INPUT, Source::Terminal, &cancel);
+        let turn = running.agent.turn(INPUT).until(&cancel);
         tokio::pin!(turn);
         loop {
             tokio::select! {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};
-use rind::tool::policy::{ClassDefaults, PolicyMode, PolicyRule, Rule, ToolPolicy, ToolVerdict};
+use rind::tool::policy::{
+    ClassDefaults, Policy, PolicyCall, PolicyMode, PolicyRule, Rule, ToolPolicy, ToolVerdict,
+};
 use rind::tool::subject::Subject;
 use serde_json::{Value, json};
 
@@ -67,7 +69,13 @@ fn decides(policy: &ToolPolicy, mode: PolicyMode, spec: &ToolSpec, asked: bool) 
         ..policy.clone()
     };
     policy
-        .decide(spec, &Subject::Any, &[], &Value::Null, asked)
+        .decide(&PolicyCall {
+            spec,
+            arguments: &Value::Null,
+            subject: &Subject::Any,
+            may: &[],
+            is_asked: asked,
+        })
         .verdict
 }
 

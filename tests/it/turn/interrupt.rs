@@ -117,9 +117,7 @@ async fn a_turn_can_be_interrupted_at_every_await() {
         let cancel = CancellationToken::new();
         let started = std::time::Instant::now();
         let outcome = {
-            let turn = running
-                .agent
-                .run_turn("go on with the work", Source::Terminal, &cancel);
+            let turn = running.agent.turn("go on with the work").until(&cancel);
             tokio::pin!(turn);
             let mut n_events = 0;
             loop {
@@ -185,7 +183,8 @@ async fn a_tool_that_is_interrupted_says_what_it_did_so_far() {
     let mut running = Setup::new(script).tool(wait).build();
     let outcome = running
         .agent
-        .run_turn("go on with the work", Source::Terminal, &cancel)
+        .turn("go on with the work")
+        .until(&cancel)
         .await
         .unwrap();
     assert_eq!(outcome.summary.stop, StopReason::Cancelled);
@@ -211,9 +210,7 @@ async fn a_question_that_nobody_answers_can_be_interrupted() {
         }
         user.cancel();
     };
-    let turn = running
-        .agent
-        .run_turn("go on with the work", Source::Terminal, &cancel);
+    let turn = running.agent.turn("go on with the work").until(&cancel);
     let (outcome, ()) = tokio::join!(turn, interrupt);
     assert_eq!(outcome.unwrap().summary.stop, StopReason::Cancelled);
     assert!(running.lines()[2].starts_with("tool!: [cancelled: "));
@@ -225,9 +222,7 @@ async fn what_was_streamed_of_an_interrupted_answer_is_kept() {
     let mut running = Setup::new(vec![Reply::text("one two three four five")]).build();
     let cancel = CancellationToken::new();
     let outcome = {
-        let turn = running
-            .agent
-            .run_turn("hello there", Source::Terminal, &cancel);
+        let turn = running.agent.turn("hello there").until(&cancel);
         tokio::pin!(turn);
         loop {
             tokio::select! {
@@ -254,9 +249,7 @@ async fn a_turn_that_is_dropped_is_closed_by_the_next() {
     let mut running = Setup::new(script).tool(stuck).build();
     let cancel = CancellationToken::new();
     {
-        let turn = running
-            .agent
-            .run_turn("go on with the work", Source::Terminal, &cancel);
+        let turn = running.agent.turn("go on with the work").until(&cancel);
         let limit = std::time::Duration::from_millis(200);
         assert!(tokio::time::timeout(limit, turn).await.is_err());
     }

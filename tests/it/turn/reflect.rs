@@ -234,7 +234,7 @@ async fn ctrl_c_ends_a_look_and_the_turn_with_it() {
         }
         token.cancel();
     });
-    let run = running.agent.run_turn("hello", Source::Terminal, &cancel);
+    let run = running.agent.turn("hello").until(&cancel);
     let outcome = run.await.unwrap();
     assert_eq!(outcome.summary.stop, StopReason::Cancelled);
     assert_eq!(running.lines(), ["user: hello", "assistant: done"]);

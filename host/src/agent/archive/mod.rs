@@ -126,7 +126,7 @@ impl Agent {
 
     /// Archives the turns that are due, and waits for it. For whoever embeds an agent and has the time: without it they are
     /// archived beside the next turn.
-    pub async fn finish_archival(&mut self) {
+    pub(crate) async fn finish_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
         };

@@ -79,6 +79,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     options.data = paths.data.join("plugins");
     options.workspace.clone_from(workspace);
     let plugins = PluginSet::load(&options).await.context("load plugins")?;
+    let plugins = Arc::new(plugins);
     plugins
         .left_out
         .iter()
@@ -97,7 +98,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
             model: story.model.to_owned(),
             why: "this is the demo".to_owned(),
         },
-        plugins: &plugins,
+        plugins: plugins.clone(),
         resume: None,
         mode: PolicyMode {
             yes: true,
@@ -107,8 +108,8 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         approver,
         commands: sandbox(&paths, &config).await?.commands(),
     };
-    let (agent, events) = setup::agent(parts)?;
-    let session = agent.spec().session.id().clone();
+    let session = setup::session(parts).await?;
+    let id = session.id().clone();
     let acted = Arc::new(Mutex::new(TurnActivity::default()));
     let watched = acted.clone();
     let show = ShowArgs {
@@ -116,18 +117,11 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         trace: (!args.all).then_some(Detail::Short),
     };
     let watch = move |event: &_| lock(&watched).see(event);
-    let mut exit = run::watched_turn(
-        agent,
-        events,
-        questions,
-        story.prompt,
-        show,
-        Box::new(watch),
-    )
-    .await?;
+    let mut exit =
+        run::watched_turn(session, questions, story.prompt, show, Box::new(watch)).await?;
     if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
-        exit = judge(&mut acted, &plugins, &paths, &session, args.json)?;
+        exit = judge(&mut acted, &plugins, &paths, &id, args.json)?;
     }
     if args.keep {
         render::note(&format!("kept in {}", folder.keep().display()));

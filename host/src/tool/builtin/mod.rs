@@ -40,8 +40,15 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
 /// All built-in tools over one workspace, the commands of `bash` kept to it as `commands` says.
 #[must_use]
 pub fn all_with(workspace: &Arc<Workspace>, commands: Commands) -> Vec<SharedTool> {
+    let mut tools = files(workspace);
+    tools.push(Arc::new(Bash::new(workspace.clone(), commands)));
+    tools
+}
+
+/// The built-in tools that work on files of one workspace and start nothing.
+#[must_use]
+pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![
-        Arc::new(Bash::new(workspace.clone(), commands)),
         Arc::new(EditFile::new(workspace.clone())),
         Arc::new(ListFiles::new(workspace.clone())),
         Arc::new(ReadFile::new(workspace.clone())),

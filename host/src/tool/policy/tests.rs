@@ -32,6 +32,36 @@ fn policy(text: &str, mode: PolicyMode) -> ToolPolicy {
     }
 }
 
+trait DecideOn {
+    fn decide_on(
+        &self,
+        spec: &ToolSpec,
+        subject: &Subject,
+        may: &[String],
+        arguments: &Value,
+        is_asked: bool,
+    ) -> Decision;
+}
+
+impl DecideOn for ToolPolicy {
+    fn decide_on(
+        &self,
+        spec: &ToolSpec,
+        subject: &Subject,
+        may: &[String],
+        arguments: &Value,
+        is_asked: bool,
+    ) -> Decision {
+        self.decide(&PolicyCall {
+            spec,
+            arguments,
+            subject,
+            may,
+            is_asked,
+        })
+    }
+}
+
 fn word(verdict: &ToolVerdict) -> &'static str {
     match verdict {
         ToolVerdict::Allow => "allow",
@@ -78,7 +108,7 @@ fn rules_and_defaults_decide_as_the_table_says() {
         ("secret_set", Write, "ask", "the default for effect write"),
         ("read_file", Read, "allow", "the default for effect read"),
     ] {
-        let decision = policy.decide(&spec(tool, class), &Subject::Any, &[], &json!({}), false);
+        let decision = policy.decide_on(&spec(tool, class), &Subject::Any, &[], &json!({}), false);
         assert_eq!(
             (word(&decision.verdict), decision.rule.as_str()),
             (verdict, rule),
@@ -111,8 +141,13 @@ fn modes_change_the_verdict_as_the_table_says() {
         (dry, "read_file", Read, false, "allow"),
         (dry, "git_push", Write, false, "deny"),
     ] {
-        let decision =
-            policy(RULES, mode).decide(&spec(tool, class), &Subject::Any, &[], &json!({}), asked);
+        let decision = policy(RULES, mode).decide_on(
+            &spec(tool, class),
+            &Subject::Any,
+            &[],
+            &json!({}),
+            asked,
+        );
         assert_eq!(word(&decision.verdict), verdict, "{mode:?} {tool}");
     }
 }
@@ -120,7 +155,7 @@ fn modes_change_the_verdict_as_the_table_says() {
 #[test]
 fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
     let policy = ToolPolicy::default();
-    let decision = policy.decide(
+    let decision = policy.decide_on(
         &spec("web:fetch", External),
         &Subject::Any,
         &[],
@@ -138,7 +173,7 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
         .clone()
         .try_into()
         .expect("the line is a policy");
-    let decision = allowed.decide(
+    let decision = allowed.decide_on(
         &spec("web:fetch", External),
         &Subject::Any,
         &[],
@@ -158,7 +193,7 @@ fn a_dry_run_says_what_would_have_been_done() {
         mode,
         ..ToolPolicy::default()
     };
-    let decision = policy.decide(
+    let decision = policy.decide_on(
         &spec("bash", Execute),
         &Subject::Any,
         &[],
@@ -257,7 +292,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         for (mode, expected) in [(TERMINAL, at_terminal), (yes, with_yes)] {
             let bash = spec("bash", Execute);
             let decision =
-                policy(COMMANDS, mode).decide(&bash, &command(text), &[], &json!({}), false);
+                policy(COMMANDS, mode).decide_on(&bash, &command(text), &[], &json!({}), false);
             assert_eq!(
                 word(&decision.verdict),
                 expected,
@@ -267,7 +302,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         }
     }
     // Another tool of that effect has no command, and a rule about commands says nothing of it.
-    let other = policy(COMMANDS, TERMINAL).decide(
+    let other = policy(COMMANDS, TERMINAL).decide_on(
         &spec("p:run", Execute),
         &Subject::Any,
         &[],
@@ -282,10 +317,10 @@ fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_deni
     let text = r#"rules = [{ tool = "bash", decision = "allow" }]"#;
     let bash = spec("bash", Execute);
     let loops = command("for x in a; do b; done");
-    let decision = policy(text, TERMINAL).decide(&bash, &loops, &[], &json!({}), false);
+    let decision = policy(text, TERMINAL).decide_on(&bash, &loops, &[], &json!({}), false);
     assert_eq!(decision.verdict, ToolVerdict::Allow);
     let text = r#"rules = [{ tool = "bash", decision = "allow" }, { command = "rm *", decision = "deny" }]"#;
-    let decision = policy(text, TERMINAL).decide(&bash, &loops, &[], &json!({}), false);
+    let decision = policy(text, TERMINAL).decide_on(&bash, &loops, &[], &json!({}), false);
     assert_eq!(decision.verdict, ToolVerdict::Ask);
 }
 
@@ -324,7 +359,7 @@ rules = [
         ("list_files", Read, tree("docs"), "allow"),
     ] {
         let decision =
-            policy(text, TERMINAL).decide(&spec(tool, class), &subject, &[], &json!({}), false);
+            policy(text, TERMINAL).decide_on(&spec(tool, class), &subject, &[], &json!({}), false);
         assert_eq!(
             word(&decision.verdict),
             expected,
@@ -355,7 +390,7 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
         let allowed: ToolPolicy = config["tools"].clone().try_into().expect(&line);
         let decide = |subject| {
             allowed
-                .decide(spec, subject, &[], &json!({}), false)
+                .decide_on(spec, subject, &[], &json!({}), false)
                 .verdict
         };
         assert_eq!(decide(&subject), ToolVerdict::Allow, "{line}");

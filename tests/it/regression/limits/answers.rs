@@ -10,7 +10,8 @@ const BROKEN: &str = "data: {\"error\":{\"code\":503,\"message\":\"gone\"}}\n\n"
 async fn over_http(setup: Setup, replies: Vec<Wire>) -> (Running, Server) {
     let server = Server::start(replies).await;
     let mut running = setup.build();
-    running.agent.spec_mut().provider = provider("openai", &server.url, quick());
+    let provider = provider("openai", &server.url, quick());
+    running.agent.set_model(provider, "test-model");
     (running, server)
 }
 

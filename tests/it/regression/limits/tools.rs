@@ -58,10 +58,7 @@ async fn many_calls_that_hang_end_soon_after_ctrl_c() {
         stop.cancel();
         Instant::now()
     });
-    let outcome = running
-        .agent
-        .run_turn("go on", Source::Terminal, &cancel)
-        .await;
+    let outcome = running.agent.turn("go on").until(&cancel).await;
     let took = interrupt.await.unwrap().elapsed();
     assert_eq!(outcome.unwrap().summary.stop, StopReason::Cancelled);
     check_pairs(&running.session.messages());

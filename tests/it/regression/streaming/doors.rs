@@ -9,7 +9,7 @@ use rind::message::Role;
 use rind::point::catalog as at;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome as o;
-use rind::point::payload::{Source, StopReason, TextDelta};
+use rind::point::payload::{StopReason, TextDelta};
 use rind::point::{Hook, caller::Caller};
 use rind::provider::scripted::{Reply, When};
 use rind::session::Body;
@@ -247,10 +247,7 @@ async fn a_cancelled_answer_leaves_what_was_shown_of_it_and_no_more() {
     let hook = Arc::new(Interrupted(cancel.clone()));
     let setup = setup.bind::<at::OutputDelta>("stopper", OnFailure::Block, hook);
     let mut running = setup.build();
-    let outcome = running
-        .agent
-        .run_turn("hello", Source::Terminal, &cancel)
-        .await;
+    let outcome = running.agent.turn("hello").until(&cancel).await;
     running.drain();
     let stop = outcome.unwrap().summary.stop;
     assert_eq!(stop, StopReason::Cancelled, "{}", said(&running));

@@ -1,0 +1,129 @@
+//! From the parts of a host to an agent in one session.
+
+use std::sync::{Arc, Weak};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::session::SessionBuilder;
+use super::{Error, Parts};
+use crate::agent::{Agent, AgentSpec, CallPoint, KeepInStore, SessionHandle};
+use crate::event::{Event, Events};
+use crate::plugin::load::{LeftOut, Why};
+use crate::point::caller::Caller;
+use crate::point::defined::DefinedPoints;
+use crate::point::dispatch::Dispatcher;
+use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
+use crate::point::outcome::Level;
+use crate::session::Session;
+
+/// Puts an agent together on an open session.
+pub(super) fn agent(builder: SessionBuilder, session: Arc<Session>) -> Result<Agent, Error> {
+    crate::tokens::warm();
+    let parts = builder.parts;
+    parts.keep_answers(session.id())?;
+    let events = Events::default();
+    for observer in builder.observers {
+        events.observe(observer);
+    }
+    let keep = keep_in_store(&parts);
+    let handle = SessionHandle::new(session.clone(), events.clone(), keep.clone());
+    let handle = Arc::new(handle);
+    let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
+    let mut open = parts.plugins.open(&plugin_handle)?;
+    for hook in &parts.hooks {
+        hook.to(&mut open.registry);
+    }
+    let mut opening: Vec<Event> = parts.plugins.left_out.iter().map(left_out).collect();
+    let mut tools = parts.tools.clone();
+    for tool in open.tools {
+        if let Err(error) = tools.add(tool) {
+            opening.push(Event::notice(Level::Warn, error.to_string()));
+        }
+    }
+    let mut agent = Agent::new(AgentSpec {
+        provider: builder.provider,
+        model: builder.model,
+        temperature: None,
+        max_tokens: None,
+        tools,
+        hooks: Arc::new(open.registry),
+        policy: builder.policy,
+        approver: builder.approver,
+        session,
+        events,
+        keep_in_store: keep,
+        config: parts.config.clone(),
+        workspace: parts.paths.workspace.clone(),
+        parts: Vec::new(),
+        name: Arc::from("main"),
+        depth: 0,
+        call_chain: Vec::new(),
+    });
+    agent.tell_at_opening(opening);
+    handle.set_agent(&agent);
+    handle.set_points(Arc::new(PluginPoints {
+        dispatcher: Arc::downgrade(&agent.dispatcher()),
+        points: open.points,
+    }));
+    Ok(agent)
+}
+
+/// A plugin that does not run, as an event.
+fn left_out(left: &LeftOut) -> Event {
+    let cause = match &left.why {
+        Why::Failed(_) => "failed",
+        Why::Held(_) => "held",
+        Why::Shadowed { .. } => "shadowed",
+        Why::Disabled { .. } | Why::Disallowed { .. } | Why::Without => "switched-off",
+    };
+    Event::PluginLeftOut {
+        plugin: left.name.clone(),
+        trust: left.found.trust.to_string(),
+        folder: left.found.folder.display().to_string(),
+        cause: cause.to_owned(),
+        reason: left.why.to_string(),
+    }
+}
+
+/// Keeps values in the plugins' stores, and those of native hooks where the host says.
+fn keep_in_store(parts: &Parts) -> KeepInStore {
+    let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
+    Arc::new(move |name, key, value| match (stores.get(name), &native) {
+        (Some(store), _) => {
+            if let Err(error) = store.set(key, value) {
+                tracing::warn!(plugin = name, key, %error, "a value was not kept in the plugin's store");
+            }
+        }
+        (None, Some(keep)) => keep(name, key, value),
+        (None, None) => {
+            tracing::warn!(hook = name, key, "a value of a native hook is kept nowhere")
+        }
+    })
+}
+
+/// The points that plugins define, called through the agent's dispatcher. The dispatcher holds the hooks, which hold the
+/// handle that holds this: a strong reference would keep all of them for ever.
+struct PluginPoints {
+    dispatcher: Weak<Dispatcher>,
+    points: DefinedPoints,
+}
+
+impl CallPoint for PluginPoints {
+    fn call<'a>(
+        &'a self,
+        plugin: &'a str,
+        name: &'a str,
+        payload: Value,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        Box::pin(async move {
+            let Some(dispatcher) = self.dispatcher.upgrade() else {
+                return Err(HandleError::Failed("the session is over".to_owned()));
+            };
+            self.points
+                .call(&dispatcher, plugin, name, payload, &caller)
+                .await
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Putting a host together.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tempfile::TempDir;
+
+use super::error::check_apart;
+use super::folders::Plugins;
+use super::native::{Bind, Function};
+use super::{Error, Host, Parts};
+use crate::agent::{AgentConfig, KeepInStore};
+use crate::event::{Observer, Stamped};
+use crate::paths::Paths;
+use crate::point::caller::Caller;
+use crate::point::failure::Failure;
+use crate::point::registry::HookSpec;
+use crate::point::{Hook, Point};
+use crate::provider::Provider;
+use crate::session::SessionStore;
+use crate::tool::SharedTool;
+use crate::tool::approval::{Approver, DenyAll};
+use crate::tool::builtin::{self, Commands};
+use crate::tool::policy::{Policy, PolicyMode, ToolPolicy};
+use crate::tool::registry::ToolRegistry;
+use crate::tool::workspace::Workspace;
+
+/// The parts of a [`Host`]. What is not set is the most careful: no tools, no plugins, nobody to ask, and nothing that outlives
+/// the host.
+#[derive(Default)]
+pub struct HostBuilder {
+    provider: Option<(Arc<dyn Provider>, String)>,
+    paths: Option<Paths>,
+    home: Option<PathBuf>,
+    workspace: Option<PathBuf>,
+    store: Option<SessionStore>,
+    plugins: Plugins,
+    built_in: BuiltIn,
+    tools: Vec<SharedTool>,
+    hooks: Vec<Bind>,
+    policy: Option<Arc<dyn Policy>>,
+    approver: Option<Arc<dyn Approver>>,
+    observers: Vec<Observer>,
+    config: AgentConfig,
+    keep: Option<KeepInStore>,
+}
+
+/// Which of the built-in tools there are.
+#[derive(Default)]
+enum BuiltIn {
+    #[default]
+    None,
+    Files,
+    All(Commands),
+}
+
+impl HostBuilder {
+    /// Asks this model. A session may ask another one.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        self.provider = Some((provider, model.into()));
+        self
+    }
+
+    /// Keeps sessions, plugins' stores, answers and compiled components in this folder, which is made when it is missing. The
+    /// default is a temporary folder that goes with the host.
+    #[must_use]
+    pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.home = Some(folder.into());
+        self
+    }
+
+    /// Has agents work in this folder. The default is an empty temporary one that goes with the host.
+    #[must_use]
+    pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(folder.into());
+        self
+    }
+
+    /// Sets home and workspace at once, for a host whose folders are not under one.
+    #[must_use]
+    pub fn paths(mut self, paths: Paths) -> Self {
+        self.paths = Some(paths);
+        self
+    }
+
+    /// Keeps sessions there and not in the home folder.
+    #[must_use]
+    pub fn store(mut self, store: SessionStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Loads the plugins of [`PluginFolders`](super::PluginFolders), or takes a set that is loaded already.
+    #[must_use]
+    pub fn plugins(mut self, plugins: impl Into<Plugins>) -> Self {
+        self.plugins = plugins.into();
+        self
+    }
+
+    /// Gives the model the built-in tools that read and change files of the workspace.
+    #[must_use]
+    pub fn file_tools(mut self) -> Self {
+        self.built_in = BuiltIn::Files;
+        self
+    }
+
+    /// Gives the model all built-in tools: those for files, and `bash`, whose commands run as `commands` says.
+    #[must_use]
+    pub fn built_in_tools(mut self, commands: Commands) -> Self {
+        self.built_in = BuiltIn::All(commands);
+        self
+    }
+
+    /// Gives the model a tool of the host's own.
+    #[must_use]
+    pub fn tool(mut self, tool: SharedTool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Binds a hook to the point `P`. It is called as a plugin's would be: in the order of priorities, within its deadline, and
+    /// with a trace record; it goes by the name in `spec`, which no plugin may have.
+    #[must_use]
+    pub fn hook<P: Point>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
+        self.hooks.push(Bind::new(spec, hook));
+        self
+    }
+
+    /// Binds a function to the point `P`, with the defaults of [`HookSpec::of`]. It must return soon: nothing can stop it.
+    #[must_use]
+    pub fn on<P: Point>(
+        self,
+        name: &str,
+        hook: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        let hook = Function::<P, _>::new(hook);
+        self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
+    }
+
+    /// Decides on tool calls with this policy. The default allows what only reads, and asks about the rest.
+    #[must_use]
+    pub fn policy(mut self, policy: Arc<dyn Policy>) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Asks this one about calls that the policy or a hook wants asked. The default says no.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Calls a function with every event of every session, in the task of its agent: it must return soon.
+    /// [`Session::events`](super::Session::events) is a channel for those of one session.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Sets the limits of a turn and everything else that the settings say of agents.
+    #[must_use]
+    pub fn config(mut self, config: AgentConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Keeps the values that native hooks put into a store: name of the hook, key, value. Plugins have stores of their own.
+    #[must_use]
+    pub fn keep_values(mut self, keep: impl Fn(&str, &str, &str) + Send + Sync + 'static) -> Self {
+        self.keep = Some(Arc::new(keep));
+        self
+    }
+
+    /// Loads the plugins and checks that everything fits.
+    ///
+    /// # Errors
+    /// There is no provider, a folder cannot be used, a name is taken, or a plugin that is required or relied on cannot run;
+    /// [`PluginFolders::without`](super::PluginFolders::without) leaves that one out. Any other plugin that cannot run is in
+    /// [`Host::left_out`] and in the events of each session.
+    pub async fn build(self) -> Result<Host, Error> {
+        let (provider, model) = self.provider.ok_or(Error::NoProvider)?;
+        let (paths, temporary) = match self.paths {
+            Some(paths) => (paths, None),
+            None => folders(self.home, self.workspace)?,
+        };
+        check_apart(&paths)?;
+        let workspace = Workspace::open(&paths.workspace).map_err(|source| Error::Folder {
+            path: paths.workspace.clone(),
+            source,
+        })?;
+        let plugins = self.plugins.load(&paths).await?;
+        plugins.check_required()?;
+        plugins.check_relied()?;
+        let names = plugins.plugins.iter().map(|plugin| &*plugin.manifest.name);
+        let left_out = plugins.left_out.iter().map(|left| &*left.name);
+        let names: Vec<&str> = names.chain(left_out).collect();
+        if let Some(taken) = self.hooks.iter().find(|hook| names.contains(&&*hook.name)) {
+            let name = taken.name.to_string();
+            return Err(Error::NameTaken { name });
+        }
+        let workspace = Arc::new(workspace);
+        let built_in = match self.built_in {
+            BuiltIn::None => Vec::new(),
+            BuiltIn::Files => builtin::files(&workspace),
+            BuiltIn::All(commands) => builtin::all_with(&workspace, commands),
+        };
+        let mut tools = ToolRegistry::default();
+        for tool in built_in.into_iter().chain(self.tools) {
+            tools.add(tool)?;
+        }
+        let mode = PolicyMode {
+            has_terminal: self.approver.is_some(),
+            ..PolicyMode::default()
+        };
+        let nobody = || Arc::new(DenyAll("this host asks nobody".to_owned()));
+        Ok(Host(Arc::new(Parts {
+            provider,
+            model,
+            store: self
+                .store
+                .unwrap_or_else(|| SessionStore::new(paths.sessions())),
+            paths,
+            plugins,
+            tools,
+            hooks: self.hooks,
+            policy: self.policy.unwrap_or_else(|| {
+                Arc::new(ToolPolicy {
+                    mode,
+                    ..ToolPolicy::default()
+                })
+            }),
+            approver: self.approver.unwrap_or_else(|| nobody()),
+            observers: self.observers,
+            config: self.config,
+            keep: self.keep,
+            has_kept_answers: AtomicBool::new(false),
+            _temporary: temporary,
+        })))
+    }
+}
+
+/// The folders of a host, temporary where none was named.
+fn folders(
+    home: Option<PathBuf>,
+    workspace: Option<PathBuf>,
+) -> Result<(Paths, Option<TempDir>), Error> {
+    let at = |path: PathBuf| move |source| Error::Folder { path, source };
+    let temporary = match (&home, &workspace) {
+        (Some(_), Some(_)) => None,
+        _ => {
+            let made = tempfile::Builder::new().prefix("rind-host-").tempdir();
+            Some(made.map_err(at(PathBuf::from("<temporary>")))?)
+        }
+    };
+    let folder = |named: Option<PathBuf>, name: &str| {
+        let path = named.or_else(|| Some(temporary.as_ref()?.path().join(name)));
+        let path = path.unwrap_or_default();
+        fs::create_dir_all(&path).map_err(at(path.clone()))?;
+        path.canonicalize().map_err(at(path))
+    };
+    let home = folder(home, "home")?;
+    let workspace = folder(workspace, "workspace")?;
+    Ok((Paths::under(&home, &workspace), temporary))
+}

@@ -1,0 +1,76 @@
+//! Reasons why a host or a session cannot be made.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::grant::answers::AnswersError;
+use crate::paths::Paths;
+use crate::tool::registry::RegistryError;
+use crate::{plugin, session};
+
+/// Reason why a host was not built, or a session not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No provider was named.
+    #[error("the host has no model to ask: name one with `HostBuilder::provider`")]
+    NoProvider,
+    /// A folder of the host cannot be made or opened.
+    #[error("cannot open the folder {}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// Tools and plugins could reach sessions and grants.
+    #[error(
+        "the workspace {} and the host's own folder {} overlap, so that tools and plugins could reach sessions and grants; \
+         choose folders of which neither holds the other",
+        workspace.display(), own.display()
+    )]
+    Overlap {
+        /// The workspace.
+        workspace: PathBuf,
+        /// The folder of the host.
+        own: PathBuf,
+    },
+    /// Plugins cannot be loaded, or one that is required or relied on does not run.
+    #[error("cannot start without its plugins")]
+    Plugins(#[from] plugin::Error),
+    /// A native hook has the name of a plugin.
+    #[error(
+        "a hook of the host is called `{name}`, which is the name of a plugin; give it another name"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// A tool cannot be registered.
+    #[error(transparent)]
+    Tool(#[from] RegistryError),
+    /// A session cannot be made, found or opened.
+    #[error(transparent)]
+    Session(#[from] session::Error),
+    /// What was answered about plugins cannot be kept.
+    #[error("cannot keep what was answered about plugins")]
+    Answers(#[from] AnswersError),
+}
+
+/// Checks that neither the workspace lies in a folder of the host's own nor such a folder in it: what may be read or written
+/// in the workspace would reach sessions, keys and grants.
+///
+/// # Errors
+/// [`Error::Overlap`] names both.
+pub fn check_apart(paths: &Paths) -> Result<(), Error> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let workspace = canonical(&paths.workspace);
+    // Not the managed folder: whoever builds Rind in a checkout and works there has the program itself in the workspace.
+    let own = [&paths.config, &paths.data, &paths.cache].map(|path| canonical(path));
+    let mut own = own.into_iter();
+    match own.find(|own| own.starts_with(&workspace) || workspace.starts_with(own)) {
+        None => Ok(()),
+        Some(own) => Err(Error::Overlap { workspace, own }),
+    }
+}

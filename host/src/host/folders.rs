@@ -1,0 +1,124 @@
+//! Where plugins of a host come from: folders that it loads, or a set that is loaded already.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::config::{self, Config, PluginsConfig};
+use crate::egress::EgressOptions;
+use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::paths::Paths;
+use crate::plugin;
+use crate::plugin::compile::Compiler;
+use crate::plugin::discover::Source;
+use crate::plugin::load::{LoadOptions, PluginSet};
+
+/// Folders of plugins, and the operator's word on what is found there. Without that word a plugin gets what the table for its
+/// [`Trust`] gives; what asks for more is left out, as nobody can be asked.
+#[derive(Clone, Debug, Default)]
+pub struct PluginFolders(LoadOptions);
+
+impl PluginFolders {
+    /// The plugins in one folder. See [`Self::and`].
+    #[must_use]
+    pub fn new(trust: Trust, folder: impl Into<PathBuf>) -> Self {
+        Self(LoadOptions {
+            expects_installed: true,
+            ..LoadOptions::default()
+        })
+        .and(trust, folder)
+    }
+
+    /// Also the plugins in this folder. `trust` says where they came from and so what they get without asking:
+    /// [`Trust::Managed`] for those that belong to the program. A folder that is not there has none; one of
+    /// [`Trust::Local`] may be a plugin itself.
+    #[must_use]
+    pub fn and(mut self, trust: Trust, folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        self.0.sources.push(Source {
+            trust,
+            // What is answered for a plugin holds for its place, wherever it is named from.
+            path: folder.canonicalize().unwrap_or(folder),
+        });
+        self
+    }
+
+    /// Leaves a plugin out, also one that is relied on.
+    #[must_use]
+    pub fn without(mut self, name: impl Into<String>) -> Self {
+        self.0.without.push(name.into());
+        self
+    }
+
+    /// Takes the sections `[plugins.NAME]`. A plugin that they configure is relied on.
+    ///
+    /// # Errors
+    /// A section is malformed; the error names its line.
+    pub fn settings(mut self, config: &Config) -> Result<Self, config::Error> {
+        self.0.settings = config.section::<PluginsConfig>()?.0;
+        self.0.written = config.clone();
+        Ok(self)
+    }
+
+    /// Decides with these policies, answers and flags, and asks whom they name.
+    #[must_use]
+    pub fn grants(mut self, grants: GrantOptions) -> Self {
+        self.0.grants = grants;
+        self
+    }
+
+    /// Sends requests of plugins with these limits and secrets.
+    #[must_use]
+    pub fn egress(mut self, egress: EgressOptions) -> Self {
+        self.0.egress = egress;
+        self
+    }
+
+    /// Compiles components with this one. The default compiles on a thread, whose memory has no limit.
+    #[must_use]
+    pub fn compiler(mut self, compiler: Compiler) -> Self {
+        self.0.compiler = compiler;
+        self
+    }
+}
+
+/// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] that is shared with others.
+#[derive(Debug)]
+pub struct Plugins(Origin);
+
+#[derive(Debug)]
+enum Origin {
+    Folders(Box<LoadOptions>),
+    Loaded(Arc<PluginSet>),
+}
+
+impl Plugins {
+    /// Loads them where that is still to do.
+    pub(super) async fn load(self, paths: &Paths) -> Result<Arc<PluginSet>, plugin::Error> {
+        match self.0 {
+            Origin::Loaded(set) => Ok(set),
+            Origin::Folders(options) => {
+                let options = options.at(paths);
+                Ok(Arc::new(PluginSet::load(&options).await?))
+            }
+        }
+    }
+}
+
+impl Default for Plugins {
+    fn default() -> Self {
+        Self(Origin::Loaded(Arc::default()))
+    }
+}
+
+impl From<PluginFolders> for Plugins {
+    fn from(folders: PluginFolders) -> Self {
+        Self(Origin::Folders(Box::new(folders.0)))
+    }
+}
+
+impl From<Arc<PluginSet>> for Plugins {
+    fn from(set: Arc<PluginSet>) -> Self {
+        Self(Origin::Loaded(set))
+    }
+}

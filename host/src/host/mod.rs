@@ -1,0 +1,128 @@
+//! The host as a library: what an agent is put together from, and the sessions that it runs in.
+//!
+//! [`Host::builder`] takes provider, plugins, native hooks and tools, policy, approver and the folder that everything is kept
+//! in; [`Host::session`] opens sessions, each with an agent of its own over the same compiled plugins; [`Session::turn`] runs
+//! a turn. Nothing else puts an agent together. This module must not know terminals or the environment: everything that
+//! depends on them is handed in.
+
+mod agent;
+mod builder;
+mod error;
+mod folders;
+mod native;
+mod session;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tempfile::TempDir;
+
+use crate::agent::{AgentConfig, KeepInStore};
+use crate::event::Observer;
+use crate::grant::answers::{Answers, AnswersError};
+use crate::paths::Paths;
+use crate::plugin::load::{LeftOut, PluginSet};
+use crate::provider::Provider;
+use crate::session::SessionStore;
+use crate::tool::approval::Approver;
+use crate::tool::policy::Policy;
+use crate::tool::registry::ToolRegistry;
+
+pub use builder::HostBuilder;
+pub use error::{Error, check_apart};
+pub use folders::{PluginFolders, Plugins};
+pub use session::{Session, SessionBuilder, Turn};
+
+/// Runs agents. Cheap to clone, and as many sessions as one likes may be open at once; they share what is in it. What was
+/// made for it, which are temporary folders at most, goes when the last clone and the last session are dropped.
+#[derive(Clone)]
+pub struct Host(Arc<Parts>);
+
+/// Everything that the sessions of a host share, and what each of them begins with.
+struct Parts {
+    provider: Arc<dyn Provider>,
+    model: String,
+    paths: Paths,
+    store: SessionStore,
+    plugins: Arc<PluginSet>,
+    /// Tools that are not of plugins.
+    tools: ToolRegistry,
+    hooks: Vec<native::Bind>,
+    policy: Arc<dyn Policy>,
+    approver: Arc<dyn Approver>,
+    observers: Vec<Observer>,
+    config: AgentConfig,
+    /// Keeps values that native hooks put into a store.
+    keep: Option<KeepInStore>,
+    /// Whether the answers that were given while plugins were loaded are on the disk.
+    has_kept_answers: AtomicBool,
+    /// Folders that go with the host.
+    _temporary: Option<TempDir>,
+}
+
+impl Host {
+    /// A host that has nothing yet. It needs a provider at least.
+    #[must_use]
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+
+    /// Opens a session: [`create`](SessionBuilder::create) for a new one, [`resume`](SessionBuilder::resume) for one that goes
+    /// on.
+    #[must_use]
+    pub fn session(&self) -> SessionBuilder {
+        SessionBuilder::new(self)
+    }
+
+    /// The sessions that were ever made, to list and to read them.
+    #[must_use]
+    pub fn store(&self) -> &SessionStore {
+        &self.0.store
+    }
+
+    /// The folder that agents work in.
+    #[must_use]
+    pub fn workspace(&self) -> &Path {
+        &self.0.paths.workspace
+    }
+
+    /// Plugins that were found and do not run, each with the cause. Every session tells of them as events, too.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.0.plugins.left_out
+    }
+
+    /// Settings that plugins do not take, and the reason, each a line for people.
+    #[must_use]
+    pub fn refused_settings(&self) -> &[String] {
+        &self.0.plugins.refused
+    }
+}
+
+impl Parts {
+    /// Keeps the answers about plugins that were given while they were loaded: once, with the first session.
+    fn keep_answers(&self, session: &str) -> Result<(), AnswersError> {
+        use std::sync::atomic::Ordering::Relaxed;
+
+        let given = self.plugins.given.iter();
+        let answers: Vec<_> = given
+            .filter_map(|given| given.answer(session, crate::clock::now_text()))
+            .collect();
+        if answers.is_empty() || self.has_kept_answers.swap(true, Relaxed) {
+            return Ok(());
+        }
+        Answers::read(&self.paths.grants())?.add(answers)
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("model", &self.0.model)
+            .field("paths", &self.0.paths)
+            .field("plugins", &self.0.plugins.plugins)
+            .finish_non_exhaustive()
+    }
+}

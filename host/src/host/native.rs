@@ -1,0 +1,54 @@
+//! Hooks of native code: bound to the same points and called by the same dispatcher as those of plugins.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+
+use crate::point::caller::Caller;
+use crate::point::failure::Failure;
+use crate::point::registry::{HookSpec, Registry};
+use crate::point::{Hook, Point};
+
+/// A hook that every session of a host binds.
+pub(super) struct Bind {
+    /// The name that it goes by, as a plugin's.
+    pub(super) name: Arc<str>,
+    bind: Box<dyn Fn(&mut Registry) + Send + Sync>,
+}
+
+impl Bind {
+    pub(super) fn new<P: Point>(spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
+        Self {
+            name: spec.plugin.clone(),
+            bind: Box::new(move |registry| registry.add::<P>(spec.clone(), hook.clone())),
+        }
+    }
+
+    pub(super) fn to(&self, registry: &mut Registry) {
+        (self.bind)(registry);
+    }
+}
+
+/// A hook that is a function.
+pub(super) struct Function<P, F>(F, PhantomData<fn(P)>);
+
+impl<P, F> Function<P, F> {
+    pub(super) fn new(function: F) -> Self {
+        Self(function, PhantomData)
+    }
+}
+
+impl<P, F> Hook<P> for Function<P, F>
+where
+    P: Point,
+    F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,
+{
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        payload: &'a P::Payload,
+    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
+        ready((self.0)(caller, payload)).boxed()
+    }
+}

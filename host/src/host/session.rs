@@ -1,0 +1,261 @@
+//! Sessions of a host, and their turns.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use super::{Error, Host, Parts};
+use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
+use crate::event::{Observer, Stamped};
+use crate::message::{Message, ToolSpec};
+use crate::point::payload::Source;
+use crate::provider::Provider;
+use crate::session::{self, SessionSpec};
+use crate::tool::approval::Approver;
+use crate::tool::policy::Policy;
+
+/// A session that is about to be opened. What is not set is the host's.
+#[must_use = "`create` or `resume` opens the session"]
+pub struct SessionBuilder {
+    pub(super) parts: Arc<Parts>,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) model: String,
+    pub(super) policy: Arc<dyn Policy>,
+    pub(super) approver: Arc<dyn Approver>,
+    pub(super) observers: Vec<Observer>,
+}
+
+impl SessionBuilder {
+    pub(super) fn new(Host(parts): &Host) -> Self {
+        Self {
+            parts: parts.clone(),
+            provider: parts.provider.clone(),
+            model: parts.model.clone(),
+            policy: parts.policy.clone(),
+            approver: parts.approver.clone(),
+            observers: parts.observers.clone(),
+        }
+    }
+
+    /// Asks another model.
+    pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        (self.provider, self.model) = (provider, model.into());
+        self
+    }
+
+    /// Decides on tool calls with another policy.
+    pub fn policy(mut self, policy: Arc<dyn Policy>) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Asks somebody else about tool calls.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = approver;
+        self
+    }
+
+    /// Also calls this function with every event of the session, in the task of its agent: it must return soon.
+    pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Makes a new session.
+    ///
+    /// # Errors
+    /// Its files cannot be written.
+    pub fn create(self) -> Result<Session, Error> {
+        let session = self.parts.store.create(&self.spec())?;
+        self.on(Arc::new(session))
+    }
+
+    /// Goes on with a session: its id or the beginning of it, or `last` for the last one of this workspace.
+    ///
+    /// # Errors
+    /// There is no such session, it is open elsewhere, or its files cannot be read.
+    pub fn resume(self, id: &str) -> Result<Session, Error> {
+        let store = &self.parts.store;
+        let id = store.resolve_in(id, &self.parts.paths.workspace)?;
+        let session = store.resume(&id, &self.spec())?;
+        self.on(Arc::new(session))
+    }
+
+    /// Goes on with a session that is open already.
+    ///
+    /// # Errors
+    /// The plugins cannot be made ready for it.
+    pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
+        let host = Host(self.parts.clone());
+        let agent = super::agent::agent(self, session)?;
+        Ok(Session { agent, host })
+    }
+
+    fn spec(&self) -> SessionSpec {
+        SessionSpec {
+            workspace: self.parts.paths.workspace.clone(),
+            provider: self.provider.name().to_owned(),
+            model: self.model.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for SessionBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionBuilder")
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs ends, and it can be resumed;
+/// only [`close`](Self::close) calls the hooks of `session-end`.
+pub struct Session {
+    agent: Agent,
+    host: Host,
+}
+
+impl Session {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &Arc<str> {
+        self.agent.spec().session.id()
+    }
+
+    /// The host that it is of.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The conversation so far.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.agent.spec().session.messages()
+    }
+
+    /// The tools that the model may call.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
+        self.agent.spec().tools.specs()
+    }
+
+    /// A channel of the events from now on. What is sent before the first turn is kept until then: the session is told of as
+    /// open when that starts.
+    #[must_use]
+    pub fn events(&self) -> UnboundedReceiver<Stamped> {
+        self.agent.spec().events.subscribe()
+    }
+
+    /// The way to say something while a turn runs.
+    #[must_use]
+    pub fn steering(&self) -> SteerHandle {
+        self.agent.steering()
+    }
+
+    /// Asks another model from the next turn on.
+    pub fn set_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
+        let spec = self.agent.spec_mut();
+        (spec.provider, spec.model) = (provider, model.into());
+    }
+
+    /// Runs one turn when it is awaited: from what a person says to the final output.
+    pub fn turn(&mut self, text: impl Into<String>) -> Turn<'_> {
+        Turn {
+            begin: Some(Begin {
+                agent: &mut self.agent,
+                text: text.into(),
+                source: Source::Terminal,
+                cancel: CancellationToken::new(),
+            }),
+            running: None,
+        }
+    }
+
+    /// Archives the turns that are due, and waits for it. Without it they are archived beside the next turn.
+    pub async fn finish_archival(&mut self) {
+        self.agent.finish_archival().await;
+    }
+
+    /// Ends the session: the hooks of `session-end` run, those in the background end, everything is on the disk.
+    ///
+    /// # Errors
+    /// The session cannot be written, or a hook that blocks when it fails has failed since the last turn.
+    pub async fn close(self) -> Result<(), agent::Error> {
+        self.agent.close().await
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.agent.fmt(f)
+    }
+}
+
+/// A turn: a future that begins with the first poll. When it is dropped the turn stops where it is, and what it had begun is
+/// closed when the next one starts. An error is a fault of the host: the session cannot be written. Failures of model, hooks
+/// and tools are in the outcome.
+#[must_use = "a turn runs when it is awaited"]
+pub struct Turn<'a> {
+    begin: Option<Begin<'a>>,
+    running: Option<BoxFuture<'a, Result<TurnOutcome, agent::Error>>>,
+}
+
+struct Begin<'a> {
+    agent: &'a mut Agent,
+    text: String,
+    source: Source,
+    cancel: CancellationToken,
+}
+
+impl Turn<'_> {
+    /// Says where the text comes from. The default is a person at a terminal.
+    pub fn source(mut self, source: Source) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.source = source;
+        }
+        self
+    }
+
+    /// Ends the turn in good order when `cancel` is set: every tool call keeps a result, and the outcome says that it was
+    /// cancelled.
+    pub fn until(mut self, cancel: &CancellationToken) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.cancel = cancel.clone();
+        }
+        self
+    }
+}
+
+impl Future for Turn<'_> {
+    type Output = Result<TurnOutcome, agent::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(begin) = self.begin.take() {
+            self.running = Some(Box::pin(async move {
+                let Begin {
+                    agent,
+                    text,
+                    source,
+                    cancel,
+                } = begin;
+                agent.run_turn(&text, source, &cancel).await
+            }));
+        }
+        match &mut self.running {
+            Some(running) => running.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for Turn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").finish_non_exhaustive()
+    }
+}
