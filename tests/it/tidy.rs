@@ -10,6 +10,7 @@ mod events;
 mod numbers;
 mod points;
 mod regressions;
+mod released;
 mod shape;
 mod table;
 mod tree;
@@ -77,6 +78,29 @@ fn everything_in_the_contract_has_a_doc() {
         .iter()
         .filter(|source| !source.path.starts_with("wit/deps/"));
     none(sources.flat_map(wit::check).collect());
+}
+
+#[test]
+fn the_contract_changes_only_as_its_version_allows() {
+    let mut versions = released::versions();
+    let last = versions.pop().expect("a version is released");
+    let snapshot = released::Contract::of_folder(&format!("{}/{last}", released::FOLDER));
+    none(released::check(
+        &snapshot,
+        &released::Contract::of_folder("wit"),
+    ));
+}
+
+#[test]
+fn every_snapshot_of_the_contract_is_the_version_that_its_folder_names() {
+    for version in released::versions() {
+        let path = format!("{}/{version}", released::FOLDER);
+        assert_eq!(
+            released::Contract::of_folder(&path).version(),
+            version,
+            "{path}"
+        );
+    }
 }
 
 #[test]

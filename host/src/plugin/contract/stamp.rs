@@ -1,0 +1,83 @@
+//! The section that SDKs stamp into components: contract version, language, and the SDK with its own version.
+//!
+//! A component without it is taken by the names of its interfaces alone.
+
+use serde::{Deserialize, Serialize};
+use wasmparser::{Parser, Payload};
+
+use super::{Error, check, split};
+use crate::text;
+
+/// Name of the custom section. It holds JSON: `{"contract":"0.1.0","language":"rust","sdk":"rind-sdk 0.1.0"}`.
+pub const SECTION: &str = "rind:contract";
+
+/// Longest section that is read, in bytes.
+const MAX_SECTION_BYTES: usize = 1024;
+
+/// Longest text of a stamp that is shown, in bytes.
+const MAX_TEXT_BYTES: usize = 64;
+
+/// What a component was built with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Version of the contract.
+    pub contract: String,
+    /// Language of the plugin.
+    pub language: String,
+    /// Name and version of the SDK.
+    pub sdk: String,
+}
+
+/// Checks the versions that a component was built against, by its stamps and by the names of its interfaces. Returns its
+/// stamp, if it has one. A component that is put together from several has several; each must be supported.
+pub(in super::super) fn read(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
+    let mut first = None;
+    let mut names = Vec::new();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        // What cannot be parsed is for the compiler to refuse, which says more of it.
+        let Ok(payload) = payload else { break };
+        match payload {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section) if section.name() == SECTION => {
+                let stamp = parse(section.data())?;
+                let what = format!("it was built with {} ({})", stamp.sdk, stamp.language);
+                check(&what, &stamp.contract)?;
+                first.get_or_insert(stamp);
+            }
+            // Only the outermost component speaks with the host.
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                let imports = section.into_iter().flatten();
+                names.extend(imports.map(|import| ("imports", import.name.name.to_owned())));
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                let exports = section.into_iter().flatten();
+                names.extend(exports.map(|export| ("exports", export.name.name.to_owned())));
+            }
+            _ => {}
+        }
+    }
+    for (side, name) in names {
+        if let Some((_, version)) = split(&name) {
+            check(&format!("it {side} `{name}`"), version)?;
+        }
+    }
+    Ok(first)
+}
+
+fn parse(section: &[u8]) -> Result<Stamp, Error> {
+    let refuse = |why: String| Error::Start {
+        message: format!("its section `{SECTION}` {why}; build it again"),
+    };
+    if section.len() > MAX_SECTION_BYTES {
+        return Err(refuse(format!("has more than {MAX_SECTION_BYTES} bytes")));
+    }
+    let stamp: Stamp = serde_json::from_slice(section)
+        .map_err(|e| refuse(format!("is not what an SDK writes ({e})")))?;
+    Ok(Stamp {
+        contract: text::clean(&stamp.contract, MAX_TEXT_BYTES),
+        language: text::clean(&stamp.language, MAX_TEXT_BYTES),
+        sdk: text::clean(&stamp.sdk, MAX_TEXT_BYTES),
+    })
+}
