@@ -19,6 +19,7 @@ mod files;
 mod fuzz;
 mod grant;
 mod harness;
+mod host;
 mod leak;
 mod lifecycle;
 mod load;
