@@ -27,7 +27,25 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "imports a version that this host does not speak",
             imports("rind:plugin/log@0.9.0", ""),
-            "speaks version",
+            "which wants version 0.9.0 of the contract; this host supports",
+        ),
+        load(
+            "says that it was built for a version to come",
+            stamped(
+                "0.1.0",
+                r#"{"contract":"9.1.0","language":"rust","sdk":"rind-sdk 9.1.0"}"#,
+            ),
+            "it was built with rind-sdk 9.1.0 (rust), which wants version 9.1.0 of the contract",
+        ),
+        load(
+            "says in its stamp what no SDK writes",
+            stamped("0.1.0", "\u{1b}[2J"),
+            "its section `rind:contract` is not what an SDK writes",
+        ),
+        load(
+            "has a stamp of a megabyte",
+            stamped("0.1.0", &" ".repeat(1 << 20)),
+            "its section `rind:contract` has more than 1024 bytes",
         ),
         load(
             "imports a known function with another type",
@@ -197,4 +215,17 @@ fn native() -> Program {
     let mut bytes = b"\x7fELF\x02\x01\x01\xc8".to_vec();
     bytes.resize(4096, 0);
     Program::Bytes(bytes)
+}
+
+/// A component that imports the log, with a section as SDKs stamp it into the module within.
+fn stamped(version: &str, stamp: &str) -> Program {
+    let mut content = leb("rind:contract".len());
+    content.extend(b"rind:contract");
+    content.extend(stamp.as_bytes());
+    let mut module = b"\0asm\x01\0\0\0".to_vec();
+    module.extend(section(0, &content));
+    let import = format!("(component (import \"rind:plugin/log@{version}\" (instance)))");
+    let mut component = wat::parse_str(import).unwrap();
+    component.extend(section(1, &module));
+    Program::Bytes(component)
 }

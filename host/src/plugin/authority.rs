@@ -4,17 +4,12 @@
 //! a language's standard library pulls in is linked to an empty context; what could reach files or the network is not.
 
 use super::Error;
+use super::contract;
 use super::manifest::Manifest;
 use crate::grant::decide::{Decision, Standing};
 use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
-
-/// Prefix of our own interfaces.
-const OWN: &str = "rind:plugin/";
-
-/// Version of the contract that this host speaks.
-pub const CONTRACT: &str = "0.1.0";
 
 /// A host interface and what it takes to import it.
 #[derive(Clone, Copy, Debug)]
@@ -142,29 +137,17 @@ const WASI_SOCKETS: (&str, &str) = ("wasi:sockets/", "linked, and denied at ever
 
 /// Whether an interface sends requests.
 fn is_http(interface: &str) -> bool {
-    own_name(interface).is_some_and(|(name, _)| name == "http")
+    contract::split(interface).is_some_and(|(name, _)| name == "http")
         || WASI_HTTP
             .iter()
             .any(|(name, _)| interface.starts_with(name))
 }
 
-/// Splits `rind:plugin/pre-tool@0.1.0` into name and version.
-fn own_name(interface: &str) -> Option<(&str, &str)> {
-    interface
-        .strip_prefix(OWN)
-        .map(|rest| rest.split_once('@').unwrap_or((rest, "")))
-}
-
-/// Whether a version speaks our contract: for `0.x` versions that is the same `0.x`.
-fn is_our_version(version: &str) -> bool {
-    let minor = |v: &str| v.rsplit_once('.').map(|(minor, _)| minor.to_owned());
-    minor(version) == minor(CONTRACT)
-}
-
 /// The access that an import gives, in a few words; every import that passes [`check_import`] has some.
 #[must_use]
 pub fn gives(interface: &str, has_folders: bool) -> &'static str {
-    let own = own_name(interface).and_then(|(name, _)| IMPORTS.iter().find(|row| row.name == name));
+    let own = contract::split(interface)
+        .and_then(|(name, _)| IMPORTS.iter().find(|row| row.name == name));
     let wasi = || {
         let all = INERT_WASI.iter().chain(WASI_HTTP).chain([&WASI_SOCKETS]);
         let mut matching = all.filter(|(name, _)| interface.starts_with(name));
@@ -189,7 +172,7 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
             why,
         })
     };
-    let Some((name, version)) = own_name(interface) else {
+    let Some((name, _)) = contract::split(interface) else {
         if INERT_WASI
             .iter()
             .any(|(package, _)| interface.starts_with(package))
@@ -216,11 +199,6 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     let Some(row) = IMPORTS.iter().find(|row| row.name == name) else {
         return refuse("which is no interface of the contract".to_owned());
     };
-    if !is_our_version(version) {
-        return refuse(format!(
-            "but this host speaks version {CONTRACT} of the contract; build the plugin against that"
-        ));
-    }
     if let Some(effect) = row.needs
         && !manifest.has(effect)
     {
@@ -237,7 +215,7 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
 /// Checks one import against what was granted, or asked for; it is covered by the side effects. What nothing of its kind was
 /// granted for is not linked, and is refused by name here rather than by the linker.
 pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
-    let (is_granted, why) = match own_name(interface).map(|(name, _)| name) {
+    let (is_granted, why) = match contract::split(interface).map(|(name, _)| name) {
         Some("session") => (
             granted.has(&Capability::Session),
             "`session` was not granted",
@@ -265,7 +243,7 @@ pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
 /// line that denies it: the manifest is right then, and asking differently would not help.
 pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> {
     check_granted(&decision.granted(), interface).map_err(|error| {
-        let own = own_name(interface).map(|(name, _)| name);
+        let own = contract::split(interface).map(|(name, _)| name);
         let is_needed = |capability: &Capability| match (own, capability) {
             (Some("session"), Capability::Session)
             | (Some("model"), Capability::Model)
@@ -375,14 +353,9 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
             why,
         })
     };
-    let Some((name, version)) = own_name(interface) else {
+    let Some((name, _)) = contract::split(interface) else {
         return Ok(Export::Foreign);
     };
-    if !is_our_version(version) {
-        return refuse(format!(
-            "but this host speaks version {CONTRACT} of the contract; build the plugin against that"
-        ));
-    }
     if let Some(other) = ["tools", "implement", "loop", "commands"]
         .into_iter()
         .find(|other| *other == name)
@@ -420,7 +393,7 @@ mod tests {
         .unwrap();
         let own = IMPORTS
             .iter()
-            .map(|row| format!("{OWN}{}@{CONTRACT}", row.name));
+            .map(|row| format!("rind:plugin/{}@{}", row.name, contract::CURRENT));
         let wasi = [
             "io/poll",
             "io/streams",

@@ -65,6 +65,20 @@ pub enum Error {
         /// The limit.
         seconds: u64,
     },
+    /// It was built against a version of the contract that this host does not support.
+    #[error(
+        "{what}, which wants {wanted} of the contract; this host supports {supported}: {todo}"
+    )]
+    Contract {
+        /// Where the version stands: `it imports ...`, `it was built with ...`.
+        what: String,
+        /// The version.
+        wanted: String,
+        /// Supported versions, oldest first.
+        supported: String,
+        /// Advice.
+        todo: String,
+    },
     /// It imports what it may not have.
     #[error("it imports `{import}`, {why}")]
     Import {

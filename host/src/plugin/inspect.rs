@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::contract::stamp::Stamp;
 use super::load::Loaded;
 use super::{authority, settings};
 use crate::config::PluginSettings;
@@ -139,6 +140,8 @@ pub struct Report {
     pub settings: Vec<SettingReport>,
     /// Its tools.
     pub tools: Vec<ToolReport>,
+    /// Contract version, language and SDK that it was built with; absent where no SDK said so.
+    pub built_with: Option<Stamp>,
     /// What it imports.
     pub imports: Vec<ImportReport>,
     /// What else it exports: `implement`, `loop`, `commands`.
@@ -237,6 +240,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         hooks: hooks.collect(),
         settings: settings.collect(),
         tools: tools.collect(),
+        built_with: plugin.stamp.clone(),
         imports: imports.collect(),
         other_exports: others.map(str::to_owned).collect(),
         implements: plugin.manifest.implements.keys().cloned().collect(),

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::access_log::RecordsLeft;
 use super::cache::CompileCache;
 use super::compile::Compiler;
+use super::contract::stamp::Stamp;
 use super::discover::{Found, Source, discover};
 use super::engine::engine;
 use super::host::Backing;
@@ -157,6 +158,8 @@ pub struct Loaded {
     pub imports: Vec<String>,
     /// Every interface of ours that it exports, without package and version.
     pub exports: Vec<String>,
+    /// What its component says it was built with.
+    pub stamp: Option<Stamp>,
     /// Its tools.
     pub tools: Vec<ToolSpec>,
     /// Linear memory that one instance may take, in bytes.

@@ -17,7 +17,7 @@ use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
 use super::manifest::Manifest;
 use super::store::{PluginStore, data_folder, own_folder};
-use super::{Error, files, imports, protected, relied, tools};
+use super::{Error, contract, files, imports, protected, relied, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
@@ -101,6 +101,7 @@ impl Loader<'_> {
                 .clamp(1 << 20, MAX_MEMORY_BYTES),
             load_time: Duration::ZERO,
             was_cached: false,
+            stamp: None,
             template: None,
             is_required: false,
             egress: None,
@@ -232,6 +233,7 @@ impl Loader<'_> {
         plugin: &mut Loaded,
         bytes: &ComponentBytes,
     ) -> Result<Component, Error> {
+        plugin.stamp = contract::stamp::read(&bytes.bytes)?;
         let (component, was_cached) = self
             .cache
             .load(&self.engine, bytes, &self.options.compiler)

@@ -404,6 +404,9 @@ pub(super) fn check(old: &Contract, new: &Contract) -> Vec<String> {
 
 /// Versions that have a snapshot, oldest first.
 pub(super) fn versions() -> Vec<semver::Version> {
+    if !tree::root().join(FOLDER).is_dir() {
+        return Vec::new();
+    }
     let mut versions: Vec<semver::Version> = tree::folders(FOLDER)
         .iter()
         .map(|name| semver::Version::parse(name).unwrap_or_else(|e| panic!("{FOLDER}/{name}: {e}")))

@@ -298,6 +298,13 @@ pub(in super::super) fn report(report: &Report) {
     for name in &report.implements {
         line("implements", name.clone());
     }
+    if let Some(stamp) = &report.built_with {
+        let with = format!(
+            "{} ({}), contract {}",
+            stamp.sdk, stamp.language, stamp.contract
+        );
+        line("built with", with);
+    }
     for import in &report.imports {
         line(
             "import",

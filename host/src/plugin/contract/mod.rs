@@ -62,7 +62,9 @@ pub(super) fn check(what: &str, version: &str) -> Result<(), Error> {
     let Ok(wanted) = Version::parse(version) else {
         return refuse(rebuild);
     };
-    let mut supported = SUPPORTED.iter().filter_map(|known| Version::parse(known).ok());
+    let mut supported = SUPPORTED
+        .iter()
+        .filter_map(|known| Version::parse(known).ok());
     let newest = supported.clone().next_back();
     if supported.any(|known| is_same_line(&known, &wanted) && wanted <= known) {
         return Ok(());
@@ -105,15 +107,18 @@ mod tests {
         for newer in [later(0, 1), later(1, 0), "99.0.0".to_owned()] {
             let error = check("it imports `x`", &newer).unwrap_err().to_string();
             let expected = format!(
-                "it imports `x`, built against version {newer} of the contract, and this host supports {}: update Rind, or \
-                 build the plugin with an SDK for a supported version",
+                "it imports `x`, which wants version {newer} of the contract; this host supports {}: update Rind, or build the \
+                 plugin with an SDK for a supported version",
                 SUPPORTED.join(", ")
             );
             assert_eq!(error, expected);
         }
         for older in ["0.0.9", "", "one"] {
             let error = check("it is there", older).unwrap_err().to_string();
-            assert!(error.ends_with(": build the plugin with an SDK for a supported version"), "{error}");
+            assert!(
+                error.ends_with(": build the plugin with an SDK for a supported version"),
+                "{error}"
+            );
         }
     }
 }

@@ -5,11 +5,38 @@
 
 use crate::exports::{self, Export};
 use crate::module::Plugin;
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 /// Where the contract is.
 const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../wit");
+
+/// Version of the contract, from the first line of a file of it: `package rind:plugin@0.1.0;`.
+fn contract() -> &'static str {
+    let wit = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../wit/world.wit"
+    ));
+    let version = wit
+        .split_once('@')
+        .and_then(|(_, rest)| rest.split_once(';'));
+    version.map_or("", |(version, _)| version)
+}
+
+/// The section that tells the host, before it compiles the component, what that was built with.
+fn stamp() -> TokenStream {
+    let sdk = concat!("rind-sdk ", env!("CARGO_PKG_VERSION"));
+    let text = format!(
+        r#"{{"contract":"{}","language":"rust","sdk":"{sdk}"}}"#,
+        contract()
+    );
+    let (len, bytes) = (text.len(), Literal::byte_string(text.as_bytes()));
+    quote! {
+        #[unsafe(link_section = "rind:contract")]
+        #[used]
+        static STAMP: [u8; #len] = *#bytes;
+    }
+}
 
 /// Writes the module.
 pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
@@ -39,9 +66,10 @@ pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
 }
 
 fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
+    let version = contract();
     let names = exports
         .iter()
-        .map(|export| format!("export rind:plugin/{}@0.1.0; ", export.interface));
+        .map(|export| format!("export rind:plugin/{}@{version}; ", export.interface));
     let world = format!(
         "package rind:component; world component {{ {}}}",
         names.collect::<String>()
@@ -54,7 +82,7 @@ fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
     };
     let keys = shared
         .iter()
-        .map(|name| format!("rind:plugin/{name}@0.1.0"));
+        .map(|name| format!("rind:plugin/{name}@{version}"));
     let paths = shared.iter().map(|name| format_ident!("{name}"));
     let guests = exports.iter().map(|export| {
         let module = match export.interface.as_str() {
@@ -68,6 +96,7 @@ fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
             }
         }
     });
+    let stamp = stamp();
     quote! {
         #[cfg(target_family = "wasm")]
         #[allow(unsafe_code, missing_docs, unreachable_pub, unused, clippy::all, reason = "generated")]
@@ -81,6 +110,7 @@ fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
             });
             use ::rind_sdk::types::Error;
             use ::std::{result::Result, string::String, vec::Vec};
+            #stamp
             struct Plugin;
             #(#guests)*
             export!(Plugin);
