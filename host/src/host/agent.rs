@@ -19,7 +19,6 @@ use crate::session::Session;
 
 /// Puts an agent together on an open session.
 pub(super) fn agent(builder: SessionBuilder, session: Arc<Session>) -> Result<Agent, Error> {
-    crate::tokens::warm();
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();

@@ -49,7 +49,7 @@ pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
             key: part.key.clone(),
             source: part.source.clone(),
             bytes: part.text.len(),
-            tokens: tokens::count(&part.text),
+            tokens: tokens::estimate(&part.text),
             hash: short_hash(part.text.as_bytes()),
         })
         .collect()

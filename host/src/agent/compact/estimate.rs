@@ -1,8 +1,8 @@
 //! How many tokens a request has, before a provider says so.
 //!
 //! Texts are counted by [`tokens`], whose tokenizer is not that of every model. What corrects it is the provider: every
-//! answer reports the tokens of its request. Counting takes its time, so each text is counted once, and a request that
-//! could not be too long whatever its texts are is not counted at all: see [`most`].
+//! answer reports the tokens of its request. Counting takes time and memory, so each text is counted once, and a request that
+//! cannot be too long is not counted at all: see [`Bound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -117,21 +117,104 @@ impl Counter {
 
 /// Tokens of a request that no provider reported. Nothing of it is remembered.
 pub(in super::super) fn request_tokens(request: &Request) -> u64 {
-    let size = |text: &str| tokens::count(text);
-    let message = |message| MESSAGE_TOKENS + content(message, &size);
-    head(&request.system, &request.tools, &size) + request.messages.iter().map(message).sum::<u64>()
+    whole(
+        &request.system,
+        &request.tools,
+        &request.messages,
+        &tokens::count,
+    )
 }
 
-/// The most tokens that a request can have, whatever its texts are: no tokenizer makes more tokens of a text than it has
-/// bytes.
+/// Bytes of a token at most, of a text as a whole. A report of fewer tokens than this makes is a fault of the report.
+const MOST_BYTES_PER_TOKEN: u64 = 8;
+
+/// An upper bound of the tokens of a request. What was added since the provider reported one has no more tokens than bytes;
+/// without a report twice the estimate is the bound, which the first report corrects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bound {
+    /// Sizes of the request that is being made.
+    now: Sizes,
+    /// Sizes of the last one that was reported, and its tokens.
+    reported: Option<(Sizes, u64)>,
+}
+
+/// Bytes of a request, as [`most`] counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Of the system prompt and the tools.
+    pub(super) head: u64,
+    /// Of the conversation, which only grows.
+    pub(super) kept: u64,
+    /// Of messages for this request only.
+    pub(super) passing: u64,
+}
+
+impl Bound {
+    /// Whether a request of these sizes can have more tokens than `limit`. `estimate` gives those of all its texts.
+    pub(super) fn exceeds(
+        &mut self,
+        limit: u64,
+        now: Sizes,
+        estimate: impl FnOnce() -> u64,
+    ) -> bool {
+        self.now = now;
+        if now.head + now.kept + now.passing <= limit {
+            return false;
+        }
+        let from_report = self.reported.and_then(|(then, tokens)| {
+            let grown = now.kept.checked_sub(then.kept)?;
+            let head = if now.head == then.head { 0 } else { now.head };
+            Some(tokens + grown + head + now.passing)
+        });
+        from_report.unwrap_or_else(|| estimate() * 2) > limit
+    }
+
+    /// Takes in what the provider reported for the request that was made. Returns the tokens it had at least.
+    pub(super) fn learn(&mut self, reported: u64) -> u64 {
+        let Sizes {
+            head,
+            kept,
+            passing,
+        } = self.now;
+        let least = (head + kept + passing) / MOST_BYTES_PER_TOKEN;
+        let tokens = reported.max(least);
+        self.reported = (reported > 0).then_some((self.now, tokens));
+        tokens
+    }
+
+    /// Forgets the report: the conversation is another one now.
+    pub(super) fn forget(&mut self) {
+        self.reported = None;
+    }
+}
+
+/// Returns the most tokens that a request can have, whatever its texts are: no tokenizer makes more tokens of a text than it
+/// has bytes.
 pub(super) fn most<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    let size = |text: &str| text.len() as u64;
-    let message = |message| MESSAGE_TOKENS + content(message, &size);
-    head(system, tools, &size) + messages.into_iter().map(message).sum::<u64>()
+    whole(system, tools, messages, &|text| text.len() as u64)
+}
+
+/// Estimates the tokens of a request without the encoder.
+pub(super) fn roughly<'a>(
+    system: &[SystemBlock],
+    tools: impl IntoIterator<Item = &'a ToolSpec>,
+    messages: impl IntoIterator<Item = &'a Message>,
+) -> u64 {
+    whole(system, tools, messages, &tokens::estimate)
+}
+
+fn whole<'a>(
+    system: &[SystemBlock],
+    tools: impl IntoIterator<Item = &'a ToolSpec>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    size: &dyn Fn(&str) -> u64,
+) -> u64 {
+    let message = |message| MESSAGE_TOKENS + content(message, size);
+    head(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
 }
 
 fn head<'a>(
@@ -190,6 +273,37 @@ mod tests {
         gauge.learn(100, 400);
         gauge.learn(10_000, 0);
         assert_eq!(gauge.tokens(1000), 1000);
+    }
+
+    #[test]
+    fn what_was_reported_bounds_the_next_request_by_the_bytes_that_were_added() {
+        let sizes = |head, kept, passing| Sizes {
+            head,
+            kept,
+            passing,
+        };
+        let mut bound = Bound::default();
+        // The bound without a report: the test has no texts, so it is made up.
+        let check = |bound: &mut Bound, now: Sizes, expected: u64| {
+            assert!(!bound.exceeds(expected, now, || 3000), "{now:?}");
+            assert!(bound.exceeds(expected - 1, now, || 3000), "{now:?}");
+        };
+        check(&mut bound, sizes(1000, 5000, 10), 6000);
+        assert_eq!(bound.learn(2000), 2000);
+        check(&mut bound, sizes(1000, 5300, 0), 2300);
+        check(&mut bound, sizes(1000, 5300, 50), 2350);
+        check(&mut bound, sizes(900, 5300, 0), 3200);
+        check(&mut bound, sizes(900, 5600, 0), 3500);
+        check(&mut bound, sizes(100, 400, 0), 500);
+        // It has shrunk: the report says nothing of it.
+        check(&mut bound, sizes(1000, 4999, 1000), 6000);
+        check(&mut bound, sizes(1000, 7000, 0), 4000);
+        assert_eq!(bound.learn(3), 1000, "no text has so few");
+        assert_eq!(bound.learn(0), 1000);
+        check(&mut bound, sizes(1000, 7000, 0), 6000);
+        bound.learn(2000);
+        bound.forget();
+        check(&mut bound, sizes(1000, 7000, 0), 6000);
     }
 
     #[test]

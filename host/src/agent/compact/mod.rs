@@ -17,7 +17,7 @@ pub use config::CompactConfig;
 pub(super) use estimate::request_tokens;
 pub(super) use fit::cut_middle;
 
-use self::estimate::{Counter, Gauge};
+use self::estimate::{Bound, Counter, Gauge, Sizes};
 use self::slice::Tail;
 use super::emit::blocked;
 use super::turn::{Stop, Turn};
@@ -45,6 +45,7 @@ const LEAST_PART: u64 = 10;
 pub(super) struct Compaction {
     gauge: Gauge,
     counter: Arc<Counter>,
+    bound: Bound,
     /// Tokens below which it is not tried again, after it was refused or was of no use.
     not_below: u64,
 }
@@ -52,8 +53,8 @@ pub(super) struct Compaction {
 impl Compaction {
     /// Takes in what a provider reported for a request.
     pub(super) fn learn(&mut self, request: &Request, reported: u64, config: &CompactConfig) {
-        let most = estimate::most(&request.system, &request.tools, &request.messages);
-        if most > config.least_that_matters() {
+        // Half of what matters: the ratio is to be known before it is needed.
+        if self.bound.learn(reported) > config.least_that_matters() / 2 {
             self.gauge.learn(self.counter.of_request(request), reported);
         }
     }
@@ -66,6 +67,7 @@ impl Compaction {
     /// The conversation is another one now: what was of no use before may be.
     pub(super) fn try_again(&mut self) {
         self.not_below = 0;
+        self.bound.forget();
     }
 
     /// Not again before the conversation has grown by a tenth.
@@ -84,8 +86,17 @@ impl Turn<'_> {
         }
         let specs = self.agent.spec.tools.specs();
         let specs = || specs.iter().map(|spec| &**spec);
-        let all = messages.iter().chain(&self.passing);
-        if estimate::most(&self.system, specs(), all) <= config.threshold_tokens {
+        let sizes = Sizes {
+            head: estimate::most(&self.system, specs(), []),
+            kept: estimate::most(&[], [], &messages),
+            passing: estimate::most(&[], [], &self.passing),
+        };
+        let roughly = || {
+            let all = messages.iter().chain(&self.passing);
+            estimate::roughly(&self.system, specs(), all)
+        };
+        let bound = &mut self.agent.compaction.bound;
+        if !bound.exceeds(config.threshold_tokens, sizes, roughly) {
             return Ok(messages);
         }
         let gauge = self.agent.compaction.gauge;
@@ -114,7 +125,7 @@ impl Turn<'_> {
         }
         let messages = self.agent.spec.session.messages();
         let after = total(&messages);
-        self.agent.compaction.not_below = 0;
+        self.agent.compaction.try_again();
         if after > config.threshold_tokens {
             self.agent.compaction.put_off(after);
         }
