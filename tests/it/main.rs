@@ -14,6 +14,7 @@ mod compile;
 mod contract;
 mod core;
 mod dispatch;
+mod documents;
 mod external;
 mod files;
 mod fuzz;

@@ -1,4 +1,4 @@
-//! The code keeps its shape: the arrows between modules, who may touch what, sizes, docs, and what the README says.
+//! The code keeps its shape: the arrows between modules, who may touch what, sizes, docs, and the tables of the READMEs.
 //!
 //! Each check is a function from text to findings, with tests of its own on small bad inputs beside it; the tests here run
 //! them over the tree.
@@ -7,6 +7,7 @@ mod allowed_names;
 mod arrows;
 mod docs;
 mod events;
+mod links;
 mod numbers;
 mod points;
 mod regressions;
@@ -104,17 +105,29 @@ fn every_snapshot_of_the_contract_is_the_version_that_its_folder_names() {
 }
 
 #[test]
-fn the_table_of_points_in_the_readme_is_the_catalog() {
-    if let Err(message) = points::check(&read("README.md")) {
+fn the_table_of_points_in_the_contract_is_the_catalog() {
+    if let Err(message) = points::check(&read(points::FILE)) {
         panic!("{message}");
     }
 }
 
 #[test]
-fn the_table_of_events_in_the_readme_is_the_schema() {
-    if let Err(message) = events::check(&read("README.md")) {
+fn the_table_of_events_is_the_schema() {
+    if let Err(message) = events::check(&read(events::FILE)) {
         panic!("{message}");
     }
+}
+
+#[test]
+fn the_front_page_is_short_and_its_links_lead_somewhere() {
+    none(
+        shape::check_front_page(&read("README.md"))
+            .into_iter()
+            .collect(),
+    );
+    let pages = tree::all();
+    let pages = pages.iter().filter(|source| source.path.ends_with(".md"));
+    none(pages.flat_map(links::check).collect());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Exit codes, documented in the README and in `--help`.
+//! Exit codes, documented in `host/README.md` and in `--help`.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! The one table of built-in extension points: name, kind, payload, outcome, aliases.
 //!
 //! Everything that must know every point is generated from this table with `for_each_point!`: the marker types below,
-//! the host's bindings to components, `rind plugin inspect`. A test holds it equal to `wit/`, another to the README.
+//! the host's bindings to components, `rind plugin inspect`. Tests hold it equal to `wit/` and to the table in `wit/README.md`.
 
 use super::Point;
 use super::dispatch::PointKind;

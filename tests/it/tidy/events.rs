@@ -1,8 +1,11 @@
-//! The README's table of events, held to the schema of the stream, which is made from the enum and its docs.
+//! The table of events in `host/README.md`, compared with the schema of the stream, which is made from the enum and its docs.
 
 use serde_json::Value;
 
 use super::table::Table;
+
+/// Document that holds the table.
+pub(super) const FILE: &str = "host/README.md";
 
 /// What every event has.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
@@ -47,15 +50,16 @@ fn table() -> Table {
         )
     });
     Table {
+        file: FILE,
         name: "events",
         source: "schema",
         lines: head.into_iter().map(str::to_owned).chain(rows).collect(),
     }
 }
 
-/// Compares the table in `readme` with the schema.
-pub(super) fn check(readme: &str) -> Result<(), String> {
-    table().check(readme)
+/// Compares the table in `text` with the schema.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    table().check(text)
 }
 
 #[test]

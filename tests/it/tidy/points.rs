@@ -1,8 +1,11 @@
-//! The README's table of points, held to the catalog.
+//! The table of points in `wit/README.md`, compared with the catalog.
 
 use rind::point::catalog::CATALOG;
 
 use super::table::Table;
+
+/// Document that holds the table.
+pub(super) const FILE: &str = "wit/README.md";
 
 /// The table as it must be.
 fn table() -> Table {
@@ -21,15 +24,16 @@ fn table() -> Table {
         )
     });
     Table {
+        file: FILE,
         name: "points",
         source: "catalog",
         lines: head.into_iter().map(str::to_owned).chain(rows).collect(),
     }
 }
 
-/// Compares the table in `readme` with the catalog.
-pub(super) fn check(readme: &str) -> Result<(), String> {
-    table().check(readme)
+/// Compares the table in `text` with the catalog.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    table().check(text)
 }
 
 #[test]

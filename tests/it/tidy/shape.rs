@@ -10,6 +10,16 @@ const MAX_LINES: usize = 600;
 /// Most lines of a plugin's README: what it does, its settings, its limits.
 const MAX_README_LINES: usize = 15;
 
+/// Most lines of the front page: reference belongs into the READMEs of `host`, `wit`, `sdk/rust` and `plugins`.
+const MAX_FRONT_PAGE_LINES: usize = 150;
+
+/// Reports a front page that is too long.
+pub(super) fn check_front_page(text: &str) -> Option<String> {
+    let n_lines = text.lines().count();
+    (n_lines > MAX_FRONT_PAGE_LINES)
+        .then(|| format!("README.md: {n_lines} lines, at most {MAX_FRONT_PAGE_LINES}"))
+}
+
 /// A source file that is too long. Tests may be.
 pub(super) fn check_size(source: &Source) -> Option<String> {
     let name = source.path.rsplit('/').next().unwrap_or_default();
@@ -53,6 +63,12 @@ fn a_file_of_601_lines_is_too_long_unless_it_is_a_test() {
     ] {
         assert!(!is_found(path, 601), "{path}");
     }
+}
+
+#[test]
+fn a_front_page_of_151_lines_is_too_long() {
+    assert!(check_front_page(&"x\n".repeat(151)).is_some());
+    assert!(check_front_page(&"x\n".repeat(150)).is_none());
 }
 
 #[test]

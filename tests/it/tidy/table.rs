@@ -1,7 +1,9 @@
-//! Tables of the README between two marks, held to what the code says.
+//! Tables of documents between two marks, compared with the code.
 
 /// Names a table: it stands between `<!-- NAME -->` and `<!-- /NAME -->`.
 pub(super) struct Table {
+    /// Path of the document, for messages.
+    pub(super) file: &'static str,
     pub(super) name: &'static str,
     /// What it is held to, for messages.
     pub(super) source: &'static str,
@@ -16,16 +18,16 @@ impl Table {
         format!("<!-- {name} -->\n{}\n<!-- /{name} -->", lines.join("\n"))
     }
 
-    /// Compares the table in `readme` with the lines; the error shows the table as it must be.
-    pub(super) fn check(&self, readme: &str) -> Result<(), String> {
+    /// Compares the table in `text` with the lines; the error shows the table as it must be.
+    pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let (start, end) = (
             format!("<!-- {} -->", self.name),
             format!("<!-- /{} -->", self.name),
         );
-        let table = readme
+        let table = text
             .split_once(&start)
             .and_then(|(_, rest)| Some(rest.split_once(&end)?.0))
-            .ok_or_else(|| format!("README.md has no table between `{start}` and `{end}`"))?;
+            .ok_or_else(|| format!("{} has no table between `{start}` and `{end}`", self.file))?;
         let lines = table.lines().map(str::trim).filter(|line| !line.is_empty());
         let found: Vec<Vec<&str>> = lines.filter(|line| !is_rule(line)).map(cells).collect();
         let wanted: Vec<Vec<&str>> = self
@@ -42,7 +44,8 @@ impl Table {
             .and_then(|at| found.get(at))
             .map(|cells| cells.join(" | "));
         Err(format!(
-            "README.md: the table of {} is not the {}'s, at `{}`; it must be\n{}",
+            "{}: the table of {} is not the {}'s, at `{}`; it must be\n{}",
+            self.file,
             self.name,
             self.source,
             wrong.unwrap_or_default(),

@@ -1,0 +1,215 @@
+//! The READMEs: every command in a block runs, every block of settings and every manifest is read by the program.
+//!
+//! A block of commands that cannot run in a test says why: `console norun: REASON`.
+
+mod block;
+mod inline;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rind_tests::cli::{Rind, program};
+use rind_tests::guests;
+
+use block::Block;
+
+/// Blocks that are not run, in all documents: few, so that most of what is shown is known to work.
+const MAX_UNRUN: usize = 3;
+
+/// Commands that may exit with 1, with the reason.
+const MAY_FAIL: &[(&str, &str)] = &[(
+    "rind doctor",
+    "it exits with 1 on a machine that cannot confine commands",
+)];
+
+/// What a digest is in a document.
+const DIGEST: &str = "blake3:…";
+
+/// Every README below the root of the tree.
+fn documents() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for folder in [
+        "",
+        "host",
+        "wit",
+        "sdk/rust",
+        "plugins",
+        "tests/fuzz",
+        "tests/regressions",
+    ] {
+        let path = Path::new(folder).join("README.md");
+        let text = std::fs::read_to_string(guests::workspace().join(&path)).unwrap();
+        found.push((path.display().to_string(), text));
+    }
+    for entry in std::fs::read_dir(guests::workspace().join("plugins")).unwrap() {
+        let path = entry.unwrap().path().join("README.md");
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            found.push((path.display().to_string(), text));
+        }
+    }
+    found
+}
+
+fn blocks() -> Vec<Block> {
+    let documents = documents();
+    let blocks = documents
+        .iter()
+        .flat_map(|(path, text)| Block::all(path, text));
+    blocks.collect()
+}
+
+/// A machine on which the commands of a document run: a repository with the plugin `hello` in `plugins` and the core plugins
+/// installed, and a crate of the same plugin in `hello`.
+fn machine() -> Rind {
+    let rind = Rind::default();
+    for name in guests::CORE {
+        rind.managed(name);
+    }
+    let workspace = rind.workspace();
+    guests::put("hello", &workspace.join("plugins"), |manifest| manifest);
+    rind.file("README.md", "# Tide station\n");
+    let tree = guests::workspace().canonicalize().unwrap();
+    std::os::unix::fs::symlink(&tree, workspace.join("rind")).unwrap();
+    let hello = blocks();
+    let of_sdk = |start: &str| {
+        let is_it = |block: &&Block| {
+            block.document == "sdk/rust/README.md"
+                && (block.info == start || block.text.starts_with(start))
+        };
+        hello.iter().find(is_it).unwrap().text.clone()
+    };
+    rind.file("hello/Cargo.toml", &of_sdk("# Cargo.toml"));
+    rind.file("hello/plugin.toml", &of_sdk("# plugin.toml"));
+    rind.file("hello/src/lib.rs", &of_sdk("rust hello"));
+    std::fs::copy(tree.join("Cargo.lock"), workspace.join("hello/Cargo.lock")).unwrap();
+    assert!(shell(&rind, "git init -q").status.success());
+    rind
+}
+
+/// Runs a line with the program on the path.
+fn shell(rind: &Rind, line: &str) -> std::process::Output {
+    let own = rind.command(&[""; 0]);
+    let paths = std::env::var_os("PATH").unwrap();
+    let folder = program().parent().unwrap().to_owned();
+    let paths = std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&paths)));
+    Command::new("sh")
+        .args(["-c", line])
+        .env_clear()
+        .envs(
+            own.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("PATH", paths.unwrap())
+        .env("CARGO_NET_OFFLINE", "true")
+        .current_dir(rind.workspace())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn every_command_of_the_documents_runs() {
+    let mut n_run = 0;
+    for (path, text) in documents() {
+        let blocks = Block::all(&path, &text);
+        let mut runs = blocks
+            .iter()
+            .filter(|block| block.info == "console")
+            .peekable();
+        if runs.peek().is_none() {
+            continue;
+        }
+        let rind = machine();
+        for (line, command) in runs.flat_map(Block::commands) {
+            let output = shell(&rind, command);
+            let code = output.status.code();
+            let may_fail = MAY_FAIL.iter().any(|(start, _)| command.starts_with(start));
+            assert!(
+                code == Some(0) || (may_fail && code == Some(1)),
+                "{path}:{line}: `{command}` exits with {code:?}\n{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr),
+            );
+            n_run += 1;
+        }
+    }
+    assert!(n_run > 15, "{n_run}");
+}
+
+#[test]
+fn every_block_is_of_a_known_kind_and_few_are_not_run() {
+    let blocks = blocks();
+    let hello =
+        std::fs::read_to_string(guests::workspace().join("plugins/hello/src/lib.rs")).unwrap();
+    for block in &blocks {
+        match block.info.as_str() {
+            "console" | "text" => {}
+            "rust hello" => assert_eq!(block.text, hello, "{block}"),
+            "toml" => assert!(block.file().is_some(), "{block}: begin with `# FILE`"),
+            info => {
+                let reason = info.strip_prefix("console norun: ");
+                assert!(
+                    reason.is_some_and(|why| why.len() > 10),
+                    "{block}: `{info}`"
+                );
+            }
+        }
+    }
+    let is_unrun = |block: &&Block| block.info.starts_with("console norun");
+    assert!(blocks.iter().filter(is_unrun).count() <= MAX_UNRUN);
+}
+
+#[test]
+fn every_toml_block_of_the_documents_is_read_by_its_reader() {
+    let rind = Rind::default();
+    let mut n_read = 0;
+    for block in blocks() {
+        let Some(file) = block.file() else { continue };
+        let digest = format!("blake3:{}", "0".repeat(64));
+        let text = block.text.replace(DIGEST, &digest);
+        let config = rind.home().join("config");
+        std::fs::create_dir_all(&config).unwrap();
+        for old in ["config.toml", "policy.toml"] {
+            let _ = std::fs::remove_file(config.join(old));
+        }
+        let ran = match file {
+            "config.toml" | "policy.toml" => {
+                std::fs::write(config.join(file), text).unwrap();
+                rind.run(&["run", "--dry-run", "hello"])
+            }
+            "plugin.toml" => {
+                let folder = rind.workspace().join("plugin");
+                let _ = std::fs::remove_dir_all(&folder);
+                let made = guests::put("every-point", &folder, |_| manifest(&text));
+                rind.run(&[Path::new("plugin"), Path::new("inspect"), &made])
+            }
+            "Cargo.toml" | "case.toml" => {
+                // The first is built by the commands of its document, the second is one row of a table that other tests read.
+                toml::from_str::<toml::Table>(&text).unwrap_or_else(|e| panic!("{block}: {e}"));
+                continue;
+            }
+            _ => panic!("{block}: nothing reads `{file}`"),
+        };
+        // Whatever a policy or a setting requires may be missing here; that it can be read is what counts.
+        let is_unread = ran.code == Some(2) || ran.code == Some(1);
+        assert!(!is_unread, "{block}\n{}{}", ran.stdout, ran.stderr);
+        n_read += 1;
+    }
+    assert!(n_read >= 6, "{n_read}");
+}
+
+/// A manifest for the guest that has every hook, from a whole manifest or from some sections of one.
+fn manifest(text: &str) -> String {
+    let mut table: toml::Table = toml::from_str(text).unwrap();
+    for (key, value) in [
+        ("name", "every-point"),
+        ("version", "0.1.0"),
+        ("description", "Has every hook."),
+        ("component", "every_point.wasm"),
+    ] {
+        table.insert(key.to_owned(), value.into());
+    }
+    let effects = vec![toml::Value::from("session")];
+    table.insert("side_effects".to_owned(), effects.into());
+    toml::to_string(&table).unwrap()
+}
