@@ -14,13 +14,15 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
+use rind::message::{Message, Role};
 use rind::plugin::engine::engine;
 use rind::point::caller::{CallContext, Caller};
-use rind::point::catalog::AfterSystemPrompt;
+use rind::point::catalog::{AfterSystemPrompt, BeforeCompact, Context};
 use rind::point::dispatch::Dispatcher;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::handle::{AgentHandle, NoHandle};
 use rind::point::outcome::TextOutcome;
+use rind::point::payload::Slice as PayloadSlice;
 use rind::point::registry::{HookSpec, Registry};
 use rind::point::trace::NoSink;
 use rind::point::{Hook, Point};
@@ -57,6 +59,13 @@ fn caller() -> Caller {
         ..CallContext::default()
     };
     Caller::new(context)
+}
+
+/// A thousand messages of 1 KB.
+fn conversation() -> Arc<Vec<Message>> {
+    let text = "x".repeat(1_000);
+    let message = |_| Message::text(Role::User, text.as_str());
+    Arc::new((0..1_000).map(message).collect())
 }
 
 /// A dispatcher over `n` echoing plugins. Its sink forgets: what is kept of a trace is the session's, and a list that grows
@@ -247,6 +256,31 @@ fn hook(c: &mut Criterion) {
     }
 }
 
+/// Parts of a large payload: a hook that reads the last of a thousand messages beside one that copies all of them.
+fn handle(c: &mut Criterion) {
+    let runtime = runtime();
+    let mut host = Host::default();
+    host.guest("reader");
+    let plugins = runtime.block_on(host.load());
+    let handle: Arc<dyn AgentHandle> = Arc::new(NoHandle);
+    let open = plugins.open(&handle).unwrap();
+    let dispatcher = Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink));
+    let (caller, messages) = (caller(), conversation());
+    let slice = Arc::new(PayloadSlice {
+        reason: "asked".to_owned(),
+        messages: Vec::clone(&messages),
+        summary: String::new(),
+    });
+    let mut group = c.benchmark_group("a conversation of 1,000 messages of 1 KB");
+    group.bench_function("the last message, through a handle", |b| {
+        b.iter(|| runtime.block_on(dispatcher.dispatch::<Context>(&caller, messages.clone())))
+    });
+    group.bench_function("all messages, copied", |b| {
+        b.iter(|| runtime.block_on(dispatcher.dispatch::<BeforeCompact>(&caller, slice.clone())))
+    });
+    group.finish();
+}
+
 fn load(c: &mut Criterion) {
     let runtime = runtime();
     let mut host = Host::default();
@@ -298,5 +332,5 @@ fn scan(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, hook, load, scan);
+criterion_group!(benches, hook, handle, load, scan);
 criterion_main!(benches);

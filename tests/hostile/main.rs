@@ -12,6 +12,7 @@ mod access;
 mod attack;
 mod engine;
 mod grants;
+mod handles;
 mod network;
 mod programs;
 mod shape;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         shape::attacks(),
         words::attacks(),
         grants::attacks(),
+        handles::attacks(),
         access::attacks(),
         network::attacks(),
     ]

@@ -64,7 +64,10 @@ async fn pre_tool(session: &Session) -> Dispatched<ProposedCall> {
     dispatcher.dispatch::<PreTool>(&session.caller, call).await
 }
 
-async fn dispatch<P: Point>(session: &Session, payload: P::Payload) -> Dispatched<P::Payload>
+async fn dispatch<P: Point>(
+    session: &Session,
+    payload: impl Into<P::Payload>,
+) -> Dispatched<P::Payload>
 where
     P::Payload: Send + Sync,
 {

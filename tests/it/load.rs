@@ -10,6 +10,7 @@ use rind::plugin::inspect::inspect;
 use rind::plugin::load::{PluginSet, Why};
 use rind::point::catalog::PreTool;
 use rind::point::payload::ProposedCall;
+use rind::point::trace::TraceOutcome;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use serde_json::json;
@@ -440,7 +441,9 @@ async fn points_session(implementers: &[&'static str]) -> Session {
         host.plugin(Trust::Managed, "points", |_| {
             format!(
                 "name = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"x\"\ncomponent = \"guest_points.wasm\"\n\
-                 [implements.\"owner.review\"]\n[implements.\"owner.opinions\"]\n"
+                 [implements.\"owner.review\"]\n[implements.\"owner.opinions\"]\n[implements.\"owner.permit\"]\n\
+                 [implements.\"owner.news\"]\n\
+                 [config]\ntype = \"object\"\n[config.properties.name]\ntype = \"string\"\ndefault = \"{name}\"\n"
             )
         });
     }
@@ -460,15 +463,20 @@ async fn points_of_plugins_chain_or_collect_and_check_their_schemas() {
     };
     assert_eq!(
         ask("review", json!({"text": "good"})).await,
-        r#"{"text":"good!!"} None"#
+        r#"{"text":"good!!"} pass"#
     );
     assert_eq!(
-        ask("opinions", json!({})).await,
-        r#"[{"text":"fine"},{"text":"fine"}] None"#
+        ask("opinions", json!({"all": ["value", "fine"]})).await,
+        r#"[{"text":"fine"},{"text":"fine"}] pass"#
+    );
+    assert_eq!(
+        ask("opinions", json!({"two": ["value", "fine"]})).await,
+        r#"[{"text":"fine"}] pass"#,
+        "who has nothing to say adds nothing"
     );
     assert_eq!(
         ask("review", json!({"text": "wrong"})).await,
-        r#"{"text":"wrong"} None"#,
+        r#"{"text":"wrong"} pass"#,
         "an answer that does not fit is that hook's failure"
     );
     let text = ask("review", json!({"txet": "good"})).await;
@@ -481,6 +489,94 @@ async fn points_of_plugins_chain_or_collect_and_check_their_schemas() {
         text.contains("plugin `owner` declares no point `nothing`"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn implementers_refuse_and_ask_as_far_as_the_kind_of_the_point_goes() {
+    let session = points_session(&["one", "two"]).await;
+    let ask = async |point: &str, payload| {
+        let arguments = json!({"point": point, "payload": payload});
+        let content = session.tool("owner:ask", arguments).await.content;
+        let failures: Vec<String> = std::mem::take(&mut *session.memory.traces.lock().unwrap())
+            .into_iter()
+            .filter(|record| record.outcome == TraceOutcome::Failed)
+            .filter_map(|record| record.reason)
+            .collect();
+        (content, failures.join("; "))
+    };
+    let none = String::new();
+    assert_eq!(
+        ask("permit", json!({"all": ["ask", "sure?"]})).await,
+        (
+            r#"{"all":["ask","sure?"]} ask one (sure?) two (sure?)"#.to_owned(),
+            none.clone()
+        )
+    );
+    assert_eq!(
+        ask(
+            "permit",
+            json!({"one": ["ask", "sure?"], "two": ["block", "no"]})
+        )
+        .await
+        .0,
+        r#"{"one":["ask","sure?"],"two":["block","no"]} block two (no)"#,
+        "block beats ask"
+    );
+    let effects = std::mem::take(&mut *session.memory.effects.lock().unwrap());
+    assert_eq!(effects.len(), 4, "{effects:?}");
+    assert_eq!(
+        ask("permit", json!({"two": ["value", "new"]})).await,
+        (r#"{"text":"new"} pass"#.to_owned(), none.clone())
+    );
+    for (point, said, why) in [
+        (
+            "opinions",
+            "ask",
+            "it asks, which is not possible at collect points",
+        ),
+        (
+            "opinions",
+            "block",
+            "it refuses, which is not possible at collect points",
+        ),
+        (
+            "news",
+            "block",
+            "it refuses, which is not possible at observe points",
+        ),
+    ] {
+        let (content, failure) = ask(point, json!({"one": [said, "x"]})).await;
+        assert!(content.ends_with(" pass"), "{content}");
+        assert!(failure.contains(why), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_point_is_called_by_its_owner_and_those_that_the_owner_names() {
+    let session = points_session(&["friend", "stranger"]).await;
+    let ask = async |plugin: &str, point: &str| {
+        let arguments = json!({"point": point, "payload": {"all": ["block", "no"]}});
+        session
+            .tool(&format!("{plugin}:ask"), arguments)
+            .await
+            .content
+    };
+    assert!(ask("owner", "permit").await.ends_with("block friend (no)"));
+    assert!(
+        ask("friend", "owner.permit")
+            .await
+            .ends_with("block stranger (no)"),
+        "a plugin is not asked about what it does itself"
+    );
+    for (plugin, point) in [("stranger", "owner.permit"), ("friend", "owner.opinions")] {
+        let text = ask(plugin, point).await;
+        let why = format!("denied: plugin `{plugin}` may not call `{point}`");
+        assert!(text.contains(&why), "{text}");
+        assert!(
+            text.contains(&format!("`callers = [\"{plugin}\"]`")),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]

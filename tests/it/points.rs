@@ -21,7 +21,7 @@ async fn session() -> Session {
 /// Dispatches, and says what the hook is reported to have changed.
 async fn dispatch<P: rind::point::Point>(
     session: &Session,
-    payload: P::Payload,
+    payload: impl Into<P::Payload>,
 ) -> (rind::point::dispatch::Dispatched<P::Payload>, String) {
     let done = session
         .dispatcher

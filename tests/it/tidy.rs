@@ -78,7 +78,8 @@ fn everything_in_the_contract_has_a_doc() {
     let sources = sources
         .iter()
         .filter(|source| !source.path.starts_with("wit/deps/"));
-    none(sources.flat_map(wit::check).collect());
+    let check = |source| [wit::check(source), wit::check_labels(source)].concat();
+    none(sources.flat_map(check).collect());
 }
 
 #[test]

@@ -221,9 +221,9 @@ async fn pre_reason_changes_the_request_and_leaves_tools_out() {
             assert!(request.tools.contains(&"write_file".to_owned()));
             Ok(o::RequestOutcome {
                 model: Some("small".into()),
-                temperature: Some(0.25),
-                max_tokens: Some(99),
-                tools: Some(vec!["read_file".into()]),
+                temperature: o::Change::Set(0.25),
+                max_tokens: o::Change::Set(99),
+                tools: o::Change::Set(vec!["read_file".into()]),
                 ..Default::default()
             })
         });

@@ -286,7 +286,7 @@ impl TurnScope {
 
     /// `post-tool`, and word to everybody. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
     /// one that takes secrets out must see all that the caller will read.
-    pub(super) async fn finish(&self, by: By<'_>, ran: RanCall) -> Dispatched<FinishedCall> {
+    pub(super) async fn finish(&self, by: By<'_>, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
         let RanCall {
             call,
             mut result,
@@ -315,7 +315,7 @@ impl TurnScope {
             .await;
         if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
             // A hook that had to see the result could not: the caller does not get it either.
-            let result = &mut finished.value.result;
+            let result = &mut Arc::make_mut(&mut finished.value).result;
             result.content = format!("[the result was withheld by plugin {plugin}: {text}]");
             result.is_error = true;
         }

@@ -55,7 +55,8 @@ impl Turn<'_> {
                     .cloned();
                 let Some(ran) = ran else { continue };
                 let finished = self.finish_call(ran).await;
-                let result = Content::ToolResult(finished.value.result);
+                let finished_call = Arc::unwrap_or_clone(finished.value);
+                let result = Content::ToolResult(finished_call.result);
                 let message = Message::new(Role::Tool, vec![result]);
                 self.keep(&message)?;
                 // It is in the session now. There was no await since, so an interrupted turn neither loses the result nor
@@ -131,7 +132,7 @@ impl Turn<'_> {
     }
 
     /// `post-tool`, and what reflection is to know.
-    pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<FinishedCall> {
+    pub(super) async fn finish_call(&mut self, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
         let caller = self.caller();
         let by = By {
             caller: &caller,

@@ -16,7 +16,10 @@ use crate::session::Body;
 
 impl Turn<'_> {
     /// Calls the hooks of a point as the turn itself.
-    pub(super) async fn dispatch<P: Point>(&self, payload: P::Payload) -> Dispatched<P::Payload> {
+    pub(super) async fn dispatch<P: Point>(
+        &self,
+        payload: impl Into<P::Payload>,
+    ) -> Dispatched<P::Payload> {
         let caller = self.caller();
         let out = self.scope.dispatch::<P>(&caller, payload).await;
         if self.scope.family.halt.is_set() && !self.is_ending {
@@ -31,7 +34,7 @@ impl Turn<'_> {
     pub(super) async fn pass<P: Point>(
         &self,
         what: &str,
-        payload: P::Payload,
+        payload: impl Into<P::Payload>,
     ) -> Result<P::Payload, Stop> {
         let out = self.dispatch::<P>(payload).await;
         refused(what, blocked(&out))?;

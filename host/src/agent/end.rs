@@ -1,5 +1,6 @@
 //! The end of a turn, however it came: the session in order, everybody told, the outcome.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::emit::{blocked, chain};
@@ -134,7 +135,7 @@ impl Turn<'_> {
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for call in ran {
             let finished = self.finish_call(call).await;
-            known.push(finished.value.result);
+            known.push(Arc::unwrap_or_clone(finished.value).result);
             inject.extend(finished.inject);
         }
         for message in session.close_calls(&known, why)? {

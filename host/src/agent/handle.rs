@@ -29,7 +29,8 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// Calls the points that plugins define. Set once the hooks are known, which is after the plugins were given their handle.
 pub(crate) trait CallPoint: Send + Sync {
-    /// Calls every implementer of the point `plugin.name`. `caller` already has the plugin in its call chain.
+    /// Calls every implementer of a point: `name` is that of one of the plugin's own, or `owner.NAME`. `caller` already has
+    /// the plugin in its call chain.
     fn call<'a>(
         &'a self,
         plugin: &'a str,
@@ -150,7 +151,7 @@ impl AgentHandle for SessionHandle {
             Some(points) => points.call(plugin, name, payload, caller),
             None => Box::pin(async move {
                 Err(HandleError::NotFound(format!(
-                    "there is no point `{plugin}.{name}`"
+                    "plugin `{plugin}` calls the point `{name}`, and no points are open yet"
                 )))
             }),
         }

@@ -197,18 +197,17 @@ impl TurnScope {
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {
             return Ok(body);
         }
-        let text = body.to_string();
-        let wire = WireRequest {
+        let before = Arc::new(WireRequest {
             provider: self.spec.provider.name().to_owned(),
-            body: text.clone(),
-        };
+            body: body.to_string(),
+        });
         let wire = self
-            .dispatch::<at::BeforeProviderRequest>(caller, wire)
+            .dispatch::<at::BeforeProviderRequest>(caller, before.clone())
             .await;
         if let Some(said) = blocked(&wire) {
             return Err(said.clone());
         }
-        if wire.value.body == text {
+        if Arc::ptr_eq(&wire.value, &before) {
             return Ok(body);
         }
         // A body that is not an object was refused when it was merged.

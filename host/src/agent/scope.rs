@@ -146,7 +146,7 @@ impl TurnScope {
     pub(super) async fn dispatch<P: Point>(
         &self,
         caller: &Caller,
-        payload: P::Payload,
+        payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
         // What failed before a plugin caused this is for whoever waits for that plugin to report.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();

@@ -76,7 +76,8 @@ impl Turn<'_> {
     async fn build_request(&mut self) -> Result<Request, Stop> {
         let mut messages = self.compacted().await?;
         messages.append(&mut self.passing);
-        let mut messages = self.pass::<at::Context>("conversation", messages).await?;
+        let messages = self.pass::<at::Context>("conversation", messages).await?;
+        let mut messages = Arc::unwrap_or_clone(messages);
         let reasoned = self
             .dispatch::<at::PreReason>(ModelRequest {
                 purpose: Purpose::Step,

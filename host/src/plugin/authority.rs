@@ -35,6 +35,11 @@ pub const IMPORTS: &[ImportRow] = &[
         gives: "data types, no access",
     },
     ImportRow {
+        name: "handles",
+        needs: None,
+        gives: "parts of what its hooks are shown",
+    },
+    ImportRow {
         name: "outcomes",
         needs: None,
         gives: "data types, no access",
@@ -67,7 +72,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow {
         name: "points",
         needs: None,
-        gives: "calling its own points",
+        gives: "calling its own points, and those that let it",
     },
     ImportRow {
         name: "session",

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 
-use super::convert::{self, FromGuest, ToWit};
+use super::convert::{self, Argument, FromGuest, Show};
 use super::instance::Slot;
 use super::load::Loaded;
 use super::sanitize::Sanitizer;
-use crate::json;
 use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
 use crate::point::failure::Failure;
@@ -33,11 +31,12 @@ macro_rules! hooks {
             fn call<'a>(&'a self, caller: &'a Caller, payload: &'a $payload) -> BoxFuture<'a, Result<$outcome, Failure>> {
                 Box::pin(async move {
                     let mut busy = self.slot.acquire(caller).await?;
-                    let payload = payload.to_wit();
                     let instance = &mut busy.instance;
-                    instance.store.data_mut().call.caller.point = Some(Cow::Borrowed($name));
+                    let call = &mut instance.store.data_mut().call;
+                    call.caller.point = Some(Cow::Borrowed($name));
+                    let payload = payload.show(call);
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
-                    let result = guest.call_run(&mut instance.store, &payload).await;
+                    let result = guest.call_run(&mut instance.store, payload.as_argument()).await;
                     let answer = busy.settle(result)?;
                     let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, $name);
                     match answer {
@@ -76,7 +75,7 @@ impl Hook<PluginPoint> for WasmImplement {
         &'a self,
         caller: &'a Caller,
         payload: &'a p::PluginPayload,
-    ) -> BoxFuture<'a, Result<Value, Failure>> {
+    ) -> BoxFuture<'a, Result<o::PointOutcome, Failure>> {
         Box::pin(async move {
             let mut busy = self.slot.acquire(caller).await?;
             let payload = payload.value.to_string();
@@ -95,8 +94,7 @@ impl Hook<PluginPoint> for WasmImplement {
             let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, &self.point);
             let answer =
                 answer.map_err(|error| Failure::Error(convert::guest_error(error, sanitizer)))?;
-            json::parse(&sanitizer.json("answer", answer), json::MAX_BYTES)
-                .map_err(|e| Failure::Malformed(format!("the answer {e}")))
+            convert::point_outcome(answer, sanitizer)
         })
     }
 }

@@ -8,6 +8,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::access_log::{AccessLog, RecordsLeft};
+use super::convert::Lent;
 use super::imports::Handles;
 use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
@@ -56,6 +57,8 @@ pub(super) struct CurrentCall {
     pub(super) caller: Caller,
     /// Points that the guest may still call.
     pub(super) point_calls_left: u32,
+    /// The payload that the guest reads through a handle.
+    pub(super) lent: Option<Lent>,
 }
 
 impl CurrentCall {
@@ -63,6 +66,11 @@ impl CurrentCall {
     pub(super) fn begin(&mut self, caller: &Caller) {
         self.caller.update(caller);
         self.point_calls_left = MAX_POINT_CALLS;
+    }
+
+    /// Ends it: the dispatcher has its payload to itself again, and can change it without a copy.
+    pub(super) fn end(&mut self) {
+        self.lent = None;
     }
 }
 

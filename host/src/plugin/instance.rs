@@ -139,6 +139,7 @@ impl Busy<'_> {
     pub(super) fn settle<T>(mut self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
+                self.instance.store.data_mut().call.end();
                 if let Some(place) = &mut self.place {
                     **place = Some(self.instance);
                 }

@@ -208,5 +208,6 @@ fn defined(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> 
         kind: point.kind,
         payload: compile("payload", &point.payload)?,
         result: compile("result", &point.result)?,
+        callers: point.callers.clone(),
     })
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::PluginPoint;
 use super::caller::Caller;
-use super::dispatch::{Dispatcher, HookVerdict, PointKind};
+use super::dispatch::{Dispatcher, PointKind};
 use super::handle::{HandleError, PointAnswer};
 use super::payload::{CheckArguments, PluginPayload};
 
@@ -21,6 +21,8 @@ pub struct DefinedPoint {
     pub payload: Arc<CheckArguments>,
     /// Checks what an implementer answers.
     pub result: Arc<CheckArguments>,
+    /// Names of the plugins that may call it besides its owner.
+    pub callers: Vec<String>,
 }
 
 /// Every declared point, by `owner.NAME`.
@@ -47,20 +49,27 @@ impl DefinedPoints {
         self.points.get(full_name)
     }
 
-    /// Calls every implementer of `owner.name` through the dispatcher. `caller` already has the owner in its call chain,
-    /// so an owner that implements its own point is left out.
+    /// Calls every implementer of a point through the dispatcher, for `plugin`: `name` is that of a point of its own, or
+    /// `owner.NAME`. `caller` already counts the plugin among the causes, so one that implements the point itself is left out.
     pub async fn call(
         &self,
         dispatcher: &Dispatcher,
-        owner: &str,
+        plugin: &str,
         name: &str,
         value: Value,
         caller: &Caller,
     ) -> Result<PointAnswer, HandleError> {
+        let (owner, name) = name.split_once('.').unwrap_or((plugin, name));
         let full_name = format!("{owner}.{name}");
         let point = self.points.get(&full_name).ok_or_else(|| {
             HandleError::NotFound(format!("plugin `{owner}` declares no point `{name}`; add [points.{name}] to its plugin.toml"))
         })?;
+        if plugin != owner && !point.callers.iter().any(|allowed| allowed == plugin) {
+            return Err(HandleError::Denied(format!(
+                "plugin `{plugin}` may not call `{full_name}`; the owner of the point lets it with `callers = [\"{plugin}\"]` \
+                 under [points.{name}] in its plugin.toml"
+            )));
+        }
         (point.payload)(&value).map_err(|e| {
             HandleError::InvalidInput(format!(
                 "the payload of `{full_name}` does not fit its schema: {e}"
@@ -87,10 +96,9 @@ impl DefinedPoints {
             PointKind::Collect => Value::Array(done.value.collected),
             PointKind::Observe => Value::Null,
         };
-        let blocked = match done.verdict {
-            HookVerdict::Block(said) => Some(format!("{}: {}", said.plugin, said.text)),
-            HookVerdict::Pass | HookVerdict::Ask(_) => None,
-        };
-        Ok(PointAnswer { value, blocked })
+        Ok(PointAnswer {
+            value,
+            verdict: done.verdict,
+        })
     }
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::caller::Caller;
+use super::dispatch::HookVerdict;
 use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
 use crate::message::{Message, Usage};
@@ -33,13 +34,13 @@ pub enum HandleError {
     Failed(String),
 }
 
-/// What came of a plugin calling one of its own points.
+/// Result of calling a plugin-defined point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointAnswer {
     /// The final value, the array of contributions, or null.
     pub value: Value,
-    /// Why an implementer refused, if one did.
-    pub blocked: Option<String>,
+    /// What the implementers say to going on.
+    pub verdict: HookVerdict,
 }
 
 /// A question to a model (`wit/model.wit`).
@@ -103,7 +104,7 @@ pub trait AgentHandle: Send + Sync {
     /// Keeps an entry of the plugin's own in the session file.
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError>;
 
-    /// Calls every implementer of the point `plugin.name`.
+    /// Calls every implementer of a point: `name` is that of one of the plugin's own, or `owner.NAME`.
     fn call_point<'a>(
         &'a self,
         plugin: &'a str,

@@ -26,7 +26,7 @@ use futures_util::future::BoxFuture;
 use caller::Caller;
 use dispatch::PointKind;
 use failure::Failure;
-use merge::{MergeEnv, Merged};
+use merge::{Merge, MergeEnv, Merged};
 
 /// One kind of place where plugins act, with the types that pass there.
 pub trait Point: Send + Sync + 'static {
@@ -66,30 +66,13 @@ impl Point for PluginPoint {
     const NAME: &'static str = "plugin-defined";
     const KIND: PointKind = PointKind::Mutate;
     type Payload = payload::PluginPayload;
-    type Outcome = serde_json::Value;
+    type Outcome = outcome::PointOutcome;
 
     fn merge(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
-        _env: &MergeEnv<'_>,
+        env: &MergeEnv<'_>,
     ) -> Result<Merged, String> {
-        (payload.check)(&outcome)?;
-        match payload.kind {
-            // What a hook that only looks answers is nothing to anybody.
-            PointKind::Observe => return Ok(Merged::default()),
-            PointKind::Collect => {
-                payload.collected.push(outcome);
-                return Ok(Merged::changed("contribution"));
-            }
-            PointKind::Gate | PointKind::Mutate => {}
-        }
-        if payload.value == outcome {
-            return Ok(Merged::default());
-        }
-        payload.value = outcome;
-        Ok(Merged {
-            rewrites: true,
-            ..Merged::changed("value")
-        })
+        outcome.merge(payload, env)
     }
 }

@@ -5,6 +5,7 @@
 use super::payload::{Assessment, PromptPart};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 /// How loud a log line or notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -146,17 +147,50 @@ pub struct ContextOutcome {
     pub effects: Vec<Effect>,
 }
 
+/// A change of something that may have no value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Change<T> {
+    /// Leave it as it is.
+    #[default]
+    Keep,
+    /// Take it out.
+    Unset,
+    /// Put this in its place.
+    Set(T),
+}
+
+impl<T> Change<T> {
+    /// The value that is to be put in place.
+    #[must_use]
+    pub fn set(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Unset => None,
+        }
+    }
+
+    /// The value as it will be: nothing after `Unset`; `None` to leave it.
+    #[must_use]
+    pub fn into_new(self) -> Option<Option<T>> {
+        match self {
+            Self::Keep => None,
+            Self::Unset => Some(None),
+            Self::Set(value) => Some(Some(value)),
+        }
+    }
+}
+
 /// Of a hook on a request to the model.
 #[derive(Clone, Debug, Default)]
 pub struct RequestOutcome {
     /// Model to use.
     pub model: Option<String>,
     /// Sampling temperature, from 0 to 2.
-    pub temperature: Option<f64>,
+    pub temperature: Change<f64>,
     /// Most tokens the model may write.
-    pub max_tokens: Option<u32>,
+    pub max_tokens: Change<u32>,
     /// Tools to leave active.
-    pub tools: Option<Vec<String>>,
+    pub tools: Change<Vec<String>>,
     /// Messages to add.
     pub inject: Vec<Injection>,
     /// Refuse to ask the model, with the reason.
@@ -302,6 +336,29 @@ pub struct DeltaOutcome {
     pub keep: usize,
     /// Stop the answer, for this reason.
     pub stop: Option<String>,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// What an implementation says to the payload of a plugin-defined point.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum PointVerdict {
+    /// Nothing against it, nothing to change and nothing to add.
+    #[default]
+    Pass,
+    /// The new value, or a contribution.
+    Value(Value),
+    /// Ask the user first, for this reason.
+    Ask(String),
+    /// Refuse it, for this reason.
+    Block(String),
+}
+
+/// Of an implementation of a plugin-defined point.
+#[derive(Clone, Debug, Default)]
+pub struct PointOutcome {
+    /// The verdict.
+    pub verdict: PointVerdict,
     /// Extra requests.
     pub effects: Vec<Effect>,
 }

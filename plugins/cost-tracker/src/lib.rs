@@ -61,15 +61,15 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn after_provider_response(response: WireResponse) -> Result<Observed, Error> {
+    fn after_provider_response(response: &WireResponse) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
         let mut ledger = open()?;
-        let model = &response.model;
-        let cost = response.cost_usd;
+        let model = &response.model();
+        let cost = response.cost_usd();
         let is_new = !ledger.models.contains_key(model);
-        ledger.answered(&at(), model, &response.usage, cost);
+        let usage = &response.usage();
+        ledger.answered(&at(), model, usage, cost);
         keep(ledger)?;
-        let usage = &response.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut outcome = Observed::default().metric("cost.request.tokens", tokens as f64);
         match cost {
@@ -98,14 +98,15 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let mut ledger = open()?;
         let ran = Ran {
-            bytes: finished.outcome.content.len(),
-            millis: finished.duration_ms,
-            is_error: finished.outcome.is_error,
+            bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
+            millis: finished.duration_ms(),
+            is_error: finished.is_error(),
         };
-        ledger.ran(&finished.call.id, &finished.call.name, &ran);
+        let call = finished.call();
+        ledger.ran(&call.id, &call.name, &ran);
         keep(ledger)?;
         Ok(ResultOutcome::default())
     }

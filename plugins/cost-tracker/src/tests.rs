@@ -60,16 +60,8 @@ fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
     if let Some(why) = pre_reason(request).unwrap().block {
         return Err(why);
     }
-    let response = WireResponse {
-        provider: "test".to_owned(),
-        status: 200,
-        latency_ms: 1,
-        model: model.to_owned(),
-        cost_usd: cost(model, &used),
-        usage: used,
-        body: String::new(),
-    };
-    Ok(after_response(response).unwrap())
+    let response = testing::wire_response(model, used).with_cost(cost(model, &used));
+    Ok(after_response(&response).unwrap())
 }
 
 fn end(turn: u32) -> String {
@@ -153,7 +145,7 @@ fn tools_are_counted_with_the_plugin_they_are_from() {
     let mut proposed = testing::proposed_call("find", json!({}));
     proposed.plugin = Some("search".to_owned());
     pre_tool(proposed).unwrap();
-    let outcome = post_tool(testing::finished_call("find", "x".repeat(400))).unwrap();
+    let outcome = post_tool(&testing::finished_call("find", "x".repeat(400))).unwrap();
     assert_eq!(outcome, ResultOutcome::default());
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["tools"]["find"]["plugin"], "search");

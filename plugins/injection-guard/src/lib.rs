@@ -75,12 +75,12 @@ mod injection_guard {
 
     /// A summary stands in the middle of the conversation, in the place of messages that were looked at.
     #[hook]
-    fn after_compact(_slice: Slice) -> Result<(), Error> {
+    fn after_compact(_slice: &Slice) -> Result<(), Error> {
         Memory::load(&caller::agent())?.start_anew().save()
     }
 
     #[hook]
-    fn after_archive(_slice: Slice) -> Result<(), Error> {
+    fn after_archive(_slice: &Slice) -> Result<(), Error> {
         Memory::load(&caller::agent())?.start_anew().save()
     }
 

@@ -25,11 +25,13 @@ fn from(message: Message, origin: Origin) -> Message {
 }
 
 fn result(id: &str, tool: &str, text: &str) -> Message {
-    message(
-        id,
-        Role::Tool,
-        Content::ToolResult(testing::finished_call(tool, text).outcome),
-    )
+    let result = ToolResult {
+        call_id: "call-1".to_owned(),
+        name: tool.to_owned(),
+        content: text.to_owned(),
+        is_error: false,
+    };
+    message(id, Role::Tool, Content::ToolResult(result))
 }
 
 fn ask(messages: &[Message]) -> RequestOutcome {
@@ -46,12 +48,7 @@ fn ask_beside() -> RequestOutcome {
 }
 
 fn compacted() {
-    let slice = Slice {
-        reason: "token-threshold".to_owned(),
-        messages: Vec::new(),
-        summary: String::new(),
-    };
-    __rind_hook_after_compact(slice).unwrap();
+    __rind_hook_after_compact(&testing::slice(Vec::new())).unwrap();
 }
 
 #[test]

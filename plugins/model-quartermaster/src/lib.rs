@@ -96,16 +96,16 @@ mod model_quartermaster {
     }
 
     #[hook]
-    fn after_provider_response(response: WireResponse) -> Result<(), Error> {
+    fn after_provider_response(response: &WireResponse) -> Result<(), Error> {
         let Some(mut running) = running()?.filter(|running| running.is_asking) else {
             return Ok(());
         };
         running.is_asking = false;
         running.requests += 1;
-        let usage = &response.usage;
+        let usage = response.usage();
         running.input = running.input.saturating_add(usage.input_tokens);
         running.output = running.output.saturating_add(usage.output_tokens);
-        running.millis = running.millis.saturating_add(response.latency_ms);
+        running.millis = running.millis.saturating_add(response.latency_ms());
         state::set_json(&key(), &running)
     }
 

@@ -34,18 +34,10 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
         cache_write_tokens: 0,
         estimated: false,
     };
-    let response = WireResponse {
-        provider: "test".to_owned(),
-        status: 200,
-        latency_ms: 7,
-        model: "m".to_owned(),
-        cost_usd: None,
-        usage,
-        body: String::new(),
-    };
-    after_response(response.clone()).unwrap();
+    let response = testing::wire_response("m", usage).with_latency_ms(7);
+    after_response(&response).unwrap();
     // A plugin's own question is no request of the turn.
-    after_response(response).unwrap();
+    after_response(&response).unwrap();
     let said = vec![Content::Text("done".to_owned())];
     let message = testing::message("m", Role::Assistant, said);
     assert_eq!(post_reason(message).unwrap(), ReplyOutcome::default());

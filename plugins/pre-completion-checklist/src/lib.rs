@@ -12,9 +12,9 @@ mod pre_completion_checklist {
     use rind_sdk::prelude::*;
 
     #[hook]
-    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let settings: Settings = config::all()?;
-        let did = Did::of(&finished, &settings);
+        let did = Did::of(finished, &settings);
         if did != Did::Other {
             let mut progress = Progress::load(&caller::agent(), caller::turn())?;
             if progress.note(did) {

@@ -52,8 +52,8 @@ pub(crate) struct Unproven {
 impl Did {
     /// Returns the effect of a call that has ended. A call that was refused did nothing.
     pub(crate) fn of(finished: &FinishedCall, settings: &Settings) -> Self {
-        let call = &finished.call;
-        let is_error = finished.outcome.is_error;
+        let call = &finished.call();
+        let is_error = finished.is_error();
         let arguments: Value = call.parse().unwrap_or_default();
         let text = |key: &str| arguments.get(key).and_then(Value::as_str);
         if settings.edit_tools.contains(&call.name) {
@@ -68,7 +68,7 @@ impl Did {
                 Self::Edit(path.to_owned())
             };
         }
-        let was_refused = is_error && finished.duration_ms == 0;
+        let was_refused = is_error && finished.duration_ms() == 0;
         let line = text("command").filter(|_| settings.command_tools.contains(&call.name));
         let decides = if settings.check_tools.contains(&call.name) {
             Some(true)

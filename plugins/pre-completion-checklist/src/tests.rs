@@ -179,12 +179,12 @@ fn at(agent: &str, turn: u32) -> Caller {
 }
 
 fn finish_as(caller: Caller, tool: &str, arguments: Value, is_error: bool, duration_ms: u64) {
-    let mut finished = testing::finished_call(tool, "");
-    finished.call.arguments = arguments.to_string();
-    finished.outcome.is_error = is_error;
-    finished.duration_ms = duration_ms;
+    let finished = testing::finished_call(tool, "")
+        .with_arguments(arguments)
+        .with_error(is_error)
+        .with_duration_ms(duration_ms);
     testing::set_caller(caller);
-    assert_eq!(post_tool(finished).unwrap(), ResultOutcome::default());
+    assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
 }
 
 fn edit(path: &str) {

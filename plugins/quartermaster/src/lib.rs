@@ -29,10 +29,10 @@ mod quartermaster {
     }
 
     #[hook]
-    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let settings: Settings = config::all()?;
         let mut trail = Trail::load()?;
-        if !settings.suggest || finished.outcome.is_error || !trail.is_at(&finished.call.id) {
+        if !settings.suggest || finished.is_error() || !trail.is_at(&finished.call().id) {
             return Ok(ResultOutcome::default());
         }
         let known = |place: &[String]| ledger::followers(place, trail.learnt()).ok().flatten();
@@ -40,7 +40,8 @@ mod quartermaster {
             return Ok(ResultOutcome::default());
         };
         // More calls of the same answer may follow, and then it is too early to speak.
-        if !trail.has_room_for(&text) || !is_last(&session::messages(LOOK_BACK), &finished.call.id)
+        if !trail.has_room_for(&text)
+            || !is_last(&session::messages(LOOK_BACK), &finished.call().id)
         {
             return Ok(ResultOutcome::default());
         }

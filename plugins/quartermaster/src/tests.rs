@@ -249,9 +249,8 @@ fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
             ask(at("main", turn, 2), "b", "bash");
         }
         ask(at("main", 4, 1), "call-1", "grep");
-        let mut finished = testing::finished_call("grep", "");
-        finished.outcome.is_error = is_error;
-        assert_eq!(post_tool(finished).unwrap(), ResultOutcome::default());
+        let finished = testing::finished_call("grep", "").with_error(is_error);
+        assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
     }
 }
 

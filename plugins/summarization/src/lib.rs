@@ -12,14 +12,15 @@ mod summarization {
     use rind_sdk::prelude::*;
 
     #[hook]
-    fn before_compact(slice: Slice) -> Result<SliceOutcome, Error> {
+    fn before_compact(slice: &Slice) -> Result<SliceOutcome, Error> {
         // Another plugin's word stands; the host asks again about it once that is there.
-        if !slice.summary.trim().is_empty() {
+        if !slice.summary().trim().is_empty() {
             return Ok(SliceOutcome::default());
         }
         let settings: Settings = config::all()?;
         let ask = |question: &model::Question| Ok(model::ask(question)?.text);
-        let summary = summary::write(&slice.messages, &settings, ask)?;
+        let messages: Vec<Message> = slice.iter().collect();
+        let summary = summary::write(&messages, &settings, ask)?;
         Ok(SliceOutcome::summary(summary))
     }
 }

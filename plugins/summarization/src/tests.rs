@@ -120,11 +120,7 @@ fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
 #[test]
 fn a_summary_of_another_plugin_is_left_as_it_is() {
     testing::reset();
-    let slice = Slice {
-        reason: "token-threshold".to_owned(),
-        messages: vec![said("m1", "hi")],
-        summary: "theirs".to_owned(),
-    };
-    let outcome = before_compact(slice).unwrap();
+    let slice = testing::slice(vec![said("m1", "hi")]).with_summary("theirs");
+    let outcome = before_compact(&slice).unwrap();
     assert!(matches!(outcome.verdict, SliceVerdict::Pass));
 }

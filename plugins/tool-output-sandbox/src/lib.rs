@@ -26,20 +26,17 @@ mod tool_output_sandbox {
     }
 
     #[hook]
-    fn post_tool(finished: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let settings: Settings = config::all()?;
-        let content = &finished.outcome.content;
-        if finished.call.name == "read_output" || content.len() <= settings.threshold {
+        let name = finished.call().name;
+        if finished.size() <= settings.threshold as u64 || name == "read_output" {
             return Ok(ResultOutcome::default());
         }
-        let kept = keep::add(content);
-        let notice = format!(
-            "{} bytes of {} kept aside",
-            content.len(),
-            finished.call.name
-        );
+        let content = finished.text();
+        let kept = keep::add(&content);
+        let notice = format!("{} bytes of {name} kept aside", content.len());
         Ok(
-            ResultOutcome::replace(rows::preview(content, &kept, &settings))
+            ResultOutcome::replace(rows::preview(&content, &kept, &settings))
                 .log(Level::Info, notice),
         )
     }

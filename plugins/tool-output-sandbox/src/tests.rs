@@ -12,7 +12,7 @@ fn start() {
 }
 
 fn finish(tool: &str, content: &str) -> ResultOutcome {
-    __rind_hook_post_tool(testing::finished_call(tool, content)).unwrap()
+    __rind_hook_post_tool(&testing::finished_call(tool, content)).unwrap()
 }
 
 fn read(arguments: Value) -> Result<String, Error> {

@@ -82,8 +82,16 @@ mod everything {
         payload.lines.len()
     }
 
+    #[implements("reviewer.allow")]
+    fn allow(payload: &Notes) -> PointOutcome {
+        if payload.lines.is_empty() {
+            return PointOutcome::block("there is nothing to review");
+        }
+        PointOutcome::pass()
+    }
+
     #[hook]
-    fn context(messages: &[Message]) -> ContextOutcome {
+    fn context(messages: &Conversation) -> ContextOutcome {
         log::debug(format_args!(
             "{} messages in step {}",
             messages.len(),
@@ -128,8 +136,11 @@ mod everything {
     }
 
     #[run_loop]
-    fn heartbeat() -> Result<(), Error> {
-        Ok(())
+    fn heartbeat() -> LoopOutcome {
+        LoopOutcome::Again {
+            after: std::time::Duration::from_secs(60),
+            reason: "once a minute".to_owned(),
+        }
     }
 
     fn notes() -> Result<Notes, Error> {

@@ -90,7 +90,13 @@ fn hooks_may_return_an_outcome_a_result_or_nothing() {
     let passed = __rind_hook_pre_tool(call("Cargo.toml")).unwrap();
     assert_eq!(passed.note.as_deref(), Some("fine"));
     assert_eq!(passed.effects.len(), 1);
-    assert_eq!(__rind_hook_context(Vec::new()).unwrap().edits.len(), 1);
+    assert_eq!(
+        __rind_hook_context(&testing::conversation(Vec::new()))
+            .unwrap()
+            .edits
+            .len(),
+        1
+    );
     assert_eq!(
         __rind_hook_pre_output("done \n".to_owned())
             .unwrap()
@@ -125,7 +131,7 @@ fn commands_show_text_or_start_a_turn() {
     let run = |name: &str| __rind_run_command(name, "by day".to_owned());
     assert_eq!(
         run("show-notes").unwrap(),
-        CommandOutcome::Show(String::new())
+        CommandOutcome::Text(String::new())
     );
     assert_eq!(
         run("tidy").unwrap(),
@@ -135,7 +141,11 @@ fn commands_show_text_or_start_a_turn() {
 
 #[test]
 fn points_of_other_plugins_speak_json() {
-    let answer = __rind_implement("reviewer.check", r#"{"lines": ["a", "b"]}"#);
-    assert_eq!(answer.unwrap(), "2");
+    let answer = __rind_implement("reviewer.check", r#"{"lines": ["a", "b"]}"#).unwrap();
+    assert_eq!(answer.verdict, PointVerdict::Value("2".to_owned()));
+    let answer = __rind_implement("reviewer.allow", r#"{"lines": ["a", "b"]}"#).unwrap();
+    assert_eq!(answer.verdict, PointVerdict::Pass);
+    let answer = __rind_implement("reviewer.allow", r#"{"lines": []}"#).unwrap();
+    assert_eq!(answer, PointOutcome::block("there is nothing to review"));
     assert!(__rind_implement("reviewer.check", "[").is_err());
 }

@@ -43,6 +43,7 @@ pub mod agents;
 pub mod caller;
 pub mod config;
 pub mod files;
+pub mod handles;
 pub mod http;
 pub mod log;
 pub mod model;
@@ -58,24 +59,29 @@ pub mod tools;
 pub mod macros;
 
 pub use bindings::rind::plugin::{outcomes, payloads, types};
-pub use returns::{CommandOutcome, IntoOutcome};
+pub use returns::{
+    AsOutcome, AsValue, CommandOutcome, IntoOutcome, IntoPointOutcome, LoopOutcome, PointOutcome,
+    PointVerdict,
+};
 pub use rind_sdk_macros::{args, command, data, hook, implements, plugin, run_loop, tool};
 pub use {schemars, serde, serde_json};
 
 /// Everything that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
+    pub use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
     pub use crate::outcomes::{
-        AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, DeltaOutcome, InputOutcome,
-        MessageEdit, Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome,
-        Replacement, ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict,
-        SteeringAction, SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
+        AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, CountChange, DeltaOutcome,
+        FloatChange, InputOutcome, MessageEdit, NamesChange, Observed, OutputOutcome, PartsOutcome,
+        PromptOutcome, ReflectionOutcome, Replacement, ReplyOutcome, RequestOutcome, ResultOutcome,
+        SliceOutcome, SliceVerdict, SteeringAction, SteeringOutcome, TextOutcome, VerdictChange,
+        VerdictOutcome, WireOutcome,
     };
     pub use crate::payloads::{
-        Assessment, Decision, Failure, FinishedCall, ModelRequest, PromptContext, PromptPart,
-        ProposedCall, Purpose, ReflectVerdict, Reflection, SessionInfo, Slice, Source, StopReason,
-        SubagentInfo, TextDelta, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
+        Assessment, Decision, Failure, ModelRequest, PromptContext, PromptPart, ProposedCall,
+        Purpose, ReflectVerdict, Reflection, SessionInfo, Source, StopReason, SubagentInfo,
+        TextDelta, Tier, TurnInput, TurnSummary, UsedTool,
     };
-    pub use crate::returns::CommandOutcome;
+    pub use crate::returns::{CommandOutcome, LoopOutcome, PointOutcome, PointVerdict};
     pub use crate::types::{
         Content, Effect, EffectClass, Error, Injection, Level, LogLine, Message, Metric, Origin,
         Role, Stored, ToolCall, ToolResult, Usage,

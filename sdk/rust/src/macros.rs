@@ -2,9 +2,10 @@
 
 pub use wit_bindgen;
 
+use crate::returns::{IntoPointOutcome, PointOutcome};
 use crate::types::{EffectClass, Error};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use std::fmt::Display;
 
 /// A tool as the macro found it. The component's own type for it is made in the plugin.
@@ -83,14 +84,16 @@ pub fn payload<T: DeserializeOwned>(point: &str, text: &str) -> Result<T, Error>
         .map_err(|error| Error::InvalidInput(format!("payload of {point}: {error}")))
 }
 
-/// The answer of a point's implementation as JSON text.
-pub fn json(value: impl Serialize) -> Result<String, Error> {
-    Ok(serde_json::to_string(&value)?)
+/// The outcome of a point's implementation.
+pub fn point_answer<Kind>(value: impl IntoPointOutcome<Kind>) -> Result<PointOutcome, Error> {
+    value.into_point_outcome()
 }
 
-/// The answer of a point's implementation as JSON text, or why there is none.
-pub fn result_json<E: Into<Error>>(value: Result<impl Serialize, E>) -> Result<String, Error> {
-    json(value.map_err(Into::into)?)
+/// The outcome of a point's implementation, or why there is none.
+pub fn result_point_answer<Kind, E: Into<Error>>(
+    value: Result<impl IntoPointOutcome<Kind>, E>,
+) -> Result<PointOutcome, Error> {
+    value.map_err(Into::into)?.into_point_outcome()
 }
 
 /// The error for a name that the plugin does not have.

@@ -1,10 +1,11 @@
 //! Making outcomes: a default that changes nothing, short constructors, and builders for what may be added.
 
 use crate::outcomes::{
-    AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, DeltaOutcome, InputOutcome,
-    MessageEdit, Observed, OutputOutcome, PartsOutcome, PromptOutcome, ReflectionOutcome,
-    Replacement, ReplyOutcome, RequestOutcome, ResultOutcome, SliceOutcome, SliceVerdict,
-    SteeringAction, SteeringOutcome, TextOutcome, VerdictChange, VerdictOutcome, WireOutcome,
+    AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, CountChange, DeltaOutcome,
+    FloatChange, InputOutcome, MessageEdit, NamesChange, Observed, OutputOutcome, PartsOutcome,
+    PromptOutcome, ReflectionOutcome, Replacement, ReplyOutcome, RequestOutcome, ResultOutcome,
+    SliceOutcome, SliceVerdict, SteeringAction, SteeringOutcome, TextOutcome, VerdictChange,
+    VerdictOutcome, WireOutcome,
 };
 use crate::payloads::{Assessment, PromptPart, Tier};
 use crate::types::{Effect, Injection, Level, LogLine, Metric, Stored};
@@ -287,8 +288,26 @@ macro_rules! neutral {
     )*};
 }
 neutral! {
+    FloatChange::Keep;
+    CountChange::Keep;
+    NamesChange::Keep;
     CallVerdict::Pass;
     SteeringAction::Pass;
     VerdictChange::Keep;
     SliceVerdict::Pass;
+}
+
+macro_rules! set {
+    ($($name:ident($value:ty);)*) => {$(
+        impl From<$value> for $name {
+            fn from(value: $value) -> Self {
+                Self::Set(value)
+            }
+        }
+    )*};
+}
+set! {
+    FloatChange(f64);
+    CountChange(u32);
+    NamesChange(Vec<String>);
 }

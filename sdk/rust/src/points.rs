@@ -1,6 +1,6 @@
-//! Extension points that this plugin defines in `[points.NAME]`, for other plugins to implement.
+//! Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement.
 
-pub use crate::bindings::rind::plugin::points::Answer;
+pub use crate::bindings::rind::plugin::points::{Answer, Objection, Verdict};
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -9,25 +9,30 @@ use crate::bindings::rind::plugin::points as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::points as host;
 
-/// Calls every implementer of one of this plugin's own points. `payload` is JSON text.
+/// Calls every implementer of a point: `NAME` of this plugin's own, or `owner.NAME`. `payload` is JSON text.
 ///
 /// # Errors
-/// When the point is not declared, or the payload does not fit its schema.
-pub fn call(name: &str, payload: &str) -> Result<Answer, Error> {
-    host::call(name, payload)
+/// When the point is not declared, its owner does not let this plugin call it, or the payload does not fit its schema.
+pub fn call(point: &str, payload: &str) -> Result<Answer, Error> {
+    host::call(point, payload)
 }
 
-/// Calls every implementer of one of this plugin's own points.
+/// Calls every implementer of a point, and takes a wish to ask the user for a refusal.
 ///
 /// # Errors
-/// When the payload does not fit the point's schema, the answer does not fit the type, or an implementer refused.
+/// As [`call`], and when the answer does not fit the type, or an implementer refused or asked.
 pub fn call_json<P: Serialize + ?Sized, A: DeserializeOwned>(
-    name: &str,
+    point: &str,
     payload: &P,
 ) -> Result<A, Error> {
-    let answer = call(name, &serde_json::to_string(payload)?)?;
-    match answer.blocked {
-        Some(reason) => Err(Error::Denied(reason)),
-        None => Ok(serde_json::from_str(&answer.value)?),
-    }
+    let answer = call(point, &serde_json::to_string(payload)?)?;
+    let objections = match answer.verdict {
+        Verdict::Pass => return Ok(serde_json::from_str(&answer.value)?),
+        Verdict::Ask(objections) => objections,
+        Verdict::Block(objection) => vec![objection],
+    };
+    let reasons = objections
+        .iter()
+        .map(|said| format!("{}: {}", said.plugin, said.reason));
+    Err(Error::Denied(reasons.collect::<Vec<_>>().join("; ")))
 }

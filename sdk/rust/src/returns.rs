@@ -1,7 +1,9 @@
 //! What a hook or a command may return, so that authors write the shortest thing that is right.
 
 use crate::outcomes::Observed;
-use crate::types::Error;
+use crate::types::{Effect, Error};
+use serde::Serialize;
+use std::time::Duration;
 
 /// Something that a hook or a command may return where `O` is wanted: `O` itself, or a `Result` of it with any error
 /// that converts to [`Error`].
@@ -41,23 +43,153 @@ impl<E: Into<Error>> IntoOutcome<Observed> for Result<(), E> {
     }
 }
 
-/// What a command comes to. A command may also return text, which is shown.
+/// Outcome of a command. A command may also return text, which is shown, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// Show this text.
-    Show(String),
+    Text(String),
     /// Start a turn with this input.
     Prompt(String),
+    /// The command did what it had to do.
+    Nothing,
 }
 
 impl IntoOutcome<CommandOutcome> for String {
     fn into_outcome(self) -> Result<CommandOutcome, Error> {
-        Ok(CommandOutcome::Show(self))
+        Ok(CommandOutcome::Text(self))
     }
 }
 
 impl<E: Into<Error>> IntoOutcome<CommandOutcome> for Result<String, E> {
     fn into_outcome(self) -> Result<CommandOutcome, Error> {
-        self.map(CommandOutcome::Show).map_err(Into::into)
+        self.map(CommandOutcome::Text).map_err(Into::into)
+    }
+}
+
+impl IntoOutcome<CommandOutcome> for () {
+    fn into_outcome(self) -> Result<CommandOutcome, Error> {
+        Ok(CommandOutcome::Nothing)
+    }
+}
+
+impl<E: Into<Error>> IntoOutcome<CommandOutcome> for Result<(), E> {
+    fn into_outcome(self) -> Result<CommandOutcome, Error> {
+        self.map(|()| CommandOutcome::Nothing).map_err(Into::into)
+    }
+}
+
+/// Outcome of one run of a loop. A loop that returns nothing is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoopOutcome {
+    /// There is nothing left to do.
+    Done,
+    /// Run again.
+    Again {
+        /// How long to wait before.
+        after: Duration,
+        /// Why, for the operator.
+        reason: String,
+    },
+}
+
+impl IntoOutcome<LoopOutcome> for () {
+    fn into_outcome(self) -> Result<LoopOutcome, Error> {
+        Ok(LoopOutcome::Done)
+    }
+}
+
+impl<E: Into<Error>> IntoOutcome<LoopOutcome> for Result<(), E> {
+    fn into_outcome(self) -> Result<LoopOutcome, Error> {
+        self.map(|()| LoopOutcome::Done).map_err(Into::into)
+    }
+}
+
+/// Outcome of an implementation of another plugin's point. One that returns a type of the plugin's own gives that as the value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PointOutcome {
+    /// The verdict.
+    pub verdict: PointVerdict,
+    /// Extra requests.
+    pub effects: Vec<Effect>,
+}
+
+/// What an implementation says to a payload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum PointVerdict {
+    /// Nothing against it, nothing to change and nothing to add.
+    #[default]
+    Pass,
+    /// This value, JSON text.
+    Value(String),
+    /// Ask the user first, for this reason; at gates only.
+    Ask(String),
+    /// Refuse, for this reason; at gates and mutate points.
+    Block(String),
+}
+
+impl PointOutcome {
+    /// Nothing against the payload, nothing to change and nothing to add.
+    #[must_use]
+    pub fn pass() -> Self {
+        Self::default()
+    }
+
+    /// Gives a value: the new payload, or a contribution.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn value<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        Ok(PointVerdict::Value(serde_json::to_string(value)?).into())
+    }
+
+    /// Asks the user first, for this reason.
+    #[must_use]
+    pub fn ask(reason: impl Into<String>) -> Self {
+        PointVerdict::Ask(reason.into()).into()
+    }
+
+    /// Refuses, for this reason.
+    #[must_use]
+    pub fn block(reason: impl Into<String>) -> Self {
+        PointVerdict::Block(reason.into()).into()
+    }
+}
+
+impl From<PointVerdict> for PointOutcome {
+    fn from(verdict: PointVerdict) -> Self {
+        Self {
+            verdict,
+            effects: Vec::new(),
+        }
+    }
+}
+
+/// Something that an implementation of a point may return: [`PointOutcome`], any type that can be written as JSON, or a
+/// `Result` of either.
+pub trait IntoPointOutcome<Kind> {
+    /// The outcome, or why there is none.
+    ///
+    /// # Errors
+    /// The error that the function returned, or that its value cannot be written as JSON.
+    fn into_point_outcome(self) -> Result<PointOutcome, Error>;
+}
+
+/// Marks functions that return an outcome.
+#[derive(Debug)]
+pub struct AsOutcome;
+
+/// Marks functions that return a value.
+#[derive(Debug)]
+pub struct AsValue;
+
+impl IntoPointOutcome<AsOutcome> for PointOutcome {
+    fn into_point_outcome(self) -> Result<PointOutcome, Error> {
+        Ok(self)
+    }
+}
+
+impl<T: Serialize> IntoPointOutcome<AsValue> for T {
+    fn into_point_outcome(self) -> Result<PointOutcome, Error> {
+        PointOutcome::value(&self)
     }
 }

@@ -7,6 +7,7 @@
 mod answers;
 mod caller;
 mod files;
+pub(crate) mod handles;
 
 pub(crate) use answers::{agents, http, model, points, tools_host};
 pub use answers::{answer_agents, answer_http, answer_model, answer_points, answer_tools};
@@ -15,7 +16,8 @@ pub use caller::{Caller, set_caller};
 pub(crate) use files::host as files_host;
 pub use files::{file, put_file};
 
-use crate::payloads::{FinishedCall, ModelRequest, ProposedCall, Purpose};
+use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
+use crate::payloads::{ModelRequest, ProposedCall, Purpose};
 use crate::types::{
     Content, EffectClass, Error, Level, Message, Origin, Role, ToolCall, ToolResult, Usage,
 };
@@ -113,20 +115,53 @@ pub fn proposed_call(name: &str, arguments: impl Into<serde_json::Value>) -> Pro
     }
 }
 
-/// A call that was made without arguments, and its answer.
+/// A call that was made without arguments, and its result.
 #[must_use]
 pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
-    let call = proposed_call(name, serde_json::json!({})).call;
-    let outcome = ToolResult {
-        call_id: call.id.clone(),
-        name: name.to_owned(),
-        content: content.into(),
-        is_error: false,
-    };
     FinishedCall {
-        call,
-        outcome,
+        call: proposed_call(name, serde_json::json!({})).call,
+        is_error: false,
         duration_ms: 1,
+        content: content.into(),
+    }
+}
+
+/// The messages of a request.
+#[must_use]
+pub fn conversation(messages: Vec<Message>) -> Conversation {
+    Conversation { messages }
+}
+
+/// Messages that are about to be compacted or archived because somebody asked for it.
+#[must_use]
+pub fn slice(messages: Vec<Message>) -> Slice {
+    Slice {
+        reason: "asked".to_owned(),
+        summary: String::new(),
+        messages,
+    }
+}
+
+/// A request on its way to a provider, with its body as JSON text.
+#[must_use]
+pub fn wire_request(body: impl Into<String>) -> WireRequest {
+    WireRequest {
+        provider: "scripted".to_owned(),
+        body: body.into(),
+    }
+}
+
+/// A provider's answer without a body and without a known price.
+#[must_use]
+pub fn wire_response(model: impl Into<String>, usage: Usage) -> WireResponse {
+    WireResponse {
+        provider: "scripted".to_owned(),
+        status: 200,
+        latency_ms: 1,
+        model: model.into(),
+        usage,
+        cost_usd: None,
+        body: String::new(),
     }
 }
 

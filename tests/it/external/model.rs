@@ -235,7 +235,7 @@ impl rind::point::Hook<at::BeforeProviderRequest> for Picky {
     fn call<'a>(
         &'a self,
         _: &'a rind::point::caller::Caller,
-        wire: &'a rind::point::payload::WireRequest,
+        wire: &'a std::sync::Arc<rind::point::payload::WireRequest>,
     ) -> futures_util::future::BoxFuture<'a, Result<o::WireOutcome, rind::point::failure::Failure>>
     {
         let is_question = !wire.body.contains("\"tools\"") && wire.body.contains("hunter2");

@@ -2,6 +2,31 @@
 
 use super::tree::Source;
 
+/// What the doc of an interface says besides what it is for, each in a line that begins so.
+const LABELS: [&str; 3] = ["Lifecycle: ", "Deadline: ", "Access: "];
+
+/// Finds interfaces whose doc does not say when they are called, how long a call may take, and who may use them.
+pub(super) fn check_labels(source: &Source) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut doc = Vec::new();
+    for line in source.text.lines() {
+        if let Some(text) = line.strip_prefix("/// ") {
+            doc.push(text);
+        } else if line.starts_with("interface ") {
+            let missing = LABELS
+                .iter()
+                .filter(|label| !doc.iter().any(|text| text.starts_with(**label)));
+            findings.extend(
+                missing
+                    .map(|label| format!("{}: `{line}` has no line `/// {label}…`", source.path)),
+            );
+        } else if line.trim() != "///" {
+            doc.clear();
+        }
+    }
+    findings
+}
+
 pub(super) fn check(source: &Source) -> Vec<String> {
     let mut findings = Vec::new();
     let mut is_documented = false;
@@ -97,6 +122,23 @@ mod tests {
             let findings = check(&Source::new("a.wit", text));
             assert_eq!(findings.len(), 1, "{text}\n{findings:?}");
         }
+    }
+
+    #[test]
+    fn an_interface_that_does_not_say_when_how_long_and_who_is_found() {
+        let doc = |labels: &[&str]| {
+            let labels = labels.iter().map(|label| format!("/// {label}it.\n"));
+            let text = format!(
+                "/// I.\n///\n{}interface a {{\n}}",
+                labels.collect::<String>()
+            );
+            check_labels(&Source::new("a.wit", &text)).len()
+        };
+        assert_eq!(doc(&LABELS), 0);
+        assert_eq!(doc(&LABELS[1..]), 1);
+        assert_eq!(doc(&[]), 3);
+        let other = "/// Lifecycle: x\n/// Deadline: x\n/// Access: x\nworld w {\n}\n/// I.\ninterface a {\n}";
+        assert_eq!(check_labels(&Source::new("a.wit", other)).len(), 3);
     }
 
     #[test]

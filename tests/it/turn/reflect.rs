@@ -203,7 +203,7 @@ impl rind::point::Hook<at::BeforeProviderRequest> for Refuser {
     fn call<'a>(
         &'a self,
         _: &'a rind::point::caller::Caller,
-        wire: &'a rind::point::payload::WireRequest,
+        wire: &'a std::sync::Arc<rind::point::payload::WireRequest>,
     ) -> futures_util::future::BoxFuture<'a, Result<o::WireOutcome, rind::point::failure::Failure>>
     {
         let has_tools = wire.body.contains("\"tools\"");

@@ -160,7 +160,7 @@ impl Turn<'_> {
             });
             return Ok(false);
         }
-        let mut slice = judged.value;
+        let mut slice = Arc::unwrap_or_clone(judged.value);
         let is_built_in = slice.summary.trim().is_empty();
         slice.summary = if is_built_in {
             extract::summarize(&slice.messages, summary_in, limit)

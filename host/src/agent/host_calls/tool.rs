@@ -66,12 +66,13 @@ impl TurnScope {
         let refused_by = ran.refused_by.clone();
         let finished = self.finish(by, ran).await;
         open.has_started = false;
-        let mut content = finished.value.result.content;
+        let result = Arc::unwrap_or_clone(finished.value).result;
+        let mut content = result.content;
         // What hooks want to say of a result goes to whoever reads it.
         for (plugin, injection) in finished.inject {
             content.push_str(&format!("\n[note from {plugin}: {}]", injection.text));
         }
-        match (finished.value.result.is_error, refused_by.as_deref()) {
+        match (result.is_error, refused_by.as_deref()) {
             (false, _) => Ok(content),
             (true, None) => Err(HandleError::Failed(content)),
             (true, Some("host")) => Err(HandleError::InvalidInput(content)),

@@ -2,11 +2,13 @@
 //!
 //! Field for field, no decisions. What an outcome may change is decided in [`crate::point::merge`].
 
+mod handle;
 mod outcome;
 mod payload;
 
-pub(super) use outcome::{FromGuest, level};
-pub(super) use payload::{ToWit, effect_class_from, message, usage};
+pub(super) use handle::{Argument, Lent, Show};
+pub(super) use outcome::{FromGuest, level, point_outcome};
+pub(super) use payload::{ToWit, effect_class_from, message, tool_call, usage};
 
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::Sanitizer;

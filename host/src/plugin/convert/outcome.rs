@@ -1,9 +1,12 @@
 //! Outcomes, from what guests answered to our types. Every text in them leaves the guest here, through [`Sanitizer`]; reasons
 //! become one line, because they end on terminals and before models.
 
+use super::super::bindings::exports::rind::plugin::implement as wi;
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, types as wt};
 use super::super::sanitize::Sanitizer;
 use super::MAX_REASON_BYTES;
+use crate::json;
+use crate::point::failure::Failure;
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -194,9 +197,21 @@ impl FromGuest<wo::RequestOutcome> for o::RequestOutcome {
     fn from_guest(outcome: wo::RequestOutcome, sanitizer: Sanitizer<'_>) -> Self {
         Self {
             model: option("model", outcome.model, sanitizer),
-            temperature: outcome.temperature,
-            max_tokens: outcome.max_tokens,
-            tools: outcome.tools.map(|tools| all("tool", tools, sanitizer)),
+            temperature: match outcome.temperature {
+                wo::FloatChange::Keep => o::Change::Keep,
+                wo::FloatChange::Unset => o::Change::Unset,
+                wo::FloatChange::Set(number) => o::Change::Set(number),
+            },
+            max_tokens: match outcome.max_tokens {
+                wo::CountChange::Keep => o::Change::Keep,
+                wo::CountChange::Unset => o::Change::Unset,
+                wo::CountChange::Set(number) => o::Change::Set(number),
+            },
+            tools: match outcome.tools {
+                wo::NamesChange::Keep => o::Change::Keep,
+                wo::NamesChange::Unset => o::Change::Unset,
+                wo::NamesChange::Set(tools) => o::Change::Set(all("tool", tools, sanitizer)),
+            },
             inject: inject(outcome.inject, sanitizer),
             block: reason("reason", outcome.block, sanitizer),
             effects: effects(outcome.effects, sanitizer),
@@ -333,4 +348,29 @@ impl FromGuest<wo::SliceOutcome> for o::SliceOutcome {
             effects: effects(outcome.effects, sanitizer),
         }
     }
+}
+
+/// The outcome of an implementation of a plugin-defined point.
+pub(in super::super) fn point_outcome(
+    outcome: wi::Outcome,
+    sanitizer: Sanitizer<'_>,
+) -> Result<o::PointOutcome, Failure> {
+    let verdict = match outcome.verdict {
+        wi::Verdict::Pass => o::PointVerdict::Pass,
+        wi::Verdict::Value(value) => {
+            let value = json::parse(&sanitizer.json("answer", value), json::MAX_BYTES)
+                .map_err(|e| Failure::Malformed(format!("the answer {e}")))?;
+            o::PointVerdict::Value(value)
+        }
+        wi::Verdict::Ask(text) => {
+            o::PointVerdict::Ask(sanitizer.line("reason", &text, MAX_REASON_BYTES))
+        }
+        wi::Verdict::Block(text) => {
+            o::PointVerdict::Block(sanitizer.line("reason", &text, MAX_REASON_BYTES))
+        }
+    };
+    Ok(o::PointOutcome {
+        verdict,
+        effects: effects(outcome.effects, sanitizer),
+    })
 }

@@ -39,7 +39,7 @@ fn content(part: &Content) -> wt::Content {
     }
 }
 
-fn tool_call(call: &ToolCall) -> wt::ToolCall {
+pub(in super::super) fn tool_call(call: &ToolCall) -> wt::ToolCall {
     wt::ToolCall {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -213,16 +213,6 @@ impl ToWit for p::ModelRequest {
     }
 }
 
-impl ToWit for p::WireRequest {
-    type Wit = wp::WireRequest;
-    fn to_wit(&self) -> Self::Wit {
-        wp::WireRequest {
-            provider: self.provider.clone(),
-            body: self.body.clone(),
-        }
-    }
-}
-
 impl ToWit for p::TextDelta {
     type Wit = wp::TextDelta;
     fn to_wit(&self) -> wp::TextDelta {
@@ -234,21 +224,6 @@ impl ToWit for p::TextDelta {
     }
 }
 
-impl ToWit for p::WireResponse {
-    type Wit = wp::WireResponse;
-    fn to_wit(&self) -> Self::Wit {
-        wp::WireResponse {
-            provider: self.provider.clone(),
-            status: self.status,
-            latency_ms: self.latency_ms,
-            model: self.model.clone(),
-            usage: usage(self.usage),
-            cost_usd: self.cost_usd,
-            body: self.body.clone(),
-        }
-    }
-}
-
 impl ToWit for p::ProposedCall {
     type Wit = wp::ProposedCall;
     fn to_wit(&self) -> Self::Wit {
@@ -256,17 +231,6 @@ impl ToWit for p::ProposedCall {
             call: tool_call(&self.call),
             effect_class: effect_class(self.effect_class),
             plugin: self.plugin.clone(),
-        }
-    }
-}
-
-impl ToWit for p::FinishedCall {
-    type Wit = wp::FinishedCall;
-    fn to_wit(&self) -> Self::Wit {
-        wp::FinishedCall {
-            call: tool_call(&self.call),
-            outcome: tool_result(&self.result),
-            duration_ms: self.duration_ms,
         }
     }
 }
@@ -320,17 +284,6 @@ impl ToWit for p::TurnSummary {
             unpriced_tokens: self.unpriced_tokens,
             duration_ms: self.duration_ms,
             output: self.output.clone(),
-        }
-    }
-}
-
-impl ToWit for p::Slice {
-    type Wit = wp::Slice;
-    fn to_wit(&self) -> Self::Wit {
-        wp::Slice {
-            reason: self.reason.clone(),
-            messages: self.messages.to_wit(),
-            summary: self.summary.clone(),
         }
     }
 }

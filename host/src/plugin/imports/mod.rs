@@ -6,6 +6,7 @@ mod agents;
 mod caller;
 mod config;
 mod files;
+mod handles;
 mod http;
 mod log;
 mod model;
@@ -54,6 +55,7 @@ fn link(
     wasi::link(linker, has_sockets)?;
     wit::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::payloads::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wit::handles::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::outcomes::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::caller::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     wit::log::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;

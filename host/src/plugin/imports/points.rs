@@ -1,10 +1,11 @@
-//! `rind:plugin/points`: calling the implementers of a plugin's own points.
+//! `rind:plugin/points`: calling the implementers of points that plugins define.
 
 use super::super::bindings::rind::plugin::{points, types};
 use super::super::host::HostState;
 use super::super::limits::MAX_POINT_CALLS;
 use super::super::sanitize::Sanitizer;
 use crate::json;
+use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::handle::HandleError;
 
 impl points::Host for HostState {
@@ -35,9 +36,19 @@ impl points::Host for HostState {
             .handle
             .call_point(&backing.plugin, &name, payload, caller)
             .await;
+        let objection = |said: AttributedText| points::Objection {
+            plugin: said.plugin.to_string(),
+            reason: said.text,
+        };
         let answer = answer.map(|answer| points::Answer {
             value: answer.value.to_string(),
-            blocked: answer.blocked,
+            verdict: match answer.verdict {
+                HookVerdict::Pass => points::Verdict::Pass,
+                HookVerdict::Ask(said) => {
+                    points::Verdict::Ask(said.into_iter().map(objection).collect())
+                }
+                HookVerdict::Block(said) => points::Verdict::Block(objection(said)),
+            },
         });
         Ok(answer.map_err(Into::into))
     }

@@ -77,8 +77,11 @@ impl Manifest {
         self.check_sections()?;
         self.check_requested()?;
         self.check_hooks(text)?;
-        for name in self.points.keys() {
+        for (name, point) in &self.points {
             check_name(name).map_err(|e| format!("[points.{name}]: {e}"))?;
+            for caller in &point.callers {
+                check_name(caller).map_err(|e| format!("[points.{name}] callers: {e}"))?;
+            }
         }
         for (name, options) in &self.implements {
             if name.split_once('.').is_none_or(|(owner, point)| {

@@ -101,6 +101,10 @@ pub struct PointDeclaration {
     /// What it is for.
     #[serde(default)]
     pub description: String,
+    /// Names of the plugins that may call it besides its owner; none when absent. A name says nothing of where a plugin is from,
+    /// and what a caller passes is shown to every implementer.
+    #[serde(default)]
+    pub callers: Vec<String>,
     /// JSON Schema of what implementers are shown, an object; anything when absent.
     #[serde(default)]
     pub payload: Option<Value>,

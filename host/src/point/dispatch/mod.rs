@@ -87,9 +87,9 @@ impl Dispatcher {
     pub async fn dispatch<P: Point>(
         &self,
         caller: &Caller,
-        payload: P::Payload,
+        payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
-        self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload)
+        self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
             .await
     }
 

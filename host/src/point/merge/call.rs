@@ -1,6 +1,8 @@
 //! Tool calls: what a gate says to one about to be made, and what becomes of its result.
 
-use super::{Merge, MergeEnv, Merged, Objection, check_option, check_text, set_text};
+use super::{Merge, MergeEnv, Merged, Objection, check_option, check_text};
+use std::sync::Arc;
+
 use crate::json;
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -41,23 +43,27 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
     }
 }
 
-impl Merge<p::FinishedCall> for o::ResultOutcome {
+impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
     const RIGHTS: &'static [&'static str] = &["content", "is-error", "inject"];
 
-    fn merge(self, payload: &mut p::FinishedCall, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut Arc<p::FinishedCall>,
+        _env: &MergeEnv<'_>,
+    ) -> Result<Merged, String> {
         check_option("the new content", self.content.as_ref())?;
         let mut merged = Merged::with(self.effects)?;
         merged.inject(self.inject)?;
-        set_text(
-            &mut merged,
-            &mut payload.result.content,
-            self.content,
-            "content",
-        );
+        if let Some(content) = self.content
+            && content != payload.result.content
+        {
+            Arc::make_mut(payload).result.content = content;
+            merged.changed.push("content");
+        }
         if let Some(is_error) = self.is_error
             && is_error != payload.result.is_error
         {
-            payload.result.is_error = is_error;
+            Arc::make_mut(payload).result.is_error = is_error;
             merged.changed.push("is-error");
         }
         Ok(merged)

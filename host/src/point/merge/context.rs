@@ -1,6 +1,7 @@
 //! Edits of the messages of one request. A tool call and its result stay or go together, whatever a hook asks for.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{MAX_INJECTIONS, Merge, MergeEnv, Merged, check_number, check_text};
 use crate::message::{Content, Message, Role};
@@ -40,10 +41,10 @@ fn position(messages: &[Message], id: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("there is no message `{id}`"))
 }
 
-impl Merge<Vec<Message>> for o::ContextOutcome {
+impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
     const RIGHTS: &'static [&'static str] = &["messages"];
 
-    fn merge(self, payload: &mut Vec<Message>, env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(self, payload: &mut Arc<Vec<Message>>, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         if self.edits.is_empty() {
             return Ok(merged);
@@ -51,7 +52,7 @@ impl Merge<Vec<Message>> for o::ContextOutcome {
         // One for every message, and some new ones.
         let most = payload.len() + MAX_INJECTIONS;
         check_number("edits of messages", self.edits.len(), most)?;
-        let mut edited = payload.clone();
+        let mut edited = Vec::clone(payload);
         for edit in self.edits {
             match edit {
                 o::MessageEdit::Drop(id) => drop_message(&mut edited, &id)?,
@@ -66,7 +67,7 @@ impl Merge<Vec<Message>> for o::ContextOutcome {
                 }
             }
         }
-        *payload = edited;
+        *payload = Arc::new(edited);
         merged.changed.push("messages");
         Ok(merged)
     }

@@ -3,12 +3,14 @@
 //! Owns the sizes and rules of rule 4 of dispatch ("merged, then checked again"). It knows no plugin by name and calls
 //! nothing. The rules of each point stand with its kind of payload: `turn` for texts and decisions of a turn, `prompt`
 //! for the system prompt, `context` for the messages of a request, `model` for the request and its answer, `call` for
-//! tool calls, `delta` for text as it is written.
+//! tool calls, `delta` for text as it is written, `defined` for points that plugins
+//! define.
 //!
 //! Start from [`Merge`].
 
 mod call;
 mod context;
+mod defined;
 mod delta;
 mod model;
 mod prompt;

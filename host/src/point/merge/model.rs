@@ -1,5 +1,7 @@
 //! The request to the model, the body it becomes on the wire, and the model's answer.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Merge, MergeEnv, Merged, check_option, check_text, set_text};
@@ -18,12 +20,12 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
     ];
 
     fn merge(self, payload: &mut p::ModelRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        if let Some(t) = self.temperature
-            && !(0.0..=2.0).contains(&t)
+        if let Some(t) = self.temperature.set()
+            && !(0.0..=2.0).contains(t)
         {
             return Err(format!("a temperature of {t} is not between 0 and 2"));
         }
-        if self.max_tokens == Some(0) {
+        if self.max_tokens == o::Change::Set(0) {
             return Err("max-tokens is 0".to_owned());
         }
         if self.model.as_ref().is_some_and(String::is_empty) {
@@ -31,7 +33,8 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
         }
         if let Some(name) = self
             .tools
-            .iter()
+            .set()
+            .into_iter()
             .flatten()
             .find(|name| !payload.tools.contains(name))
         {
@@ -43,15 +46,19 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
         merged.inject(self.inject)?;
         merged.block(self.block);
         set_text(&mut merged, &mut payload.model, self.model, "model");
-        if self.temperature.is_some() && self.temperature != payload.temperature {
-            payload.temperature = self.temperature;
+        if let Some(temperature) = self.temperature.into_new()
+            && temperature != payload.temperature
+        {
+            payload.temperature = temperature;
             merged.changed.push("temperature");
         }
-        if self.max_tokens.is_some() && self.max_tokens != payload.max_tokens {
-            payload.max_tokens = self.max_tokens;
+        if let Some(max_tokens) = self.max_tokens.into_new()
+            && max_tokens != payload.max_tokens
+        {
+            payload.max_tokens = max_tokens;
             merged.changed.push("max-tokens");
         }
-        if let Some(tools) = self.tools
+        if let Some(tools) = self.tools.into_new().map(Option::unwrap_or_default)
             && tools != payload.tools
         {
             payload.tools = tools;
@@ -115,16 +122,21 @@ fn check_body(old: &str, new: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl Merge<p::WireRequest> for o::WireOutcome {
+impl Merge<Arc<p::WireRequest>> for o::WireOutcome {
     const RIGHTS: &'static [&'static str] = &["body"];
 
-    fn merge(self, payload: &mut p::WireRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(
+        self,
+        payload: &mut Arc<p::WireRequest>,
+        _env: &MergeEnv<'_>,
+    ) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
-        if let Some(body) = &self.body {
-            check_text("the new body", body)?;
-            check_body(&payload.body, body)?;
+        if let Some(body) = self.body.filter(|body| *body != payload.body) {
+            check_text("the new body", &body)?;
+            check_body(&payload.body, &body)?;
+            Arc::make_mut(payload).body = body;
+            merged.changed.push("body");
         }
-        set_text(&mut merged, &mut payload.body, self.body, "body");
         Ok(merged)
     }
 }

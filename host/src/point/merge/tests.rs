@@ -107,15 +107,15 @@ fn answered(id: &str, call: &str) -> Message {
 }
 
 /// A question, an answer that makes two calls, both results, and an answer.
-fn conversation() -> Vec<Message> {
+fn conversation() -> Arc<Vec<Message>> {
     let calls = ["c1", "c2"].map(|id| Content::ToolCall(tool_call(id)));
-    vec![
+    Arc::new(vec![
         said("question", Role::User),
         message("calls", Role::Assistant, calls.into()),
         answered("first", "c1"),
         answered("second", "c2"),
         said("answer", Role::Assistant),
-    ]
+    ])
 }
 
 fn edits(edits: Vec<o::MessageEdit>) -> o::ContextOutcome {
@@ -373,7 +373,7 @@ fn an_appended_message_says_who_speaks() {
 fn a_request_takes_only_what_a_provider_could_mean() {
     let none = o::RequestOutcome::default;
     let temperature = |t| o::RequestOutcome {
-        temperature: Some(t),
+        temperature: o::Change::Set(t),
         ..none()
     };
     for t in [-0.1, 2.1, f64::NAN, f64::INFINITY] {
@@ -382,7 +382,7 @@ fn a_request_takes_only_what_a_provider_could_mean() {
     }
     let no_tokens = o::RequestOutcome {
         model: Some("other".to_owned()),
-        max_tokens: Some(0),
+        max_tokens: o::Change::Set(0),
         ..none()
     };
     assert_eq!(refused(&request(), no_tokens, &CHANGES), "max-tokens is 0");
@@ -395,7 +395,7 @@ fn a_request_takes_only_what_a_provider_could_mean() {
         "the model's name is empty"
     );
     let more_tools = o::RequestOutcome {
-        tools: Some(vec!["search".to_owned(), "write_file".to_owned()]),
+        tools: o::Change::Set(vec!["search".to_owned(), "write_file".to_owned()]),
         ..none()
     };
     assert_eq!(
@@ -403,14 +403,29 @@ fn a_request_takes_only_what_a_provider_could_mean() {
         "the tool `write_file` is not active, and a hook can only leave tools out"
     );
     let fine = o::RequestOutcome {
-        temperature: Some(0.0),
-        max_tokens: Some(1),
-        tools: Some(vec!["search".to_owned()]),
+        temperature: o::Change::Set(0.0),
+        max_tokens: o::Change::Set(1),
+        tools: o::Change::Set(vec!["search".to_owned()]),
         ..none()
     };
     let (changed, what) = taken(&request(), fine);
     assert_eq!(what, ["temperature", "max-tokens", "tools"]);
     assert_eq!(changed.tools, ["search"]);
+}
+
+#[test]
+fn what_has_a_default_can_be_taken_back_to_it() {
+    let unset = o::RequestOutcome {
+        temperature: o::Change::Unset,
+        max_tokens: o::Change::Unset,
+        tools: o::Change::Unset,
+        ..o::RequestOutcome::default()
+    };
+    let (changed, what) = taken(&request(), unset.clone());
+    assert_eq!((changed.temperature, changed.max_tokens), (None, None));
+    assert_eq!(changed.tools, Vec::<String>::new());
+    assert_eq!(what, ["temperature", "tools"], "no limit was set before");
+    assert_eq!(taken(&changed, unset).1, Vec::<&str>::new());
 }
 
 #[test]
@@ -449,11 +464,11 @@ fn a_gate_without_the_side_effect_may_still_refuse() {
 
 #[test]
 fn a_summary_of_ones_own_needs_the_side_effect() {
-    let slice = p::Slice {
+    let slice = Arc::new(p::Slice {
         reason: "asked".to_owned(),
         messages: Vec::new(),
         summary: String::new(),
-    };
+    });
     let summary = o::SliceOutcome {
         verdict: o::SliceVerdict::Summary("mine".to_owned()),
         ..o::SliceOutcome::default()
@@ -488,10 +503,10 @@ fn a_confidence_is_between_0_and_1_and_the_input_stays() {
 
 #[test]
 fn a_body_for_the_wire_is_a_json_object() {
-    let wire = p::WireRequest {
+    let wire = Arc::new(p::WireRequest {
         provider: "openai".to_owned(),
         body: "{}".to_owned(),
-    };
+    });
     for body in ["[]", "\"text\"", "{", ""] {
         let outcome = o::WireOutcome {
             body: Some(body.to_owned()),
@@ -529,7 +544,7 @@ fn what_is_compared_with_all_others_comes_in_bounded_numbers() {
     let refusal = refused(&vec![part("a", "x")], parts, &CHANGES);
     assert_eq!(refusal, "257 prompt parts to put, at most 256 are allowed");
 
-    let messages = vec![Message::text(Role::User, "hello")];
+    let messages = Arc::new(vec![Message::text(Role::User, "hello")]);
     let append = o::MessageEdit::Append("x".to_owned());
     let refusal = refused(&messages, edits(vec![append; 18]), &CHANGES);
     assert_eq!(refusal, "18 edits of messages, at most 17 are allowed");

@@ -1,5 +1,7 @@
 //! Texts and decisions of a turn: input, assessment, steering, reflection, output, and what takes an old slice's place.
 
+use std::sync::Arc;
+
 use super::{
     MAX_PARTS, Merge, MergeEnv, Merged, Objection, check_number, check_option, check_text, set_text,
 };
@@ -135,10 +137,10 @@ impl Merge<String> for o::OutputOutcome {
     }
 }
 
-impl Merge<p::Slice> for o::SliceOutcome {
+impl Merge<Arc<p::Slice>> for o::SliceOutcome {
     const RIGHTS: &'static [&'static str] = &["summary", "block"];
 
-    fn merge(self, payload: &mut p::Slice, env: &MergeEnv<'_>) -> Result<Merged, String> {
+    fn merge(self, payload: &mut Arc<p::Slice>, env: &MergeEnv<'_>) -> Result<Merged, String> {
         let mut merged = Merged::with(self.effects)?;
         match self.verdict {
             o::SliceVerdict::Pass => {}
@@ -151,8 +153,11 @@ impl Merge<p::Slice> for o::SliceOutcome {
                     );
                 }
                 check_text("the summary", &summary)?;
-                set_text(&mut merged, &mut payload.summary, Some(summary), "summary");
-                merged.rewrites = !merged.changed.is_empty();
+                if summary != payload.summary {
+                    Arc::make_mut(payload).summary = summary;
+                    merged.changed.push("summary");
+                    merged.rewrites = true;
+                }
             }
         }
         Ok(merged)

@@ -49,7 +49,7 @@ pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
     exported.extend(exports::commands(plugin));
     exported.extend(exports::implementations(plugin));
     exported.extend(exports::run_loop(plugin));
-    let component = component(&exported, !plugin.hooks.is_empty());
+    let component = component(&exported, plugin);
     let code = exported.iter().map(|export| &export.code);
     let adapters = exported.iter().flat_map(|export| &export.adapters);
     let mut module = plugin.module.clone();
@@ -65,7 +65,7 @@ pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
     quote!(#module)
 }
 
-fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
+fn component(exports: &[Export], plugin: &Plugin) -> TokenStream {
     let version = contract();
     let names = exports
         .iter()
@@ -75,11 +75,13 @@ fn component(exports: &[Export], has_hooks: bool) -> TokenStream {
         names.collect::<String>()
     );
     // A key in `with` that no exported interface names is an error, so only what they use is listed.
-    let shared: &[&str] = if has_hooks {
-        &["types", "payloads", "outcomes"]
-    } else {
-        &["types"]
-    };
+    let mut shared = vec!["types"];
+    if !plugin.hooks.is_empty() {
+        shared.extend(["payloads", "outcomes"]);
+    }
+    if plugin.hooks.iter().any(|(point, _)| point.is_lent()) {
+        shared.push("handles");
+    }
     let keys = shared
         .iter()
         .map(|name| format!("rind:plugin/{name}@{version}"));

@@ -25,7 +25,11 @@ pub(crate) struct Export {
 pub(crate) fn hook(point: &Point, function: &Function) -> Export {
     let adapter = format_ident!("__rind_hook_{}", point.snake());
     let (payload, outcome) = (point.payload(), point.outcome());
-    let call = call(function, |_| quote!(payload));
+    // A handle comes as a reference and is handed on as one.
+    let call = call(function, |_| match point.is_lent() {
+        true => quote!(*payload),
+        false => quote!(payload),
+    });
     let body = quote_spanned!(here(function.output_span())=> ::rind_sdk::IntoOutcome::<#outcome>::into_outcome(#call));
     Export {
         interface: point.name.to_owned(),
@@ -170,6 +174,7 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
                 let spec = |(name, description)| exports::rind::plugin::commands::CommandSpec {
                     name: String::from(name),
                     description: String::from(description),
+                    arguments: None,
                 };
                 super::__rind_commands().into_iter().map(spec).collect()
             }
@@ -180,8 +185,9 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
             ) -> Result<exports::rind::plugin::commands::CommandOutcome, Error> {
                 use exports::rind::plugin::commands::CommandOutcome as Out;
                 Ok(match super::__rind_run_command(&name, arguments)? {
-                    ::rind_sdk::CommandOutcome::Show(text) => Out::Show(text),
+                    ::rind_sdk::CommandOutcome::Text(text) => Out::Text(text),
                     ::rind_sdk::CommandOutcome::Prompt(text) => Out::Prompt(text),
+                    ::rind_sdk::CommandOutcome::Nothing => Out::Nothing,
                 })
             }
         },
@@ -203,9 +209,9 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
             |ty| quote!(::rind_sdk::macros::payload::<#ty>(point, payload)?),
         );
         let answer = if function.returns_result() {
-            "result_json"
+            "result_point_answer"
         } else {
-            "json"
+            "point_answer"
         };
         let answer = Ident::new(answer, here(function.output_span()));
         let body =
@@ -218,7 +224,7 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
             pub(crate) fn __rind_implement(
                 point: &str,
                 payload: &str,
-            ) -> ::std::result::Result<::std::string::String, ::rind_sdk::types::Error> {
+            ) -> ::std::result::Result<::rind_sdk::PointOutcome, ::rind_sdk::types::Error> {
                 _ = payload;
                 match point {
                     #(#arms)*
@@ -227,8 +233,21 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
             }
         },
         guest: quote! {
-            fn run(point: String, payload: String) -> Result<String, Error> {
-                super::__rind_implement(&point, &payload)
+            fn run(
+                point: String,
+                payload: String,
+            ) -> Result<exports::rind::plugin::implement::Outcome, Error> {
+                use exports::rind::plugin::implement::{Outcome, Verdict};
+                let outcome = super::__rind_implement(&point, &payload)?;
+                Ok(Outcome {
+                    verdict: match outcome.verdict {
+                        ::rind_sdk::PointVerdict::Pass => Verdict::Pass,
+                        ::rind_sdk::PointVerdict::Value(value) => Verdict::Value(value),
+                        ::rind_sdk::PointVerdict::Ask(reason) => Verdict::Ask(reason),
+                        ::rind_sdk::PointVerdict::Block(reason) => Verdict::Block(reason),
+                    },
+                    effects: outcome.effects,
+                })
             }
         },
         adapters: vec![format_ident!("__rind_implement")],
@@ -239,17 +258,24 @@ pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
 pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     let function = plugin.run_loop.as_ref()?;
     let call = call(function, |_| TokenStream::new());
-    let body = quote_spanned!(here(function.output_span())=> ::rind_sdk::IntoOutcome::<()>::into_outcome(#call));
+    let body = quote_spanned!(here(function.output_span())=> ::rind_sdk::IntoOutcome::<::rind_sdk::LoopOutcome>::into_outcome(#call));
     Some(Export {
         interface: "loop".to_owned(),
         code: quote! {
-            pub(crate) fn __rind_loop() -> ::std::result::Result<(), ::rind_sdk::types::Error> {
+            pub(crate) fn __rind_loop() -> ::std::result::Result<::rind_sdk::LoopOutcome, ::rind_sdk::types::Error> {
                 #body
             }
         },
         guest: quote! {
-            fn run() -> Result<(), Error> {
-                super::__rind_loop()
+            fn run() -> Result<exports::rind::plugin::loop_::LoopOutcome, Error> {
+                use exports::rind::plugin::loop_::{LoopOutcome, NextRun};
+                Ok(match super::__rind_loop()? {
+                    ::rind_sdk::LoopOutcome::Done => LoopOutcome::Done,
+                    ::rind_sdk::LoopOutcome::Again { after, reason } => LoopOutcome::Again(NextRun {
+                        after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+                        reason,
+                    }),
+                })
             }
         },
         adapters: vec![format_ident!("__rind_loop")],

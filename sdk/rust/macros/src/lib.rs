@@ -49,7 +49,7 @@ pub fn tool(_: TokenStream, _: TokenStream) -> TokenStream {
 /// Marks a slash command, for the person at the terminal. The doc comment is its description.
 ///
 /// The function takes the `String` written behind the command's name or nothing, and returns a
-/// `CommandOutcome`, a `String` to show, or a `Result` of either. `snake_case` becomes `/snake-case`.
+/// `CommandOutcome`, a `String` to show, nothing, or a `Result` of one of them. `snake_case` becomes `/snake-case`.
 #[proc_macro_attribute]
 pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("command")
@@ -58,13 +58,14 @@ pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {
 /// Marks the implementation of another plugin's extension point: `#[implements("owner.name")]`.
 ///
 /// The function takes any type that is read from JSON, and returns any type that can be
-/// written as JSON, or a `Result` of it. The manifest names the point in `[implements]`.
+/// written as JSON, or a `PointOutcome`, which can also refuse and ask, or a `Result` of either. The manifest names the point in `[implements]`.
 #[proc_macro_attribute]
 pub fn implements(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("implements")
 }
 
-/// Marks the function that the host runs for as long as it serves; it returns `Result<(), Error>`.
+/// Marks the function of a loop, which the host runs again and again while it serves; it returns a
+/// `LoopOutcome`, nothing when it is done, or a `Result` of either.
 #[proc_macro_attribute]
 pub fn run_loop(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("run_loop")

@@ -33,25 +33,33 @@ pub(crate) const POINTS: &[Point] = &[
     point("system-prompt", "prompt-context", "prompt-outcome"),
     point("before-system-prompt", "list<prompt-part>", "parts-outcome"),
     point("after-system-prompt", "string", "text-outcome"),
-    point("context", "list<message>", "context-outcome"),
+    point("context", "borrow<conversation>", "context-outcome"),
     point("pre-reason", "model-request", "request-outcome"),
-    point("before-provider-request", "wire-request", "wire-outcome"),
+    point(
+        "before-provider-request",
+        "borrow<wire-request>",
+        "wire-outcome",
+    ),
     point("output-delta", "text-delta", "delta-outcome"),
-    point("after-provider-response", "wire-response", "observed"),
+    point(
+        "after-provider-response",
+        "borrow<wire-response>",
+        "observed",
+    ),
     point("post-reason", "message", "reply-outcome"),
     point("message-end", "message", "observed"),
     point("pre-tool", "proposed-call", "call-outcome"),
-    point("post-tool", "finished-call", "result-outcome"),
+    point("post-tool", "borrow<finished-call>", "result-outcome"),
     point("steering-received", "turn-input", "steering-outcome"),
     point("pre-reflect", "reflection", "reflection-outcome"),
     point("post-reflect", "reflect-verdict", "verdict-outcome"),
     point("pre-output", "string", "output-outcome"),
     point("post-output", "string", "observed"),
     point("turn-end", "turn-summary", "observed"),
-    point("before-compact", "slice", "slice-outcome"),
-    point("after-compact", "slice", "observed"),
-    point("before-archive", "slice", "slice-outcome"),
-    point("after-archive", "slice", "observed"),
+    point("before-compact", "borrow<slice>", "slice-outcome"),
+    point("after-compact", "borrow<slice>", "observed"),
+    point("before-archive", "borrow<slice>", "slice-outcome"),
+    point("after-archive", "borrow<slice>", "observed"),
     point("subagent-start", "subagent-info", "observed"),
     point("subagent-end", "subagent-info", "observed"),
     point("error", "failure", "observed"),
@@ -66,6 +74,11 @@ impl Point {
     /// The Rust type of the payload.
     pub(crate) fn payload(&self) -> TokenStream {
         rust_type(self.payload)
+    }
+
+    /// Whether the payload is a handle that is lent.
+    pub(crate) fn is_lent(&self) -> bool {
+        lent(self.payload).is_some()
     }
 
     /// The Rust type of the outcome.
@@ -91,6 +104,11 @@ pub(crate) fn find(function: &Ident) -> syn::Result<&'static Point> {
     Err(syn::Error::new(function.span(), message))
 }
 
+/// The type of a handle that is lent.
+fn lent(wit: &str) -> Option<&str> {
+    wit.strip_prefix("borrow<")?.strip_suffix('>')
+}
+
 fn rust_type(wit: &str) -> TokenStream {
     if let Some(inner) = wit
         .strip_prefix("list<")
@@ -98,6 +116,10 @@ fn rust_type(wit: &str) -> TokenStream {
     {
         let inner = rust_type(inner);
         return quote!(::std::vec::Vec<#inner>);
+    }
+    if let Some(handle) = lent(wit) {
+        let handle = rust_type(handle);
+        return quote!(&#handle);
     }
     if wit == "string" {
         return quote!(::std::string::String);

@@ -5,17 +5,17 @@ mod archivist {
     use rind_sdk::prelude::*;
 
     #[hook]
-    fn before_archive(slice: Slice) -> Result<SliceOutcome, Error> {
+    fn before_archive(slice: &Slice) -> Result<SliceOutcome, Error> {
         if config::get::<bool>("refuse")?.unwrap_or_default() {
             return Ok(SliceOutcome::cancel("not this one"));
         }
-        let n = slice.messages.len();
-        let text = format!("{n} messages, because of {}", slice.reason);
+        let n = slice.len();
+        let text = format!("{n} messages, because of {}", slice.reason());
         Ok(SliceOutcome::summary(text))
     }
 
     #[hook]
-    fn after_archive(slice: Slice) -> Result<(), Error> {
-        state::set("archived", &slice.summary)
+    fn after_archive(slice: &Slice) -> Result<(), Error> {
+        state::set("archived", &slice.summary())
     }
 }

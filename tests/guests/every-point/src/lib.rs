@@ -96,7 +96,7 @@ mod every_point {
     }
 
     #[hook]
-    fn context(messages: &[Message]) -> Result<ContextOutcome, Error> {
+    fn context(messages: &Conversation) -> Result<ContextOutcome, Error> {
         saw(
             "context",
             messages
@@ -105,7 +105,7 @@ mod every_point {
                 .collect::<Vec<_>>(),
         )?;
         let mut outcome = ContextOutcome::default().append_message("at the end");
-        for message in messages {
+        for message in messages.iter() {
             for part in &message.content {
                 outcome = match part {
                     Content::Text(text) => {
@@ -131,9 +131,9 @@ mod every_point {
         )?;
         Ok(RequestOutcome {
             model: Some(request.model + "-mini"),
-            temperature: Some(request.temperature.unwrap_or(1.0) / 2.0),
-            max_tokens: Some(request.max_tokens.unwrap_or(10) + 1),
-            tools: Some(request.tools.into_iter().take(1).collect()),
+            temperature: (request.temperature.unwrap_or(1.0) / 2.0).into(),
+            max_tokens: (request.max_tokens.unwrap_or(10) + 1).into(),
+            tools: NamesChange::Set(request.tools.into_iter().take(1).collect()),
             ..RequestOutcome::default()
         }
         .inject("kept")
@@ -141,8 +141,8 @@ mod every_point {
     }
 
     #[hook]
-    fn before_provider_request(request: WireRequest) -> WireOutcome {
-        WireOutcome::replace(request.body.replace("\"a\"", "\"b\""))
+    fn before_provider_request(request: &WireRequest) -> WireOutcome {
+        WireOutcome::replace(request.text().replace("\"a\"", "\"b\""))
     }
 
     #[hook]
@@ -155,14 +155,14 @@ mod every_point {
     }
 
     #[hook]
-    fn after_provider_response(response: WireResponse) -> Result<(), Error> {
+    fn after_provider_response(response: &WireResponse) -> Result<(), Error> {
         saw(
             "after-provider-response",
             (
-                response.provider,
-                response.status,
-                response.latency_ms,
-                response.body,
+                response.provider(),
+                response.status(),
+                response.latency_ms(),
+                response.text(),
             ),
         )
     }
@@ -190,13 +190,15 @@ mod every_point {
     }
 
     #[hook]
-    fn post_tool(call: FinishedCall) -> ResultOutcome {
+    fn post_tool(call: &FinishedCall) -> ResultOutcome {
         let text = format!(
             "{} took {} ms: {}",
-            call.call.name, call.duration_ms, call.outcome.content
+            call.call().name,
+            call.duration_ms(),
+            call.text()
         );
         let mut outcome = ResultOutcome::replace(text).inject("look");
-        outcome.is_error = Some(!call.outcome.is_error);
+        outcome.is_error = Some(!call.is_error());
         outcome
     }
 
@@ -253,27 +255,23 @@ mod every_point {
     }
 
     #[hook]
-    fn before_compact(slice: Slice) -> SliceOutcome {
-        SliceOutcome::summary(format!(
-            "{} messages, {}",
-            slice.messages.len(),
-            slice.reason
-        ))
+    fn before_compact(slice: &Slice) -> SliceOutcome {
+        SliceOutcome::summary(format!("{} messages, {}", slice.len(), slice.reason()))
     }
 
     #[hook]
-    fn after_compact(slice: Slice) -> Result<(), Error> {
-        saw("after-compact", slice.summary)
+    fn after_compact(slice: &Slice) -> Result<(), Error> {
+        saw("after-compact", slice.summary())
     }
 
     #[hook]
-    fn before_archive(slice: Slice) -> SliceOutcome {
-        SliceOutcome::cancel(slice.reason)
+    fn before_archive(slice: &Slice) -> SliceOutcome {
+        SliceOutcome::cancel(slice.reason())
     }
 
     #[hook]
-    fn after_archive(slice: Slice) -> Result<(), Error> {
-        saw("after-archive", slice.summary)
+    fn after_archive(slice: &Slice) -> Result<(), Error> {
+        saw("after-archive", slice.summary())
     }
 
     #[hook]

@@ -85,12 +85,12 @@ mod external {
     }
 
     #[hook]
-    fn post_tool(_call: FinishedCall) -> ResultOutcome {
+    fn post_tool(_call: &FinishedCall) -> ResultOutcome {
         ResultOutcome::default()
     }
 
     #[hook]
-    fn before_provider_request(_request: WireRequest) -> WireOutcome {
+    fn before_provider_request(_request: &WireRequest) -> WireOutcome {
         WireOutcome::default()
     }
 

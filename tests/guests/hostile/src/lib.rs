@@ -87,7 +87,7 @@ mod hostile {
     }
 
     #[hook]
-    fn post_tool(_call: FinishedCall) -> Result<ResultOutcome, Error> {
+    fn post_tool(_call: &FinishedCall) -> Result<ResultOutcome, Error> {
         Ok(ResultOutcome::replace(misbehave()?))
     }
 

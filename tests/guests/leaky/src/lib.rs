@@ -43,7 +43,7 @@ mod leaky {
     }
 
     #[hook]
-    fn before_provider_request(_request: WireRequest) -> Result<WireOutcome, Error> {
+    fn before_provider_request(_request: &WireRequest) -> Result<WireOutcome, Error> {
         let body = json!({ "messages": [{ "content": text()? }], "max_tokens": 1 });
         Ok(WireOutcome::replace(body.to_string()))
     }
@@ -69,8 +69,8 @@ mod leaky {
 
     /// Gives back what it was shown.
     #[hook]
-    fn post_tool(call: FinishedCall) -> ResultOutcome {
-        ResultOutcome::replace(call.outcome.content)
+    fn post_tool(call: &FinishedCall) -> ResultOutcome {
+        ResultOutcome::replace(call.text())
     }
 
     /// Says it through every import, and then as the result.

@@ -213,16 +213,16 @@ mod scripted_hook {
 
     /// Messages are named by their place.
     #[hook]
-    fn context(messages: &[Message]) -> Result<ContextOutcome, Error> {
+    fn context(messages: &Conversation) -> Result<ContextOutcome, Error> {
         let rule = rule("context", "")?;
         let mut outcome = ContextOutcome {
             edits: Vec::new(),
             effects: rule.effects(),
         };
         let id = |place: &Value| {
-            let place = place.as_u64().and_then(|place| usize::try_from(place).ok());
-            let message = place.and_then(|place| messages.get(place));
-            message.map_or_else(String::new, |message| message.id.clone())
+            let place = place.as_u64().and_then(|place| u32::try_from(place).ok());
+            let message = place.and_then(|place| messages.message(place));
+            message.map_or_else(String::new, |message| message.id)
         };
         for edit in rule.list("edits") {
             outcome = if edit["append"].is_string() {
@@ -239,13 +239,26 @@ mod scripted_hook {
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let rule = rule("pre-reason", &request.model)?;
-        let tools = rule.0["tools"].is_array().then(|| rule.texts("tools"));
+        let is_unset = |key: &str| rule.0[key] == "unset";
         let most = rule.0["max-tokens"].as_u64();
+        let most = most.and_then(|most| u32::try_from(most).ok());
         Ok(RequestOutcome {
             model: rule.text("model"),
-            temperature: rule.0["temperature"].as_f64(),
-            max_tokens: most.and_then(|most| u32::try_from(most).ok()),
-            tools,
+            temperature: match rule.0["temperature"].as_f64() {
+                Some(number) => number.into(),
+                None if is_unset("temperature") => FloatChange::Unset,
+                None => FloatChange::Keep,
+            },
+            max_tokens: match most {
+                Some(most) => most.into(),
+                None if is_unset("max-tokens") => CountChange::Unset,
+                None => CountChange::Keep,
+            },
+            tools: match rule.0["tools"].is_array() {
+                true => rule.texts("tools").into(),
+                false if is_unset("tools") => NamesChange::Unset,
+                false => NamesChange::Keep,
+            },
             inject: rule.inject(),
             block: rule.text("block"),
             effects: rule.effects(),
@@ -254,11 +267,12 @@ mod scripted_hook {
 
     /// `body` is a pair: what to look for in the body, and what to put there.
     #[hook]
-    fn before_provider_request(request: WireRequest) -> Result<WireOutcome, Error> {
-        let rule = rule("before-provider-request", &request.body)?;
+    fn before_provider_request(request: &WireRequest) -> Result<WireOutcome, Error> {
+        let body = request.text();
+        let rule = rule("before-provider-request", &body)?;
         let pair = rule.texts("body");
         let body = match &pair[..] {
-            [from, to] => Some(request.body.replace(from, to)),
+            [from, to] => Some(body.replace(from, to)),
             _ => None,
         };
         Ok(WireOutcome {
@@ -287,8 +301,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn after_provider_response(response: WireResponse) -> Result<Observed, Error> {
-        Ok(rule("after-provider-response", &response.body)?.observed())
+    fn after_provider_response(response: &WireResponse) -> Result<Observed, Error> {
+        Ok(rule("after-provider-response", &response.text())?.observed())
     }
 
     #[hook]
@@ -328,8 +342,8 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn post_tool(call: FinishedCall) -> Result<ResultOutcome, Error> {
-        let rule = rule("post-tool", &call.call.name)?;
+    fn post_tool(call: &FinishedCall) -> Result<ResultOutcome, Error> {
+        let rule = rule("post-tool", &call.call().name)?;
         Ok(ResultOutcome {
             content: rule.text("content"),
             is_error: rule.0["is-error"].as_bool(),
@@ -393,23 +407,23 @@ mod scripted_hook {
     }
 
     #[hook]
-    fn before_compact(slice: Slice) -> Result<SliceOutcome, Error> {
-        Ok(rule("before-compact", &slice.reason)?.slice())
+    fn before_compact(slice: &Slice) -> Result<SliceOutcome, Error> {
+        Ok(rule("before-compact", &slice.reason())?.slice())
     }
 
     #[hook]
-    fn after_compact(slice: Slice) -> Result<Observed, Error> {
-        Ok(rule("after-compact", &slice.summary)?.observed())
+    fn after_compact(slice: &Slice) -> Result<Observed, Error> {
+        Ok(rule("after-compact", &slice.summary())?.observed())
     }
 
     #[hook]
-    fn before_archive(slice: Slice) -> Result<SliceOutcome, Error> {
-        Ok(rule("before-archive", &slice.reason)?.slice())
+    fn before_archive(slice: &Slice) -> Result<SliceOutcome, Error> {
+        Ok(rule("before-archive", &slice.reason())?.slice())
     }
 
     #[hook]
-    fn after_archive(slice: Slice) -> Result<Observed, Error> {
-        Ok(rule("after-archive", &slice.summary)?.observed())
+    fn after_archive(slice: &Slice) -> Result<Observed, Error> {
+        Ok(rule("after-archive", &slice.summary())?.observed())
     }
 
     #[hook]

@@ -1,0 +1,46 @@
+//! Points that plugins define: what an implementation may answer goes by the kind that the owner gave its point.
+
+use super::{Merge, MergeEnv, Merged, Objection};
+use crate::point::dispatch::PointKind;
+use crate::point::outcome::{PointOutcome, PointVerdict};
+use crate::point::payload::PluginPayload;
+
+impl Merge<PluginPayload> for PointOutcome {
+    const RIGHTS: &'static [&'static str] = &["value", "contribution", "ask", "block"];
+
+    fn merge(self, payload: &mut PluginPayload, _env: &MergeEnv<'_>) -> Result<Merged, String> {
+        let mut merged = Merged::with(self.effects)?;
+        let kind = payload.kind;
+        match (self.verdict, kind) {
+            (PointVerdict::Pass, _) | (PointVerdict::Value(_), PointKind::Observe) => {}
+            (PointVerdict::Value(value), PointKind::Collect) => {
+                (payload.check)(&value)?;
+                payload.collected.push(value);
+                merged.changed.push("contribution");
+            }
+            (PointVerdict::Value(value), PointKind::Gate | PointKind::Mutate) => {
+                (payload.check)(&value)?;
+                if payload.value != value {
+                    payload.value = value;
+                    merged.changed.push("value");
+                    merged.rewrites = true;
+                }
+            }
+            (PointVerdict::Ask(reason), PointKind::Gate) => {
+                merged.answer = Some(Objection::Ask(reason));
+            }
+            (PointVerdict::Block(reason), PointKind::Gate | PointKind::Mutate) => {
+                merged.answer = Some(Objection::Block(reason));
+            }
+            (PointVerdict::Ask(_), _) => {
+                return Err(format!("it asks, which is not possible at {kind} points"));
+            }
+            (PointVerdict::Block(_), _) => {
+                return Err(format!(
+                    "it refuses, which is not possible at {kind} points"
+                ));
+            }
+        }
+        Ok(merged)
+    }
+}

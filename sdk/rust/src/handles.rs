@@ -1,0 +1,68 @@
+//! Payloads that are read in parts: each method asks the host, and a hook pays for what it asks for.
+//!
+//! The host lends a handle for one call. In the plugin's own tests they are made with [`testing`](crate::testing).
+
+use crate::types::Message;
+
+#[cfg(target_family = "wasm")]
+pub use crate::bindings::rind::plugin::handles::{
+    Conversation, FinishedCall, Slice, WireRequest, WireResponse,
+};
+#[cfg(not(target_family = "wasm"))]
+pub use crate::testing::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
+
+/// Bytes that are asked for at once; the host gives no more.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Reads a whole text in parts.
+fn whole(size: u64, read: impl Fn(u64, u64) -> String) -> String {
+    let mut text = String::with_capacity(usize::try_from(size).unwrap_or_default());
+    loop {
+        let part = read(text.len() as u64, CHUNK_BYTES);
+        if part.is_empty() {
+            return text;
+        }
+        text.push_str(&part);
+    }
+}
+
+macro_rules! messages {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Whether there are no messages.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The last message.
+            #[must_use]
+            pub fn last(&self) -> Option<Message> {
+                self.message(self.len().checked_sub(1)?)
+            }
+
+            /// The messages, oldest first, each read when it is reached.
+            pub fn iter(&self) -> impl DoubleEndedIterator<Item = Message> {
+                (0..self.len()).filter_map(|index| self.message(index))
+            }
+        }
+    )*};
+}
+messages!(Conversation, Slice);
+
+macro_rules! texts {
+    ($($name:ident: $part:ident;)*) => {$(
+        impl $name {
+            /// The whole text.
+            #[must_use]
+            pub fn text(&self) -> String {
+                whole(self.size(), |offset, length| self.$part(offset, length))
+            }
+        }
+    )*};
+}
+texts! {
+    WireRequest: body;
+    WireResponse: body;
+    FinishedCall: content;
+}

@@ -1,0 +1,247 @@
+//! Handles over data of the test. They answer as the host's do, bounds included.
+
+use crate::types::{Message, ToolCall, Usage};
+
+/// Most messages of one read.
+const MAX_MESSAGES: u32 = 100;
+
+/// Most bytes of one read.
+const MAX_READ_BYTES: u64 = 1 << 20;
+
+/// Messages of a request.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub(super) messages: Vec<Message>,
+}
+
+/// Part of a conversation.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    pub(super) reason: String,
+    pub(super) summary: String,
+    pub(super) messages: Vec<Message>,
+}
+
+/// A request on the wire.
+#[derive(Clone, Debug)]
+pub struct WireRequest {
+    pub(super) provider: String,
+    pub(super) body: String,
+}
+
+/// An answer from the wire.
+#[derive(Clone, Debug)]
+pub struct WireResponse {
+    pub(super) provider: String,
+    pub(super) status: u16,
+    pub(super) latency_ms: u64,
+    pub(super) model: String,
+    pub(super) usage: Usage,
+    pub(super) cost_usd: Option<f64>,
+    pub(super) body: String,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug)]
+pub struct FinishedCall {
+    pub(super) call: ToolCall,
+    pub(super) is_error: bool,
+    pub(super) duration_ms: u64,
+    pub(super) content: String,
+}
+
+/// Gives a handle methods that return copies of its fields.
+macro_rules! fields {
+    ($($handle:ident { $($(#[$doc:meta])* $field:ident: $type:ty;)* })*) => {$(
+        impl $handle {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(&self) -> $type {
+                self.$field.clone()
+            }
+        )*}
+    )*};
+}
+
+fields! {
+    Slice {
+        /// Why.
+        reason: String;
+        /// Text in place of the messages.
+        summary: String;
+    }
+    WireRequest {
+        /// Name of the provider.
+        provider: String;
+    }
+    WireResponse {
+        /// Name of the provider.
+        provider: String;
+        /// HTTP status.
+        status: u16;
+        /// Milliseconds to the end of the stream.
+        latency_ms: u64;
+        /// Name of the model.
+        model: String;
+        /// Tokens of the request.
+        usage: Usage;
+        /// Cost in US dollars.
+        cost_usd: Option<f64>;
+    }
+    FinishedCall {
+        /// The call.
+        call: ToolCall;
+        /// Whether it failed.
+        is_error: bool;
+        /// Milliseconds that it ran.
+        duration_ms: u64;
+    }
+}
+
+macro_rules! messages {
+    ($($handle:ident),*) => {$(
+        impl $handle {
+            /// Number of messages.
+            #[must_use]
+            #[expect(clippy::len_without_is_empty, reason = "it is where the helpers for both targets are")]
+            pub fn len(&self) -> u32 {
+                u32::try_from(self.messages.len()).unwrap_or(u32::MAX)
+            }
+
+            /// The message at `index`.
+            #[must_use]
+            pub fn message(&self, index: u32) -> Option<Message> {
+                self.messages.get(index as usize).cloned()
+            }
+
+            /// At most `count` messages from `start` on.
+            #[must_use]
+            pub fn messages(&self, start: u32, count: u32) -> Vec<Message> {
+                let messages = self.messages.iter().skip(start as usize);
+                messages.take(count.min(MAX_MESSAGES) as usize).cloned().collect()
+            }
+        }
+    )*};
+}
+messages!(Conversation, Slice);
+
+macro_rules! texts {
+    ($($handle:ident: $part:ident;)*) => {$(
+        impl $handle {
+            /// Size of the text in bytes.
+            #[must_use]
+            pub fn size(&self) -> u64 {
+                self.$part.len() as u64
+            }
+
+            /// Part of the text, in whole characters.
+            #[must_use]
+            pub fn $part(&self, offset: u64, length: u64) -> String {
+                part(&self.$part, offset, length)
+            }
+        }
+    )*};
+}
+texts! {
+    WireRequest: body;
+    WireResponse: body;
+    FinishedCall: content;
+}
+
+fn part(text: &str, offset: u64, length: u64) -> String {
+    let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+    let start = text.floor_char_boundary(at(offset));
+    let end = offset.saturating_add(length.min(MAX_READ_BYTES));
+    let end = text.ceil_char_boundary(at(end));
+    text[start..end].to_owned()
+}
+
+impl Slice {
+    /// The same with a summary, as after it was made.
+    #[must_use]
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = summary.into();
+        self
+    }
+}
+
+impl WireResponse {
+    /// The same with a cost.
+    #[must_use]
+    pub fn with_cost(mut self, usd: Option<f64>) -> Self {
+        self.cost_usd = usd;
+        self
+    }
+
+    /// The same with the time it took.
+    #[must_use]
+    pub fn with_latency_ms(mut self, milliseconds: u64) -> Self {
+        self.latency_ms = milliseconds;
+        self
+    }
+
+    /// The same with a body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<String>) -> Self {
+        self.body = body.into();
+        self
+    }
+}
+
+impl FinishedCall {
+    /// The same for a call with another id.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.call.id = id.into();
+        self
+    }
+
+    /// The same for a call with these arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: impl Into<serde_json::Value>) -> Self {
+        self.call.arguments = arguments.into().to_string();
+        self
+    }
+
+    /// The same for a call that failed, or did not.
+    #[must_use]
+    pub fn with_error(mut self, is_error: bool) -> Self {
+        self.is_error = is_error;
+        self
+    }
+
+    /// The same with the time that the tool ran.
+    #[must_use]
+    pub fn with_duration_ms(mut self, milliseconds: u64) -> Self {
+        self.duration_ms = milliseconds;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing;
+
+    #[test]
+    fn a_text_is_read_in_whole_characters_and_comes_together_again() {
+        let text = "aé€😀z".repeat(3);
+        let call = testing::finished_call("t", text.clone());
+        for length in 1..9 {
+            let mut read = String::new();
+            loop {
+                let part = call.content(read.len() as u64, length);
+                if part.is_empty() {
+                    break;
+                }
+                read.push_str(&part);
+            }
+            assert_eq!(read, text, "{length}");
+        }
+        assert_eq!(call.content(u64::MAX, u64::MAX), "");
+        assert_eq!(call.content(2, 1), "é", "within a character");
+        let long = "x".repeat((1 << 20) + 1);
+        let call = testing::finished_call("t", long.clone());
+        assert_eq!(call.content(0, u64::MAX).len(), 1 << 20);
+        assert_eq!(call.text(), long);
+    }
+}
