@@ -1,13 +1,19 @@
 //! The conversation as Rind keeps it: messages, tool calls, tool results, tool descriptions, usage.
 //!
 //! Owns the types only. It must not know providers' wire formats (`provider` converts at the edge), nor who shows or
-//! stores messages. Start from [`Message`].
+//! stores messages or keeps the bytes of blobs. Start from [`Message`].
+
+pub mod blob;
+mod part;
 
 use std::ops::AddAssign;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use blob::Blob;
+pub use part::{Part, Parts};
 
 /// Who a message is from, as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +47,7 @@ pub struct ToolResult {
     /// Name of the tool.
     pub name: String,
     /// What the model reads.
-    pub content: String,
+    pub content: Parts,
     /// Whether the call failed, was refused or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
@@ -64,6 +70,8 @@ pub enum Content {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
+    /// Bytes that the session keeps, such as an image.
+    Blob(Blob),
     /// A tool call; only in assistant messages.
     ToolCall(ToolCall),
     /// A tool result; only in tool messages.
@@ -158,6 +166,20 @@ impl Message {
             .retain(|part| !matches!(part, Content::Text { .. }));
         let at = at.min(self.content.len());
         self.content.insert(at, Content::Text { text });
+    }
+
+    /// The blobs of the message and of its tool results in order.
+    pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
+        self.content.iter().flat_map(|part| {
+            let (own, results) = match part {
+                Content::Blob(blob) => (Some(blob), None),
+                Content::ToolResult(result) => (None, Some(result.content.blobs())),
+                Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall(_) => {
+                    (None, None)
+                }
+            };
+            own.into_iter().chain(results.into_iter().flatten())
+        })
     }
 
     /// The tool calls of the message in order.

@@ -62,9 +62,57 @@ impl Kind {
     }
 }
 
+/// Most tokens of an image by any of the rules of [`of_image`].
+pub const MAX_IMAGE_TOKENS: u64 = 1_600;
+
+/// Tokens of an image, by the documented rule of those who made the model; of any other, by the rule that its server imitates.
+///
+/// Claude (platform.claude.com, "Vision"): the longer side is scaled down to 1,568 pixels, then width × height / 750, at most some
+/// 1,600. OpenAI (platform.openai.com, "Images and vision", high detail): scaled down into a square of 2,048 and then to a shorter
+/// side of 768, 85 tokens and 170 for every started square of 512.
+#[must_use]
+pub fn of_image(model: &str, pixels: Option<(u32, u32)>) -> u64 {
+    let Some((width, height)) = pixels else {
+        return MAX_IMAGE_TOKENS;
+    };
+    let (width, height) = (f64::from(width.max(1)), f64::from(height.max(1)));
+    if model.contains("claude") {
+        let scale = (1568.0 / width.max(height)).min(1.0);
+        let n = (width * scale * height * scale / 750.0).ceil() as u64;
+        return n.min(MAX_IMAGE_TOKENS);
+    }
+    let scale = (2048.0 / width.max(height)).min(1.0);
+    let scale = scale.min(768.0 / width.min(height));
+    let squares = |side: f64| (side * scale / 512.0).ceil().max(1.0) as u64;
+    85 + 170 * squares(width) * squares(height)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_have_the_tokens_that_the_rules_of_their_makers_say() {
+        for (model, width, height, expected) in [
+            ("claude-sonnet-4-5", 200, 200, 54),
+            ("claude-sonnet-4-5", 1000, 1000, 1334),
+            ("anthropic/claude-opus-4.1", 1092, 1092, 1590),
+            ("claude-sonnet-4-5", 8000, 8000, 1600),
+            ("claude-sonnet-4-5", 8000, 10, 5),
+            ("gpt-4o", 1024, 1024, 765),
+            ("gpt-4o", 2048, 4096, 1105),
+            ("gpt-4o", 300, 200, 255),
+            ("llava", 8000, 1, 765),
+        ] {
+            let n = of_image(model, Some((width, height)));
+            assert_eq!(n, expected, "{model} {width}×{height}");
+        }
+        assert_eq!(of_image("gpt-4o", None), MAX_IMAGE_TOKENS);
+        for side in [1, 500, 1568, 8000] {
+            let n = of_image("gpt-4o", Some((side, 8000)));
+            assert!(n <= MAX_IMAGE_TOKENS, "{n}");
+        }
+    }
 
     #[test]
     fn texts_are_counted_as_the_encoder_is_known_to() {

@@ -16,7 +16,7 @@ use rind::event::Event;
 use rind::message::{Finish, Message, Role, Usage};
 use rind::plugin::load::PluginSet;
 use rind::point::payload::StopReason;
-use rind::provider::{Error, Provider, Request, Response, StreamEvent};
+use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
 use rind_tests::guests::{self, CORE};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -44,7 +44,7 @@ impl Provider for Slow {
         "slow"
     }
 
-    fn body(&self, _: &Request) -> Value {
+    fn body(&self, _: &Request, _: &Images) -> Value {
         json!({})
     }
 

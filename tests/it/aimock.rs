@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
-use rind::provider::{Error, Finish, HttpConfig, Provider, Request, Response, StreamEvent};
+use rind::provider::{Error, Finish, HttpConfig, Images, Provider, Request, Response, StreamEvent};
 use rind_tests::cli::Rind;
 use rind_tests::guests::workspace;
 use serde_json::json;
@@ -123,7 +123,7 @@ async fn send(
     provider: &dyn Provider,
     messages: &[Message],
 ) -> (Result<Response, Error>, Vec<StreamEvent>) {
-    let body = provider.body(&request(messages.to_vec()));
+    let body = provider.body(&request(messages.to_vec()), &Images::default());
     let mut events = Vec::new();
     let on = &mut |event| events.push(event);
     let result = provider.send(body, on, &CancellationToken::new()).await;
@@ -153,7 +153,7 @@ async fn talk(provider: &dyn Provider) {
     let result = ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),
-        content: "-3 degrees".to_owned(),
+        content: "-3 degrees".into(),
         is_error: false,
     };
     let result = Message::new(Role::Tool, vec![Content::ToolResult(result)]);

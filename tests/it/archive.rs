@@ -133,7 +133,7 @@ fn tools(running: &Running, n: usize) -> Vec<String> {
 fn last_result(running: &Running) -> String {
     let messages = running.session.messages();
     let results = messages.iter().flat_map(Message::tool_results);
-    results.last().unwrap().content.clone()
+    results.last().unwrap().content.to_string()
 }
 
 /// Goes on with the session of an agent in a new one, whose settings are `setup`'s.

@@ -268,7 +268,11 @@ async fn over_the_hard_limit_results_are_sent_cut_and_kept_whole() {
     let last = running.request(19);
     assert!(last[2].contains("bytes were cut here"), "{}", last[2]);
     assert!(!last[39 - 1].contains("bytes were cut here"));
-    let results = |message: &Message| message.tool_results().all(|r| r.content.len() > 7000);
+    let results = |message: &Message| {
+        message
+            .tool_results()
+            .all(|r| r.content.text().len() > 7000)
+    };
     assert!(running.session.messages().iter().all(results));
     let is_told = |event: &Event| matches!(event, Event::Notice { text, .. } if text.contains("hard_limit_tokens = 24000"));
     assert!(running.events.iter().any(is_told));

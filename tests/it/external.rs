@@ -86,7 +86,7 @@ async fn acted(running: &mut Running) -> String {
 fn last_result(running: &Running) -> String {
     let messages = running.session.messages();
     let results = messages.iter().flat_map(|m| m.tool_results());
-    results.last().unwrap().content.clone()
+    results.last().unwrap().content.to_string()
 }
 
 fn accesses(running: &Running) -> Vec<AccessRecord> {

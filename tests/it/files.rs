@@ -52,7 +52,7 @@ impl Setup {
         let arguments = json!({"op": op, "path": path, "to": to});
         let output = self.session.tool(face, arguments).await;
         assert!(!output.is_error, "{}", output.content);
-        output.content
+        output.content.to_string()
     }
 
     /// What was recorded since the last time.
@@ -646,7 +646,7 @@ async fn a_stream_takes_no_more_at_once_than_it_says() {
     let arguments = json!({"op": "write-unasked", "path": "x", "to": ""});
     let output = setup.session.tool("std", arguments).await;
     assert!(output.is_error, "{}", output.content);
-    let said = &output.content;
+    let said = &output.content.to_string();
     assert!(said.contains("more than `check-write` allows"), "{said}");
 }
 

@@ -275,7 +275,11 @@ impl Running {
         let result = |event: &Event| match event {
             Event::ToolEnd {
                 result, refused_by, ..
-            } => Some((result.content.clone(), result.is_error, refused_by.clone())),
+            } => Some((
+                result.content.to_string(),
+                result.is_error,
+                refused_by.clone(),
+            )),
             _ => None,
         };
         self.events.iter().filter_map(result).collect()
@@ -343,7 +347,10 @@ pub(crate) fn line(message: &Message) -> String {
         .tool_calls()
         .map(|call| format!(" +{}", call.name))
         .collect();
-    let results: Vec<&str> = message.tool_results().map(|r| r.content.as_str()).collect();
+    let results: Vec<String> = message
+        .tool_results()
+        .map(|r| r.content.to_string())
+        .collect();
     let is_error = message.tool_results().any(|result| result.is_error);
     match message.role {
         Role::User => format!("user: {}", message.joined_text()),

@@ -268,12 +268,12 @@ async fn tool_results_and_what_goes_through_imports_hold_no_secret_and_names_wit
     );
     let output = session.tool("leaky:leak", json!({})).await;
     assert!(
-        output.content.starts_with(&format!("result {MASK}")),
+        output.content.text().starts_with(&format!("result {MASK}")),
         "{}",
         output.content
     );
     assert_eq!(
-        output.content.matches("Err(Error::Denied(").count(),
+        output.content.text().matches("Err(Error::Denied(").count(),
         3,
         "{}",
         output.content

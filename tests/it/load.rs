@@ -174,7 +174,7 @@ async fn sockets_that_are_declared_inert_are_linked_and_denied_at_every_use() {
     assert_eq!(names(&plugins), ["reach-sockets"]);
     let output = Session::open(&plugins).tool("connect", json!({})).await;
     assert!(output.is_error, "{output:?}");
-    assert!(output.content.contains("denied"), "{output:?}");
+    assert!(output.content.text().contains("denied"), "{output:?}");
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn fetch(session: &Session, face: &str, ask: &Ask<'_>) -> Value {
         )
         .await;
     assert!(!output.is_error, "{}", output.content);
-    serde_json::from_str(&output.content).unwrap()
+    serde_json::from_str(&output.content.text()).unwrap()
 }
 
 /// Why a request did not go through, as the guest is told; through WASI that is a code.
@@ -740,7 +740,7 @@ async fn eight_requests_run_at_once_and_the_ninth_is_refused() {
     }
     server.release();
     let output = running.await.unwrap();
-    let answers: Vec<Value> = serde_json::from_str(&output.content).unwrap();
+    let answers: Vec<Value> = serde_json::from_str(&output.content.text()).unwrap();
     let n_fine = answers.iter().filter(|answer| **answer == 200).count();
     assert_eq!((server.received().len(), n_fine), (8, 8), "{answers:?}");
     let limit = json!("ErrorCode::ConnectionLimitReached");
@@ -759,7 +759,7 @@ async fn an_answer_that_is_not_read_counts_until_it_is() {
     let asked = json!({ "url": server.at("127.0.0.1", "/"), "count": 9, "waits": true });
     for _ in 0..2 {
         let output = session.tool("fetch:many", asked.clone()).await;
-        let answers: Vec<Value> = serde_json::from_str(&output.content).unwrap();
+        let answers: Vec<Value> = serde_json::from_str(&output.content.text()).unwrap();
         let mut expected = vec![json!(200); 8];
         expected.push(json!("ErrorCode::ConnectionLimitReached"));
         assert_eq!(answers, expected);
@@ -799,7 +799,11 @@ async fn a_credential_reaches_the_server_and_never_the_guest() {
         "private = [\"http://127.0.0.1:{port}\"]\n[[network.credentials]]\nhost = \"http://127.0.0.1:{port}\"\nheader = \"authorization\"\nvalue = \"Bearer {{TOKEN}}\""
     ));
     let session = net.session().await;
-    let mut seen = session.tool("fetch:environment", json!({})).await.content;
+    let mut seen = session
+        .tool("fetch:environment", json!({}))
+        .await
+        .content
+        .to_string();
     for face in FACES {
         let url = server.at("127.0.0.1", "/echo");
         let answer = fetch(&session, face, &Ask::get(&url)).await;

@@ -377,7 +377,7 @@ async fn post_tool_may_replace_the_content_and_turn_the_error_flag() {
     .await;
     assert_eq!(
         (
-            done.value.result.content.as_str(),
+            &*done.value.result.content.text(),
             done.value.result.is_error
         ),
         ("bash took 12 ms: ok", true)

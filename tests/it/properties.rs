@@ -57,7 +57,7 @@ fn conversation(exchanges: &[usize]) -> Vec<Message> {
             let result = ToolResult {
                 call_id: call_id(call),
                 name: "read_file".to_owned(),
-                content: "alpha".to_owned(),
+                content: "alpha".into(),
                 is_error: false,
             };
             let content = vec![Content::ToolResult(result)];

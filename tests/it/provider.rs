@@ -15,7 +15,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec, Usage};
 use rind::provider::{
-    Error, Finish, HttpConfig, Provider, ProviderConfig, Request, Response, StreamEvent,
+    Error, Finish, HttpConfig, Images, Provider, ProviderConfig, Request, Response, StreamEvent,
     SystemBlock, select,
 };
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ pub(crate) fn request() -> Request {
                 vec![Content::ToolResult(ToolResult {
                     call_id: "call_1".to_owned(),
                     name: "get_weather".to_owned(),
-                    content: "no such city".to_owned(),
+                    content: "no such city".into(),
                     is_error: true,
                 })],
             ),
@@ -233,7 +233,7 @@ fn cut_inside_characters(recorded: &str) -> Vec<Vec<u8>> {
 async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
     let server = Server::start(vec![Reply::stream(cut_inside_characters(ANTHROPIC_TOOLS))]).await;
     let provider = provider("anthropic", &server.url, quick());
-    let body = provider.body(&request());
+    let body = provider.body(&request(), &Images::default());
     let (response, events) = send(&*provider, body).await.answer();
     assert_eq!(response, anthropic_tools());
     assert_eq!(
@@ -288,7 +288,7 @@ async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
 async fn an_openai_server_is_sent_the_whole_request_and_its_answer_is_read() {
     let server = Server::start(vec![Reply::stream(cut_inside_characters(OPENAI_TOOLS))]).await;
     let provider = provider("openai", &server.url, quick());
-    let body = provider.body(&request());
+    let body = provider.body(&request(), &Images::default());
     let (response, events) = send(&*provider, body).await.answer();
     assert_eq!(response, openai_tools());
     assert_eq!(
@@ -353,7 +353,7 @@ async fn a_plain_text_answer_is_read_in_both_formats() {
 async fn a_body_that_a_hook_changed_is_sent_as_it_is() {
     let server = Server::start(vec![Reply::stream([OPENAI_TEXT])]).await;
     let provider = provider("openai", &server.url, quick());
-    let mut body = provider.body(&request());
+    let mut body = provider.body(&request(), &Images::default());
     body["seed"] = json!(7);
     body["messages"] = json!([]);
     send(&*provider, body.clone()).await.answer();

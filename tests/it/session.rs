@@ -68,7 +68,7 @@ fn result(id: &str) -> Body {
     let result = ToolResult {
         call_id: id.to_owned(),
         name: "bash".to_owned(),
-        content: "ok".to_owned(),
+        content: "ok".into(),
         is_error: false,
     };
     Body::Message {

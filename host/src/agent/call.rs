@@ -99,7 +99,7 @@ impl TurnScope {
                 result: ToolResult {
                     call_id: proposed.id.clone(),
                     name: proposed.name.clone(),
-                    content: refusal.text,
+                    content: refusal.text.into(),
                     is_error: refusal.is_error,
                 },
                 call: proposed,
@@ -265,14 +265,14 @@ impl TurnScope {
         .await;
         let fault = output.is_fault.then(|| FailureReport {
             place: call.name.clone(),
-            message: output.content.clone(),
+            message: output.content.to_string(),
             plugin: entry.spec.plugin.clone(),
         });
         let result = ToolResult {
             call_id: call.id.clone(),
             name: call.name.clone(),
-            content: output.content,
             is_error: output.is_error,
+            content: self.keep_blobs(output).await,
         };
         RanCall {
             call,
@@ -300,7 +300,7 @@ impl TurnScope {
         }
         for AttributedText { plugin, text } in notes {
             let note = format!("\n[note from {plugin}: {text}]");
-            result.content.push_str(&note);
+            result.content.push_text(&note);
         }
         let caller = by.caller.for_call(&call.id);
         let mut finished = self
@@ -316,7 +316,8 @@ impl TurnScope {
         if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
             // A hook that had to see the result could not: the caller does not get it either.
             let result = &mut Arc::make_mut(&mut finished.value).result;
-            result.content = format!("[the result was withheld by plugin {plugin}: {text}]");
+            let why = format!("[the result was withheld by plugin {plugin}: {text}]");
+            result.content = why.into();
             result.is_error = true;
         }
         self.tell_end(by, &finished.value.result, duration_ms, refused_by);
@@ -332,17 +333,9 @@ impl TurnScope {
         refused_by: Option<String>,
     ) {
         let kept = by.plugin.map(|_| {
-            let end = KEPT_BYTES.min(result.content.len());
-            let end = result.content.floor_char_boundary(end);
-            let mut content = result.content.get(..end).unwrap_or_default().to_owned();
-            let n_cut = result.content.len() - end;
-            if n_cut > 0 {
-                content.push_str(&format!("\n[cut: {n_cut} more bytes]"));
-            }
-            ToolResult {
-                content,
-                ..result.clone()
-            }
+            let mut kept = result.clone();
+            kept.content.cut(KEPT_BYTES);
+            kept
         });
         // The result itself must not wait for this to work.
         self.spec.session.append_or_defer(Body::ToolEnd {

@@ -12,6 +12,7 @@
 mod archive;
 mod ask;
 mod assess;
+mod blobs;
 mod call;
 mod calls;
 mod compact;

@@ -194,6 +194,6 @@ fn written(part: &Content) -> u64 {
         Content::ToolCall(call) => {
             tokens::count(&call.name) + tokens::count(&call.arguments.to_string())
         }
-        Content::ToolResult(_) => 0,
+        Content::ToolResult(_) | Content::Blob(_) => 0,
     }
 }

@@ -125,7 +125,11 @@ impl TurnScope {
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
         let (provider, session) = (&self.spec.provider, &self.spec.session);
-        let body = self.wire_body(caller, provider.body(request)).await;
+        let images = self.images(request).await;
+        let body = self
+            .wire_body(caller, provider.body(request, &images))
+            .await;
+        drop(images);
         let body = body.map_err(NoAnswer::Blocked)?;
         // What the model is about to read goes to the disk while it answers; a tool that changes something waits for it.
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {

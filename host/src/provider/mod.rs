@@ -9,6 +9,7 @@ mod assemble;
 pub mod endpoint;
 pub mod error;
 mod http;
+pub mod images;
 pub mod openai;
 pub mod replay;
 mod retry;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub use error::Error;
 pub use http::HttpConfig;
 pub(crate) use http::install_tls;
+pub use images::Images;
 pub use select::{ProviderConfig, Selected, select};
 
 pub use crate::message::Finish;
@@ -108,8 +110,13 @@ pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;
 
-    /// The body to send for `request`, in the wire format.
-    fn body(&self, request: &Request) -> Value;
+    /// Whether images may be sent to a model of this name. For one that refuses them a request with an image fails as a whole.
+    fn takes_images(&self, _model: &str) -> bool {
+        false
+    }
+
+    /// The body to send for `request`, in the wire format, with the `images` that its messages refer to.
+    fn body(&self, request: &Request, images: &Images) -> Value;
 
     /// Sends a body and streams the answer: `on` is called for every event as it comes, in this task. Retries what can
     /// be retried; after [`StreamEvent::Retry`] the answer begins anew, and what was streamed of it before is void. A set `cancel` ends it with [`Error::Cancelled`].

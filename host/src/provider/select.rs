@@ -25,6 +25,8 @@ pub struct ProviderConfig {
     pub base_url: Option<String>,
     /// Environment variable that holds the key, in place of the provider's usual one.
     pub api_key_env: Option<String>,
+    /// Whether the model takes images; told by its name when not given.
+    pub images: Option<bool>,
     /// Script of the scripted provider.
     pub script: Option<PathBuf>,
     /// Time limits and attempts.
@@ -190,8 +192,8 @@ fn connect(
     };
     let http = config.http.clone();
     let provider: Arc<dyn Provider> = match preset.format {
-        Format::Anthropic => Arc::new(anthropic::Anthropic::new(endpoint, http)?),
-        Format::OpenAi => Arc::new(openai::OpenAi::new(endpoint, http)?),
+        Format::Anthropic => Arc::new(anthropic::Anthropic::new(endpoint, http, config.images)?),
+        Format::OpenAi => Arc::new(openai::OpenAi::new(endpoint, http, config.images)?),
     };
     Ok(Selected {
         provider,

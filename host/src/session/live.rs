@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use super::blobs::Blobs;
 use super::children::Child;
 use super::entry::{Body, DueTurn, Entry, Report, ReportLine, VERSION};
 use super::log::{FILE, Log};
@@ -30,6 +31,7 @@ pub struct Session {
     folder: PathBuf,
     is_resumed: bool,
     notices: Vec<String>,
+    blobs: Blobs,
     inner: Mutex<Inner>,
 }
 
@@ -59,6 +61,7 @@ impl Session {
             folder: folder.to_owned(),
             is_resumed: false,
             notices: Vec::new(),
+            blobs: Blobs::new(folder),
             inner: Mutex::new(Inner {
                 log: Log::create(folder)?,
                 transcript: Transcript::default(),
@@ -105,6 +108,7 @@ impl Session {
             folder: folder.to_owned(),
             is_resumed: true,
             notices,
+            blobs: Blobs::new(folder),
             inner: Mutex::new(inner),
         };
         session.append(if has_header {
@@ -130,6 +134,12 @@ impl Session {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The bytes that its messages refer to; those of a subagent's messages are with the session at the top.
+    #[must_use]
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
     }
 
     /// Whether it goes on from an earlier run.

@@ -1,11 +1,12 @@
 //! Sessions on disk: an append-only file of entries for each, and what they add up to.
 //!
-//! Owns the format, the lock, the repair of what a crash left, the conversation and the plugins' session state. It must
-//! not know who talks to whom: the agent decides what is written and when it must be on the disk. Nothing that was written
-//! is changed or lost; what cannot be read is left out with a notice.
+//! Owns the format, the lock, the repair of what a crash left, the conversation, the bytes that messages refer to and the
+//! plugins' session state. It must not know who talks to whom: the agent decides what is written and when it must be on the
+//! disk. Nothing that was written is changed or lost; what cannot be read is left out with a notice.
 //!
 //! Start from [`SessionStore`], then [`Session`].
 
+mod blobs;
 mod children;
 mod entry;
 mod live;
@@ -15,6 +16,7 @@ mod store;
 mod synced;
 mod transcript;
 
+pub use blobs::{Blobs, MAX_BLOB_BYTES, MAX_BLOBS_BYTES};
 pub use children::{Child, SessionFolder};
 pub use entry::{Body, DueTurn, Entry, Holder, PromptRow, Report, VERSION};
 pub use live::Session;
@@ -124,6 +126,14 @@ pub enum Error {
     Blob {
         /// The file.
         path: PathBuf,
+    },
+    /// Content that is not text is too large to keep.
+    #[error("{size} bytes are not kept: {what}")]
+    BlobLimit {
+        /// Its size.
+        size: u64,
+        /// Which limit.
+        what: String,
     },
     /// A plugin went over a limit.
     #[error("plugin `{plugin}` went over a limit of its session state: {what}")]

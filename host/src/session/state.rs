@@ -4,11 +4,11 @@
 //! module only says what to write and remembers what was written. Start from [`States`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Error;
+use super::blobs::HashedFiles;
 use super::entry::Body;
-use super::log::{sync_folder, write_private};
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
@@ -27,7 +27,7 @@ pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
 pub const INLINE_BYTES: usize = 8 << 10;
 
 /// Name of the folder, within that of the session, that holds large values.
-pub(super) const BLOBS: &str = "blobs";
+const BLOBS: &str = "blobs";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
@@ -47,7 +47,7 @@ impl Value {
 /// The state of every plugin.
 #[derive(Debug)]
 pub(super) struct States {
-    blobs: PathBuf,
+    blobs: HashedFiles,
     plugins: BTreeMap<String, BTreeMap<String, Value>>,
     written: BTreeMap<String, usize>,
 }
@@ -56,7 +56,7 @@ impl States {
     /// No state yet; `folder` is the session's.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
-            blobs: folder.join(BLOBS),
+            blobs: files(folder),
             plugins: BTreeMap::new(),
             written: BTreeMap::new(),
         }
@@ -76,13 +76,10 @@ impl States {
         };
         let new = match (value, blob) {
             (Some(text), _) => Some(Value::Inline(text.clone())),
-            (None, Some(name)) => {
-                let len = std::fs::metadata(self.blobs.join(name)).map_or(0, |meta| meta.len());
-                Some(Value::Blob {
-                    name: name.clone(),
-                    len: len as usize,
-                })
-            }
+            (None, Some(name)) => Some(Value::Blob {
+                name: name.clone(),
+                len: self.blobs.len(name) as usize,
+            }),
             (None, None) => None,
         };
         let keys = self.plugins.entry(plugin.clone()).or_default();
@@ -104,13 +101,8 @@ impl States {
             None => Ok(None),
             Some(Value::Inline(text)) => Ok(Some(text.clone())),
             Some(Value::Blob { name, .. }) => {
-                let path = self.blobs.join(name);
-                let text =
-                    std::fs::read_to_string(&path).map_err(|source| Error::read(&path, source))?;
-                if blake3::hash(text.as_bytes()).to_hex().as_str() != name {
-                    return Err(Error::Blob { path });
-                }
-                Ok(Some(text))
+                let text = String::from_utf8(self.blobs.read(name)?);
+                Ok(Some(text.map_err(|_| self.blobs.damaged(name))?))
             }
         }
     }
@@ -173,8 +165,7 @@ impl States {
                 "{total} bytes of state, at most {MAX_PLUGIN_BYTES}"
             ));
         }
-        let name =
-            (text.len() > INLINE_BYTES).then(|| blake3::hash(text.as_bytes()).to_hex().to_string());
+        let name = (text.len() > INLINE_BYTES).then(|| HashedFiles::name(text.as_bytes()));
         let is_same = match (old, &name) {
             (Some(Value::Inline(old)), None) => old == text,
             (Some(Value::Blob { name: old, .. }), Some(name)) => old == name,
@@ -187,7 +178,7 @@ impl States {
         let Some(name) = name else {
             return Ok(Some(entry(Some(text.to_owned()), None, false)));
         };
-        self.write_blob(&name, text)?;
+        self.blobs.write(&name, text.as_bytes())?;
         Ok(Some(entry(None, Some(name), false)))
     }
 
@@ -206,23 +197,18 @@ impl States {
         Ok(())
     }
 
-    /// A blob appears under its name only when it is whole.
-    fn write_blob(&self, name: &str, text: &str) -> Result<(), Error> {
-        let path = self.blobs.join(name);
-        if path.exists() {
-            return Ok(());
-        }
-        let half = self.blobs.join(format!("{name}.half"));
-        std::fs::create_dir_all(&self.blobs)
-            .and_then(|()| write_private(&half, text.as_bytes()))
-            .and_then(|()| std::fs::rename(&half, &path))
-            .map_err(|source| Error::write(&path, source))?;
-        sync_folder(&self.blobs);
-        Ok(())
-    }
-
     /// Removes a blob that nothing refers to. Failing to is no loss but that of space.
     pub(super) fn remove_blob(&self, name: &str) {
-        let _ = std::fs::remove_file(self.blobs.join(name));
+        self.blobs.remove(name);
     }
+}
+
+/// The large values of the session in `folder`.
+fn files(folder: &Path) -> HashedFiles {
+    HashedFiles::new(folder.join(BLOBS))
+}
+
+/// Copies the large values of a session: blobs are removed when nothing in their session refers to them, so a fork has its own.
+pub(super) fn copy_blobs(from: &Path, to: &Path) -> Result<(), Error> {
+    files(from).copy_to(&files(to))
 }

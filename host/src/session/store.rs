@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use super::blobs::Blobs;
 use super::children;
 use super::entry::{Body, Entry, VERSION};
 use super::live::Session;
 use super::log::{FILE, write_private};
-use super::state::BLOBS;
+use super::state::copy_blobs;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
 
@@ -91,6 +92,7 @@ impl SessionStore {
         let path = folder.join(FILE);
         write_private(&path, &lines).map_err(|source| Error::write(&path, source))?;
         copy_blobs(&self.root.join(id), &folder)?;
+        Blobs::new(&self.root.join(id)).copy_to(&folder)?;
         children::copy(&self.root.join(id), &folder, &entries)?;
         let session = Session::open(&new, &folder, spec)?;
         session.append(Body::Forked {
@@ -272,24 +274,6 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String
         }
     }
     Ok((entries, notices))
-}
-
-/// Blobs are removed when nothing in their session refers to them, so a fork has its own.
-fn copy_blobs(from: &Path, to: &Path) -> Result<(), Error> {
-    let from = from.join(BLOBS);
-    let to = to.join(BLOBS);
-    let entries = match std::fs::read_dir(&from) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::read(&from, source)),
-    };
-    std::fs::create_dir(&to).map_err(|source| Error::write(&to, source))?;
-    for entry in entries {
-        let entry = entry.map_err(|source| Error::read(&from, source))?;
-        let copy = to.join(entry.file_name());
-        std::fs::copy(entry.path(), &copy).map_err(|source| Error::write(&copy, source))?;
-    }
-    Ok(())
 }
 
 fn row(id: String, path: &Path) -> Option<SessionRow> {

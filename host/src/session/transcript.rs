@@ -137,7 +137,7 @@ pub(super) fn closing(call: &ToolCall, why: &str) -> Message {
     tool_message(ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),
-        content: why.to_owned(),
+        content: why.into(),
         is_error: true,
     })
 }
@@ -166,7 +166,7 @@ mod tests {
         tool_message(ToolResult {
             call_id: id.to_owned(),
             name: "read_file".to_owned(),
-            content: "ok".to_owned(),
+            content: "ok".into(),
             is_error: false,
         })
     }

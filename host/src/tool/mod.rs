@@ -26,14 +26,16 @@ use tokio_util::sync::CancellationToken;
 
 use subject::Subject;
 
-use crate::message::ToolSpec;
+use crate::message::{Blob, Part, Parts, ToolSpec};
 use crate::point::caller::Caller;
 
-/// What a tool answered, before it becomes a tool result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The answer of a tool, before it becomes a tool result.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     /// What the model reads.
-    pub content: String,
+    pub content: Parts,
+    /// The bytes of the blobs in `content`.
+    pub bytes: Vec<Vec<u8>>,
     /// Whether the call failed.
     pub is_error: bool,
     /// Whether the tool itself broke, which the `error` point hears of: a trap, a panic, a missed deadline. That a file is not
@@ -44,27 +46,35 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// An answer.
     #[must_use]
-    pub fn ok(content: impl Into<String>) -> Self {
+    pub fn ok(content: impl Into<Parts>) -> Self {
         Self {
             content: content.into(),
-            is_error: false,
-            is_fault: false,
+            ..Self::default()
+        }
+    }
+
+    /// An answer of bytes. What they are is told by themselves where they are an image, else by `media_type`.
+    #[must_use]
+    pub fn blob(bytes: Vec<u8>, media_type: &str) -> Self {
+        Self {
+            content: vec![Part::Blob(Blob::of(&bytes, media_type))].into(),
+            bytes: vec![bytes],
+            ..Self::default()
         }
     }
 
     /// A failure that the model should see.
     #[must_use]
-    pub fn error(content: impl Into<String>) -> Self {
+    pub fn error(content: impl Into<Parts>) -> Self {
         Self {
-            content: content.into(),
             is_error: true,
-            is_fault: false,
+            ..Self::ok(content)
         }
     }
 
     /// A fault of the tool itself.
     #[must_use]
-    pub fn fault(content: impl Into<String>) -> Self {
+    pub fn fault(content: impl Into<Parts>) -> Self {
         Self {
             is_fault: true,
             ..Self::error(content)

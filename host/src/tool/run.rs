@@ -33,8 +33,9 @@ pub async fn run_call(
     output_cap_bytes: usize,
 ) -> (ToolOutput, Duration) {
     let started = Instant::now();
-    let output = run_bounded(tool, arguments, ctx, deadline).await;
-    (capped(output, output_cap_bytes), started.elapsed())
+    let mut output = run_bounded(tool, arguments, ctx, deadline).await;
+    output.content.cut(output_cap_bytes);
+    (output, started.elapsed())
 }
 
 async fn run_bounded(
@@ -70,7 +71,7 @@ async fn run_bounded(
     };
     inner.cancel.cancel();
     let content = match tokio::time::timeout(STOP_GRACE, &mut call).await {
-        Ok(output) if !output.content.is_empty() => format!("{why}\n\n{}", output.content),
+        Ok(output) if output.content != "" => format!("{why}\n\n{}", output.content),
         _ => why,
     };
     ToolOutput {
@@ -87,16 +88,4 @@ fn panicked(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
         .unwrap_or_else(|| "no message".to_owned());
     tracing::error!(tool = name, message, "tool panicked");
     ToolOutput::fault(format!("tool `{name}` failed inside: {message}"))
-}
-
-fn capped(mut output: ToolOutput, cap: usize) -> ToolOutput {
-    let bytes = output.content.len();
-    if bytes > cap {
-        let end = output.content.floor_char_boundary(cap);
-        output.content.truncate(end);
-        output
-            .content
-            .push_str(&format!("\n[cut: {} more bytes]", bytes - end));
-    }
-    output
 }

@@ -148,7 +148,7 @@ async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words()
     running.archived_turn("what did it say?").await;
     let messages = running.session.messages();
     let results = messages.iter().flat_map(Message::tool_results);
-    let results: Vec<&str> = results.map(|result| result.content.as_str()).collect();
+    let results: Vec<String> = results.map(|result| result.content.to_string()).collect();
     assert_eq!(results.len(), 23);
     assert_eq!(results[19], "this");
     assert_eq!(

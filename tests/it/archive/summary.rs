@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rind::agent::Style;
 use rind::provider::scripted::{ReplyError, ReplyFinish, Scripted};
-use rind::provider::{Error, Provider, Request, Response, StreamEvent};
+use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -129,8 +129,8 @@ impl Provider for Named {
         self.0
     }
 
-    fn body(&self, request: &Request) -> Value {
-        self.1.body(request)
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        self.1.body(request, images)
     }
 
     fn send<'a>(

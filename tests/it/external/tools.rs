@@ -175,7 +175,7 @@ async fn a_call_shows_what_hooks_made_of_its_result() {
         .await
         .hook::<at::PostTool>("redact", |_, finished| {
             Ok(o::ResultOutcome {
-                content: Some(finished.result.content.replace("alpha", "[out]")),
+                content: Some(finished.result.content.text().replace("alpha", "[out]")),
                 inject: vec![o::Injection {
                     text: "mind it".into(),
                     keep: true,

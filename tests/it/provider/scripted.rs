@@ -27,7 +27,7 @@ async fn a_script_file_is_played_as_a_stream() {
     };
     let chosen = select(&config, &|_| None).unwrap();
     assert_eq!(chosen.provider.name(), "scripted");
-    let body = chosen.provider.body(&ask("good day"));
+    let body = chosen.provider.body(&ask("good day"), &Images::default());
     let (response, events) = send(&*chosen.provider, body.clone()).await.answer();
     let call = |id: &str, name: &str, arguments| {
         Content::ToolCall(ToolCall {
@@ -91,7 +91,7 @@ async fn a_script_file_is_played_as_a_stream() {
 async fn a_script_sees_the_body_that_a_hook_changed() {
     let script = Script::new(vec![Line::text("{input}")]);
     let provider = Scripted::new(script).recording();
-    let mut body = provider.body(&ask("my key is 123"));
+    let mut body = provider.body(&ask("my key is 123"), &Images::default());
     body["messages"][0]["text"] = json!("my key is [masked]");
     let (response, _) = send(&provider, body.clone()).await.answer();
     assert_eq!(response.message.joined_text(), "my key is [masked]");
@@ -121,7 +121,7 @@ async fn a_script_can_fail_and_be_cancelled() {
         "#,
     )
     .unwrap();
-    let body = provider.body(&ask("hi"));
+    let body = provider.body(&ask("hi"), &Images::default());
     let (error, _) = send(&provider, body.clone()).await.error();
     assert_eq!(
         error,
@@ -150,7 +150,9 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
     let chosen = select(&ProviderConfig::default(), &|_| None).unwrap();
     let provider = &*chosen.provider;
     let mut request = ask("Hello!");
-    let (response, _) = send(provider, provider.body(&request)).await.answer();
+    let (response, _) = send(provider, provider.body(&request, &Images::default()))
+        .await
+        .answer();
     let greeting = response.message.joined_text();
     assert!(
         greeting.starts_with("I am the scripted model"),
@@ -163,20 +165,24 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
         ("list_files", "README.md"),
         ("read_file", "# Rind\nAn agent host."),
     ] {
-        let (response, _) = send(provider, provider.body(&request)).await.answer();
+        let (response, _) = send(provider, provider.body(&request, &Images::default()))
+            .await
+            .answer();
         let calls: Vec<ToolCall> = response.message.tool_calls().cloned().collect();
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0].name, tool);
         let result = ToolResult {
             call_id: calls[0].id.clone(),
             name: tool.to_owned(),
-            content: content.to_owned(),
+            content: content.into(),
             is_error: false,
         };
         let result = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
         request.messages.extend([response.message, result]);
     }
-    let (response, _) = send(provider, provider.body(&request)).await.answer();
+    let (response, _) = send(provider, provider.body(&request, &Images::default()))
+        .await
+        .answer();
     let answer = response.message.joined_text();
     assert!(
         answer.starts_with("I am the scripted model: I follow a script"),

@@ -82,7 +82,7 @@ async fn a_tool_that_watches_its_token_tells_what_it_did() {
     let ctx = ctx();
     let output = run("watch", &ctx, 50).await;
     assert!(
-        output.is_error && output.content.ends_with("\n\nhalf done"),
+        output.is_error && output.content.text().ends_with("\n\nhalf done"),
         "{}",
         output.content
     );

@@ -83,7 +83,7 @@ impl Fixture {
     /// Runs a command that must be refused what it tries.
     pub(crate) async fn refused(&self, command: &str) -> String {
         let output = self.bash(command).await;
-        let text = &output.content;
+        let text = &output.content.to_string();
         let is_refused = [
             "ermission denied",
             "not permitted",
@@ -128,7 +128,11 @@ async fn files_outside_cannot_be_read_changed_made_or_removed() {
                 .await;
             assert!(!said.contains("the secret"), "{command}: {said}");
         }
-        let shared = fixture.bash("ls -A /tmp /dev/shm").await.content;
+        let shared = fixture
+            .bash("ls -A /tmp /dev/shm")
+            .await
+            .content
+            .to_string();
         for name in ["canary", "systemd", "bash_", "tmp."] {
             assert!(!shared.contains(name), "{mechanism:?}: {shared}");
         }
@@ -299,7 +303,7 @@ async fn a_program_that_is_not_there_and_one_that_may_not_be_read_are_told_apart
         assert!(said.ends_with(&format!("[exit code {code}]")), "{said}");
         let said = fixture.bash("no-such-program").await;
         assert!(
-            said.content.ends_with("[exit code 127]"),
+            said.content.text().ends_with("[exit code 127]"),
             "{}",
             said.content
         );

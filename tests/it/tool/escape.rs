@@ -52,14 +52,14 @@ async fn no_path_reads_out_of_the_workspace() {
             let output = fixture.call(tool, arguments).await;
             // A folder that holds a link may be listed; what the link leads to may not.
             assert!(
-                !output.content.contains("the secret"),
+                !output.content.text().contains("the secret"),
                 "{tool} {path}: {}",
                 output.content
             );
             if tool != "list_files" {
                 assert!(output.is_error, "{tool} {path}");
                 assert!(
-                    output.content.contains("outside the workspace"),
+                    output.content.text().contains("outside the workspace"),
                     "{tool} {path}: {}",
                     output.content
                 );
@@ -161,7 +161,7 @@ async fn a_link_that_is_swapped_in_while_tools_run_leads_nowhere() {
                     let read = fixture
                         .call("read_file", json!({"path": "swapped/secret.txt"}))
                         .await;
-                    assert!(!read.content.contains("the secret"));
+                    assert!(!read.content.text().contains("the secret"));
                     n_read += usize::from(read.content == "harmless");
                     let found = fixture
                         .call("search", json!({"pattern": "the secret"}))

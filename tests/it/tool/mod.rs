@@ -76,13 +76,13 @@ impl Fixture {
     pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> String {
         let output = self.call(tool, arguments).await;
         assert!(!output.is_error, "{tool}: {}", output.content);
-        output.content
+        output.content.to_string()
     }
 
     pub(crate) async fn error(&self, tool: &str, arguments: Value) -> String {
         let output = self.call(tool, arguments).await;
         assert!(output.is_error, "{tool}: {}", output.content);
-        output.content
+        output.content.to_string()
     }
 }
 

@@ -255,7 +255,13 @@ async fn a_note_of_a_hook_stands_beneath_the_result_and_redactors_see_it() {
         })
         .hook::<at::PostTool>("redact", |_, finished| {
             Ok(o::ResultOutcome {
-                content: Some(finished.result.content.replace("alpha", "[redacted]")),
+                content: Some(
+                    finished
+                        .result
+                        .content
+                        .text()
+                        .replace("alpha", "[redacted]"),
+                ),
                 inject: inject("mind the secrets", true),
                 ..Default::default()
             })

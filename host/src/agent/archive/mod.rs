@@ -81,7 +81,10 @@ impl Turn<'_> {
         let facts = Facts {
             stop,
             n_calls: n_calls.count(),
-            tokens: self.agent.compaction.tokens_of(&finished.messages),
+            tokens: self
+                .agent
+                .compaction
+                .tokens_of(&self.agent.spec.model, &finished.messages),
         };
         let reason = trigger::reason(&spec.config.archival.trigger, &facts);
         // A call without a result: the turn is not really over.
@@ -170,7 +173,7 @@ impl Agent {
         let n_messages = u32::try_from(slice.len()).unwrap_or(u32::MAX);
         self.spec.events.emit(Event::ArchiveStart {
             messages: n_messages,
-            tokens: self.compaction.tokens_of(&slice),
+            tokens: self.compaction.tokens_of(&self.spec.model, &slice),
             reason: due.reason.clone(),
         });
         let summary = match &prepared.summary {

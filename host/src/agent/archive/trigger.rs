@@ -109,7 +109,7 @@ mod tests {
             let result = ToolResult {
                 call_id: id.to_owned(),
                 name: "tool".to_owned(),
-                content: String::new(),
+                content: "".into(),
                 is_error: false,
             };
             Message::new(Role::Tool, vec![Content::ToolResult(result)])

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use crate::message::{Content, Message, ToolSpec};
+use crate::message::{Blob, Content, Message, Part, ToolSpec};
 use crate::provider::{Request, SystemBlock};
 use crate::tokens;
 
@@ -17,6 +17,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// What a message costs besides its content: its role and its ends.
 const MESSAGE_TOKENS: u64 = 4;
+
+/// What stands in a request for a blob that is not sent itself.
+const LINE_TOKENS: u64 = 32;
 
 /// Requests smaller than this teach nothing: what providers add of their own weighs more than the conversation.
 const LEAST_TO_LEARN: u64 = 500;
@@ -71,15 +74,20 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Tokens of a message.
-    pub(super) fn of_message(&self, message: &Message) -> u64 {
+    /// Tokens of a message for a model.
+    pub(super) fn of_message(&self, model: &str, message: &Message) -> u64 {
         let size = |text: &str| self.of_text(text);
-        MESSAGE_TOKENS + content(message, &size)
+        MESSAGE_TOKENS + content(message, &size, &image_of(model))
     }
 
-    /// Tokens of messages.
-    pub(super) fn of_messages<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> u64 {
-        messages.into_iter().map(|m| self.of_message(m)).sum()
+    /// Tokens of messages for a model.
+    pub(super) fn of_messages<'a>(
+        &self,
+        model: &str,
+        messages: impl IntoIterator<Item = &'a Message>,
+    ) -> u64 {
+        let of_message = |message| self.of_message(model, message);
+        messages.into_iter().map(of_message).sum()
     }
 
     /// Tokens of what stands before the conversation.
@@ -93,7 +101,8 @@ impl Counter {
 
     /// Tokens of a request.
     pub(super) fn of_request(&self, request: &Request) -> u64 {
-        self.of_head(&request.system, &request.tools) + self.of_messages(&request.messages)
+        self.of_head(&request.system, &request.tools)
+            + self.of_messages(&request.model, &request.messages)
     }
 
     fn of_text(&self, text: &str) -> u64 {
@@ -122,6 +131,7 @@ pub(in super::super) fn request_tokens(request: &Request) -> u64 {
         &request.tools,
         &request.messages,
         &tokens::count,
+        &image_of(&request.model),
     )
 }
 
@@ -188,14 +198,16 @@ impl Bound {
     }
 }
 
-/// Returns the most tokens that a request can have, whatever its texts are: no tokenizer makes more tokens of a text than it
-/// has bytes.
+/// Returns the most tokens that a request can have, whatever its texts and images are: no tokenizer makes more tokens of
+/// a text than it has bytes.
 pub(super) fn most<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    whole(system, tools, messages, &|text| text.len() as u64)
+    whole(system, tools, messages, &|text| text.len() as u64, &|_| {
+        tokens::MAX_IMAGE_TOKENS
+    })
 }
 
 /// Estimates the tokens of a request without the encoder.
@@ -204,7 +216,9 @@ pub(super) fn roughly<'a>(
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    whole(system, tools, messages, &tokens::estimate)
+    whole(system, tools, messages, &tokens::estimate, &|_| {
+        tokens::MAX_IMAGE_TOKENS
+    })
 }
 
 fn whole<'a>(
@@ -212,8 +226,9 @@ fn whole<'a>(
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
     size: &dyn Fn(&str) -> u64,
+    image: &dyn Fn(&Blob) -> u64,
 ) -> u64 {
-    let message = |message| MESSAGE_TOKENS + content(message, size);
+    let message = |message| MESSAGE_TOKENS + content(message, size, image);
     head(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
 }
 
@@ -229,18 +244,33 @@ fn head<'a>(
     system + tools.into_iter().map(tool).sum::<u64>()
 }
 
-fn content(message: &Message, size: &dyn Fn(&str) -> u64) -> u64 {
-    let part = |part: &Content| match part {
+/// Tokens of a blob for a model: one that is not sent as an image is a short line of text.
+fn image_of(model: &str) -> impl Fn(&Blob) -> u64 {
+    move |blob| match blob.unfit() {
+        None => tokens::of_image(model, blob.pixels),
+        Some(_) => LINE_TOKENS,
+    }
+}
+
+fn content(message: &Message, size: &dyn Fn(&str) -> u64, image: &dyn Fn(&Blob) -> u64) -> u64 {
+    let part = |part: &Part| match part {
+        Part::Text { text } => size(text),
+        Part::Json { value } => size(&value.to_string()),
+        Part::Blob(blob) => image(blob),
+    };
+    let content = |content: &Content| match content {
         Content::Text { text } => size(text),
         Content::Thinking { text, signature } => size(text) + signature.as_deref().map_or(0, size),
+        Content::Blob(blob) => image(blob),
         Content::ToolCall(call) => {
             size(&call.id) + size(&call.name) + size(&call.arguments.to_string())
         }
         Content::ToolResult(result) => {
-            size(&result.call_id) + size(&result.name) + size(&result.content)
+            let parts: u64 = result.content.iter().map(part).sum();
+            size(&result.call_id) + size(&result.name) + parts
         }
     };
-    message.content.iter().map(part).sum()
+    message.content.iter().map(content).sum()
 }
 
 #[cfg(test)]
@@ -319,13 +349,13 @@ mod tests {
             Role::Assistant,
             vec![Content::Text { text: text.clone() }, call],
         );
-        let n = counter.of_message(&said);
+        let n = counter.of_message("m", &said);
         let parts = tokens::count(&text)
             + tokens::count("12")
             + tokens::count("read_file")
             + tokens::count("{\"path\":\"station.toml\"}");
         assert_eq!(n, MESSAGE_TOKENS + parts);
-        assert_eq!(counter.of_message(&said), n);
+        assert_eq!(counter.of_message("m", &said), n);
         assert!(n < most(&[], [], [&said]), "{n}");
         assert_eq!(most(&[], [], [&Message::text(Role::User, "abc")]), 7);
     }

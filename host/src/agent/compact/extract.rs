@@ -87,7 +87,8 @@ impl Extract {
         for result in message.tool_results() {
             let subject = self.open.remove(&result.call_id);
             let subject = subject.unwrap_or_else(|| result.name.clone());
-            let line = result.content.lines().find(|line| !line.trim().is_empty());
+            let content = result.content.text();
+            let line = content.lines().find(|line| !line.trim().is_empty());
             let line = clean(line.unwrap_or("(nothing)"), LINE_BYTES);
             self.errors.retain(|(failed, _)| *failed != subject);
             if result.is_error {

@@ -41,9 +41,10 @@ fn cut(message: &mut Message, longest: usize) -> usize {
     let mut n_cut = 0;
     for part in &mut message.content {
         if let Content::ToolResult(result) = part
-            && result.content.len() > longest
+            && (result.content.text().len() > longest || result.content.blobs().next().is_some())
         {
-            result.content = cut_middle(&result.content, longest);
+            // An image has the tokens of a long text; its type and size stay.
+            result.content = cut_middle(&result.content.text(), longest).into();
             n_cut += 1;
         }
     }
@@ -69,7 +70,7 @@ mod tests {
 
     fn sizes(messages: &[Message]) -> Vec<usize> {
         let results = messages.iter().flat_map(Message::tool_results);
-        results.map(|result| result.content.len()).collect()
+        results.map(|result| result.content.text().len()).collect()
     }
 
     fn cut_to(total: u64) -> Vec<bool> {

@@ -59,9 +59,9 @@ impl Compaction {
         }
     }
 
-    /// Tokens of messages, estimated.
-    pub(super) fn tokens_of(&self, messages: &[Message]) -> u64 {
-        self.gauge.tokens(self.counter.of_messages(messages))
+    /// Tokens of messages for a model, estimated.
+    pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
+        self.gauge.tokens(self.counter.of_messages(model, messages))
     }
 
     /// The conversation is another one now: what was of no use before may be.
@@ -101,8 +101,10 @@ impl Turn<'_> {
         }
         let gauge = self.agent.compaction.gauge;
         let counter = self.agent.compaction.counter.clone();
-        let around = counter.of_head(&self.system, specs()) + counter.of_messages(&self.passing);
-        let total = |messages: &[Message]| gauge.tokens(around + counter.of_messages(messages));
+        let model = self.agent.spec.model.clone();
+        let of = |messages: &[Message]| counter.of_messages(&model, messages);
+        let around = counter.of_head(&self.system, specs()) + of(&self.passing);
+        let total = |messages: &[Message]| gauge.tokens(around + of(messages));
         let before = total(&messages);
         if before <= config.threshold_tokens {
             self.agent.compaction.not_below = 0;
@@ -111,9 +113,9 @@ impl Turn<'_> {
         if before < self.agent.compaction.not_below {
             return Ok(messages);
         }
-        let tokens = |message: &Message| gauge.tokens(counter.of_message(message));
+        let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
         let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
-        let size = |part: &Vec<Message>| gauge.tokens(counter.of_messages(part));
+        let size = |part: &Vec<Message>| gauge.tokens(of(part));
         let Some(part) = part.filter(|p| size(p) >= config.threshold_tokens / LEAST_PART) else {
             self.agent.compaction.put_off(before);
             return Ok(messages);
@@ -202,7 +204,8 @@ impl Turn<'_> {
         if total <= limit {
             return;
         }
-        let tokens = |message: &Message| gauge.tokens(counter.of_message(message));
+        let model = request.model.clone();
+        let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
         let slice = slice_of(&request.messages, config, tokens).unwrap_or_default();
         let (n_cut, left) = fit::cut_results(&mut request.messages, slice, total, limit, tokens);
         let rest = if left > limit {
@@ -269,7 +272,7 @@ mod tests {
         let result = ToolResult {
             call_id: id.to_owned(),
             name: if id == "1" { "read_file" } else { "edit_file" }.to_owned(),
-            content: content.to_owned(),
+            content: content.into(),
             is_error,
         };
         Message::new(Role::Tool, vec![Content::ToolResult(result)])

@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn size(message: &Message) -> u64 {
-        let results: usize = message.tool_results().map(|r| r.content.len()).sum();
+        let results: usize = message.tool_results().map(|r| r.content.text().len()).sum();
         (message.joined_text().len() + results) as u64
     }
 

@@ -70,8 +70,9 @@ impl TurnScope {
         let mut content = result.content;
         // What hooks want to say of a result goes to whoever reads it.
         for (plugin, injection) in finished.inject {
-            content.push_str(&format!("\n[note from {plugin}: {}]", injection.text));
+            content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }
+        let content = content.to_string();
         match (result.is_error, refused_by.as_deref()) {
             (false, _) => Ok(content),
             (true, None) => Err(HandleError::Failed(content)),
@@ -110,8 +111,7 @@ impl Drop for Open<'_> {
         let result = ToolResult {
             call_id: std::mem::take(&mut self.id),
             name: std::mem::take(&mut self.name),
-            content: "[dropped: the plugin that made the call was stopped before it ended]"
-                .to_owned(),
+            content: "[dropped: the plugin that made the call was stopped before it ended]".into(),
             is_error: true,
         };
         self.scope.tell_end(self.by, &result, 0, None);

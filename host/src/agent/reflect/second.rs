@@ -67,7 +67,7 @@ impl Reflected {
             "tool": finished.call.name,
             "arguments": cut_middle(&arguments, ARGUMENTS_BYTES),
             "failed": finished.result.is_error,
-            "result": cut_middle(&finished.result.content, RESULT_BYTES),
+            "result": cut_middle(&finished.result.content.text(), RESULT_BYTES),
         }));
     }
 
@@ -223,7 +223,7 @@ mod tests {
                 result: ToolResult {
                     call_id: n.to_string(),
                     name: "bash".to_owned(),
-                    content: "x".repeat(100_000),
+                    content: "x".repeat(100_000).into(),
                     is_error: n == 99,
                 },
                 duration_ms: 1,

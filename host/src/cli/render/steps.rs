@@ -3,7 +3,7 @@
 use anstyle::Style;
 
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, one_line, styled};
-use crate::message::{ToolCall, ToolResult, Usage};
+use crate::message::{Parts, ToolCall, ToolResult, Usage};
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
 /// How much of a reason is shown. The end of it says what to do, or what a plugin said before it died.
@@ -132,6 +132,20 @@ pub(super) fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     words.map_or(why, |(words, _)| words)
 }
 
+/// How much a tool answered: blobs by their type and size, all else by its length.
+pub(super) fn amount(content: &Parts) -> String {
+    let blobs: Vec<String> = content.blobs().map(ToString::to_string).collect();
+    let text = content.text();
+    match blobs.as_slice() {
+        [] => format!(
+            "{} in {}",
+            bytes(text.len() as u64),
+            count(text.lines().count() as u64, "line")
+        ),
+        blobs => one_line(&blobs.join(" "), WHY_WIDTH),
+    }
+}
+
 /// A tool call that ended, `named` where its line does not stand below that of its start.
 pub(super) fn tool_end(
     result: &ToolResult,
@@ -144,11 +158,11 @@ pub(super) fn tool_end(
     } else {
         format!("{}: ", one_line(named, 80))
     };
-    let lines = count(result.content.lines().count() as u64, "line");
+    let text = result.content.text();
     let took = millis(duration_ms);
     match refused_by {
         Some(_) if !result.is_error => {
-            let what = one_line(&result.content, WHY_WIDTH);
+            let what = one_line(&text, WHY_WIDTH);
             format!(
                 "{} {} {what}",
                 styled(WARN, "○"),
@@ -156,7 +170,7 @@ pub(super) fn tool_end(
             )
         }
         Some(who) => {
-            let why = one_line(why_refused(&result.content, who), WHY_WIDTH);
+            let why = one_line(why_refused(&text, who), WHY_WIDTH);
             format!(
                 "{} {} {} {}",
                 styled(BAD, "✗"),
@@ -171,17 +185,14 @@ pub(super) fn tool_end(
                 styled(WARN, "└"),
                 styled(DIM, named),
                 styled(WARN, "error:"),
-                one_line(&result.content, WHY_WIDTH)
+                one_line(&text, WHY_WIDTH)
             )
         }
         None => format!(
             "  {}",
             styled(
                 DIM,
-                format_args!(
-                    "└ {named}{} in {lines}, {took}",
-                    bytes(result.content.len() as u64)
-                )
+                format_args!("└ {named}{}, {took}", amount(&result.content))
             )
         ),
     }

@@ -34,6 +34,7 @@ fn content(part: &Content) -> wt::Content {
     match part {
         Content::Text { text } => wt::Content::Text(text.clone()),
         Content::Thinking { text, .. } => wt::Content::Thinking(text.clone()),
+        Content::Blob(blob) => wt::Content::Text(blob.to_string()),
         Content::ToolCall(call) => wt::Content::ToolCall(tool_call(call)),
         Content::ToolResult(result) => wt::Content::ToolResult(tool_result(result)),
     }
@@ -51,7 +52,7 @@ fn tool_result(result: &ToolResult) -> wt::ToolResult {
     wt::ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        content: result.content.clone(),
+        content: result.content.to_string(),
         is_error: result.is_error,
     }
 }

@@ -55,9 +55,9 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
         let mut merged = Merged::with(self.effects)?;
         merged.inject(self.inject)?;
         if let Some(content) = self.content
-            && content != payload.result.content
+            && payload.result.content != content
         {
-            Arc::make_mut(payload).result.content = content;
+            Arc::make_mut(payload).result.content = content.into();
             merged.changed.push("content");
         }
         if let Some(is_error) = self.is_error

@@ -80,7 +80,7 @@ fn replace_text(message: &mut Message, text: String) {
         _ => None,
     });
     match first_result {
-        Some(result) => result.content = text,
+        Some(result) => result.content = text.into(),
         None => message.set_text(text),
     }
 }

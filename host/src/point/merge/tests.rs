@@ -100,7 +100,7 @@ fn answered(id: &str, call: &str) -> Message {
     let result = ToolResult {
         call_id: call.to_owned(),
         name: "read_file".to_owned(),
-        content: "alpha".to_owned(),
+        content: "alpha".into(),
         is_error: false,
     };
     message(id, Role::Tool, vec![Content::ToolResult(result)])
@@ -345,7 +345,7 @@ fn a_replaced_tool_result_keeps_its_call_and_a_replaced_message_its_calls() {
     let (messages, _) = taken(&conversation(), edit);
     let result = messages[2].tool_results().next().unwrap();
     assert_eq!(
-        (result.call_id.as_str(), result.content.as_str()),
+        (result.call_id.as_str(), &*result.content.text()),
         ("c1", "short")
     );
     assert_eq!(

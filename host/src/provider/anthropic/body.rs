@@ -5,9 +5,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Content, Message, Role};
+use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::sendable_arguments;
-use crate::provider::{Request, SystemBlock};
+use crate::provider::images::base64;
+use crate::provider::{Images, Request, SystemBlock};
 
 /// The API needs a number; this one is allowed by every model it serves.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
@@ -20,7 +21,7 @@ const MAX_BORDERS: usize = 4;
 pub(super) const REDACTED: &str = "redacted_thinking:";
 
 /// The body for `request`.
-pub(super) fn write(request: &Request) -> Value {
+pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert(
@@ -54,7 +55,7 @@ pub(super) fn write(request: &Request) -> Value {
     if has_tools {
         body.insert("tools".to_owned(), Value::Array(tools));
     }
-    let mut messages = messages(&request.messages);
+    let mut messages = messages(&request.messages, images);
     if is_cached {
         mark_last(&mut messages);
     }
@@ -94,14 +95,24 @@ fn system(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
 
 /// The conversation as (role, content). Neighbors of one role are merged: tool results are the user's here, and the API
 /// wants all results of a step in one message.
-fn messages(messages: &[Message]) -> Vec<(&'static str, Vec<Value>)> {
+fn messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in messages {
         let role = match message.role {
             Role::Assistant => "assistant",
             Role::User | Role::Tool => "user",
         };
-        let content: Vec<Value> = message.content.iter().filter_map(block).collect();
+        let mut content = Vec::new();
+        for part in &message.content {
+            match part {
+                Content::Blob(blob) if message.role == Role::Assistant => {
+                    content.push(text(&blob.to_string()));
+                }
+                Content::Blob(blob) => content.push(image(blob, images)),
+                Content::ToolResult(result) => content.extend(tool_result(result, images)),
+                other => content.extend(block(other)),
+            }
+        }
         match written.last_mut() {
             _ if content.is_empty() => {}
             Some((last, blocks)) if *last == role => blocks.extend(content),
@@ -118,7 +129,7 @@ fn messages(messages: &[Message]) -> Vec<(&'static str, Vec<Value>)> {
 fn block(part: &Content) -> Option<Value> {
     match part {
         Content::Text { text } if text.trim().is_empty() => None,
-        Content::Text { text } => Some(json!({"type": "text", "text": text})),
+        Content::Text { text: written } => Some(text(written)),
         Content::Thinking { text, signature } => {
             // Reasoning without a proof came from elsewhere, and the API refuses it.
             let signature = signature.as_deref()?;
@@ -133,18 +144,52 @@ fn block(part: &Content) -> Option<Value> {
             "name": call.name,
             "input": sendable_arguments(&call.arguments),
         })),
-        Content::ToolResult(result) => {
-            let mut value = json!({
-                "type": "tool_result",
-                "tool_use_id": safe_id(&result.call_id),
-                "content": result.content,
-            });
-            if result.is_error {
-                value["is_error"] = json!(true);
-            }
-            Some(value)
-        }
+        Content::ToolResult(_) | Content::Blob(_) => None,
     }
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// An image, or the line of text in its place.
+fn image(blob: &Blob, images: &Images) -> Value {
+    match images.get(blob) {
+        Ok(bytes) => json!({
+            "type": "image",
+            "source": {"type": "base64", "media_type": blob.media_type, "data": base64(bytes)},
+        }),
+        Err(line) => text(&line),
+    }
+}
+
+/// A result, and behind it what may not stand in it: the API takes nothing but text in the result of a call that failed.
+fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
+    let mut value = json!({"type": "tool_result", "tool_use_id": safe_id(&result.call_id)});
+    let mut behind = Vec::new();
+    if result.content.blobs().next().is_none() {
+        value["content"] = json!(result.content.text());
+    } else {
+        let mut blocks = Vec::new();
+        for part in result.content.iter() {
+            match part {
+                Part::Blob(blob) if result.is_error => {
+                    blocks.push(text(&blob.to_string()));
+                    behind.push(image(blob, images));
+                }
+                Part::Blob(blob) => blocks.push(image(blob, images)),
+                Part::Text { text } if text.trim().is_empty() => {}
+                Part::Text { text: written } => blocks.push(text(written)),
+                Part::Json { value } => blocks.push(text(&value.to_string())),
+            }
+        }
+        value["content"] = Value::Array(blocks);
+    }
+    if result.is_error {
+        value["is_error"] = json!(true);
+    }
+    behind.insert(0, value);
+    behind
 }
 
 /// Ids of other providers may hold characters that this API refuses.
@@ -161,7 +206,9 @@ fn mark_last(messages: &mut [(&'static str, Vec<Value>)]) {
         .last_mut()
         .and_then(|(_, blocks)| blocks.last_mut());
     if let Some(block) = last
-        && (block["type"] == "text" || block["type"] == "tool_result")
+        && ["text", "image", "tool_result"]
+            .iter()
+            .any(|kind| block["type"] == *kind)
     {
         set_border(block);
     }
@@ -187,7 +234,7 @@ mod tests {
         Content::ToolResult(ToolResult {
             call_id: call_id.to_owned(),
             name: "look".to_owned(),
-            content: "seen".to_owned(),
+            content: "seen".into(),
             is_error,
         })
     }
@@ -242,7 +289,7 @@ mod tests {
         request.tools = vec![look()];
         request.temperature = Some(0.5);
         assert_eq!(
-            write(&request),
+            write(&request, &Images::default()),
             json!({
                 "model": "m",
                 "max_tokens": 8192,
@@ -278,7 +325,7 @@ mod tests {
             Message::new(Role::Tool, vec![result("a", false)]),
             Message::new(Role::Tool, vec![result("b", false)]),
         ]);
-        let body = write(&request);
+        let body = write(&request, &Images::default());
         assert_eq!(body["messages"].as_array().unwrap().len(), 1);
         let kinds: Vec<&Value> = body["messages"][0]["content"]
             .as_array()
@@ -308,7 +355,7 @@ mod tests {
             })
             .collect();
         request.tools = vec![look(); n_tools];
-        let body = write(&request);
+        let body = write(&request, &Images::default());
         let n_borders = body.to_string().matches("cache_control").count();
         assert_eq!(n_borders, expected, "{n_blocks} blocks, {n_tools} tools");
         if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
@@ -334,7 +381,7 @@ mod tests {
             is_cached: false,
         }];
         request.tools = vec![look()];
-        let body = write(&request);
+        let body = write(&request, &Images::default());
         assert_eq!(body["system"][0].get("cache_control"), None);
         let border = json!({"type": "ephemeral"});
         assert_eq!(body["tools"][0]["cache_control"], border);

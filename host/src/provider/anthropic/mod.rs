@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
+use super::images::{self, Images};
 use super::{Error, Provider, Request, Response, StreamEvent};
 
 /// The public API.
@@ -26,11 +27,18 @@ const API_VERSION: &str = "2023-06-01";
 /// A client of the Messages API.
 pub struct Anthropic {
     http: Http,
+    images: Option<bool>,
 }
 
 impl Anthropic {
     /// A client of the API at `endpoint`. A base URL with and one without `/v1` mean the same.
-    pub fn new(mut endpoint: Endpoint, config: HttpConfig) -> Result<Self, Error> {
+    ///
+    /// `images` says whether its models take images; `None` leaves that to their names.
+    pub fn new(
+        mut endpoint: Endpoint,
+        config: HttpConfig,
+        images: Option<bool>,
+    ) -> Result<Self, Error> {
         let path = endpoint.url.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
         endpoint.url.set_path(&path);
@@ -44,6 +52,7 @@ impl Anthropic {
         }
         Ok(Self {
             http: Http::new(endpoint, headers, config)?,
+            images,
         })
     }
 }
@@ -58,8 +67,13 @@ impl Provider for Anthropic {
         self.http.provider()
     }
 
-    fn body(&self, request: &Request) -> Value {
-        body::write(request)
+    fn takes_images(&self, model: &str) -> bool {
+        self.images
+            .unwrap_or_else(|| images::is_known_to_see(model))
+    }
+
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        body::write(request, images)
     }
 
     fn send<'a>(

@@ -2,11 +2,14 @@
 //!
 //! Pure; it must not know how answers are read. Start from [`write`].
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
-use crate::message::{Message, Role, ToolResult};
-use crate::provider::Request;
+use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::sendable_arguments;
+use crate::provider::images::base64;
+use crate::provider::{Images, Request};
 
 /// What the server calls the most tokens that the model may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub(super) enum TokenLimit {
 }
 
 /// The body for `request`.
-pub(super) fn write(request: &Request, token_limit: TokenLimit) -> Value {
+pub(super) fn write(request: &Request, images: &Images, token_limit: TokenLimit) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     if let Some(max_tokens) = request.max_tokens {
@@ -49,33 +52,93 @@ pub(super) fn write(request: &Request, token_limit: TokenLimit) -> Value {
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system.join("\n\n")}));
     }
+    // Tool messages hold text only, and nothing may stand between those of one answer: images follow them.
+    let mut behind = Vec::new();
     for message in &request.messages {
-        write_message(message, &mut messages);
+        if message.role != Role::Tool {
+            flush(&mut behind, &mut messages);
+        }
+        write_message(message, images, &mut messages, &mut behind);
     }
+    flush(&mut behind, &mut messages);
     body.insert("messages".to_owned(), Value::Array(messages));
     Value::Object(body)
 }
 
-fn write_message(message: &Message, written: &mut Vec<Value>) {
-    let text = message.joined_text();
+fn flush(behind: &mut Vec<Value>, written: &mut Vec<Value>) {
+    if !behind.is_empty() {
+        written.push(json!({"role": "user", "content": std::mem::take(behind)}));
+    }
+}
+
+fn write_message(
+    message: &Message,
+    images: &Images,
+    written: &mut Vec<Value>,
+    behind: &mut Vec<Value>,
+) {
     match message.role {
-        Role::User => {
-            if !text.trim().is_empty() {
-                written.push(json!({"role": "user", "content": text}));
-            }
-        }
-        Role::Assistant => written.extend(assistant(message, text)),
+        Role::User => written.extend(user(message, images)),
+        Role::Assistant => written.extend(assistant(message)),
         Role::Tool => {
-            let results = message.tool_results().map(|result| {
-                json!({"role": "tool", "tool_call_id": result.call_id, "content": content(result)})
-            });
-            written.extend(results);
+            for result in message.tool_results() {
+                written.push(json!({
+                    "role": "tool", "tool_call_id": result.call_id, "content": content(result, images),
+                }));
+                for blob in result.content.blobs() {
+                    if let Ok(image) = image(blob, images) {
+                        let said = format!(
+                            "{blob} of the result of {} ({})",
+                            result.name, result.call_id
+                        );
+                        behind.extend([text(&said), image]);
+                    }
+                }
+            }
         }
     }
 }
 
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// An image, or the line of text in its place.
+fn image(blob: &Blob, images: &Images) -> Result<Value, String> {
+    let data = base64(images.get(blob)?);
+    let url = format!("data:{};base64,{data}", blob.media_type);
+    Ok(json!({"type": "image_url", "image_url": {"url": url}}))
+}
+
+/// A list of parts where there is an image, else one text: not every server takes a list.
+fn user(message: &Message, images: &Images) -> Option<Value> {
+    let blobs = message.content.iter().filter_map(|part| match part {
+        Content::Blob(blob) => Some(image(blob, images)),
+        _ => None,
+    });
+    let blobs: Vec<Result<Value, String>> = blobs.collect();
+    let said = message.joined_text();
+    let lines = blobs
+        .iter()
+        .filter_map(|image| image.as_ref().err().cloned());
+    let said: Vec<String> = std::iter::once(said)
+        .chain(lines)
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    let said = said.join("\n");
+    let mut parts: Vec<Value> = blobs.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return (!said.is_empty()).then(|| json!({"role": "user", "content": said}));
+    }
+    if !said.is_empty() {
+        parts.insert(0, text(&said));
+    }
+    Some(json!({"role": "user", "content": parts}))
+}
+
 /// Reasoning is left out: the servers that write it refuse to take it back.
-fn assistant(message: &Message, text: String) -> Option<Value> {
+fn assistant(message: &Message) -> Option<Value> {
+    let text = message.joined_text();
     let calls: Vec<Value> = message
         .tool_calls()
         .map(|call| {
@@ -96,29 +159,38 @@ fn assistant(message: &Message, text: String) -> Option<Value> {
     Some(json!({"role": "assistant", "content": content, "tool_calls": calls}))
 }
 
-/// The format has no flag for failure, so the text must say it.
-fn content(result: &ToolResult) -> String {
-    let says_so = result
-        .content
+/// The text of a result. The format has no flag for failure, so the text must say it.
+fn content(result: &ToolResult, images: &Images) -> String {
+    let parts = result.content.iter().map(|part| match part {
+        Part::Text { text } => Cow::Borrowed(text.as_str()),
+        Part::Json { value } => Cow::Owned(value.to_string()),
+        Part::Blob(blob) => Cow::Owned(
+            images
+                .get(blob)
+                .map_or_else(|line| line, |_| blob.to_string()),
+        ),
+    });
+    let text = parts.collect::<Vec<Cow<'_, str>>>().join("\n");
+    let says_so = text
         .get(..5)
         .is_some_and(|start| start.eq_ignore_ascii_case("error"));
     if result.is_error && !says_so {
-        return format!("error: {}", result.content);
+        return format!("error: {text}");
     }
-    result.content.clone()
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Content, EffectClass, ToolCall, ToolSpec};
+    use crate::message::{EffectClass, ToolCall, ToolSpec};
     use crate::provider::SystemBlock;
 
     fn result(call_id: &str, text: &str, is_error: bool) -> Content {
         Content::ToolResult(ToolResult {
             call_id: call_id.to_owned(),
             name: "look".to_owned(),
-            content: text.to_owned(),
+            content: text.into(),
             is_error,
         })
     }
@@ -199,8 +271,15 @@ mod tests {
                 {"role": "assistant", "content": "done"},
             ],
         });
-        assert_eq!(write(&request, TokenLimit::MaxTokens), expected);
-        let body = write(&request, TokenLimit::MaxCompletionTokens);
+        assert_eq!(
+            write(&request, &Images::default(), TokenLimit::MaxTokens),
+            expected
+        );
+        let body = write(
+            &request,
+            &Images::default(),
+            TokenLimit::MaxCompletionTokens,
+        );
         assert_eq!(body["max_completion_tokens"], 10);
         assert_eq!(body.get("max_tokens"), None);
     }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
+use super::images::{self, Images};
 use super::{Error, Provider, Request, Response, StreamEvent};
 
 /// The public API.
@@ -30,11 +31,18 @@ pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 pub struct OpenAi {
     http: Http,
     token_limit: body::TokenLimit,
+    images: Option<bool>,
 }
 
 impl OpenAi {
     /// A client of the server at `endpoint`, whose base URL ends in `/v1` for most.
-    pub fn new(endpoint: Endpoint, config: HttpConfig) -> Result<Self, Error> {
+    ///
+    /// `images` says whether its models take images; `None` leaves that to their names.
+    pub fn new(
+        endpoint: Endpoint,
+        config: HttpConfig,
+        images: Option<bool>,
+    ) -> Result<Self, Error> {
         let mut headers = HeaderMap::new();
         if let Some(value) = endpoint.key_header("Bearer ")? {
             headers.insert(AUTHORIZATION, value);
@@ -47,6 +55,7 @@ impl OpenAi {
         Ok(Self {
             http: Http::new(endpoint, headers, config)?,
             token_limit,
+            images,
         })
     }
 }
@@ -61,8 +70,13 @@ impl Provider for OpenAi {
         self.http.provider()
     }
 
-    fn body(&self, request: &Request) -> Value {
-        body::write(request, self.token_limit)
+    fn takes_images(&self, model: &str) -> bool {
+        self.images
+            .unwrap_or_else(|| images::is_known_to_see(model))
+    }
+
+    fn body(&self, request: &Request, images: &Images) -> Value {
+        body::write(request, images, self.token_limit)
     }
 
     fn send<'a>(

@@ -147,7 +147,7 @@ mod tests {
             Content::ToolResult(ToolResult {
                 call_id: "call_1".to_owned(),
                 name: name.to_owned(),
-                content: "seen".to_owned(),
+                content: "seen".into(),
                 is_error,
             })
         };

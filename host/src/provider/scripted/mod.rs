@@ -48,7 +48,7 @@ use self::conversation::Conversation;
 use self::pick::{Pick, fill};
 use super::assemble::Assembler;
 use super::server_text::ServerText;
-use super::{Error, Finish, Provider, Request, Response, StreamEvent};
+use super::{Error, Finish, Images, Provider, Request, Response, StreamEvent};
 use crate::message::Usage;
 
 /// Name of the provider.
@@ -178,7 +178,7 @@ impl Provider for Scripted {
         NAME
     }
 
-    fn body(&self, request: &Request) -> Value {
+    fn body(&self, request: &Request, _: &Images) -> Value {
         conversation::write(request)
     }
 

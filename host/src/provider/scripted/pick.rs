@@ -83,7 +83,9 @@ pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
     let result = conversation
         .last_results()
         .next()
-        .map_or_else(String::new, |result| cut(&result.content, MAX_QUOTE_CHARS));
+        .map_or_else(String::new, |result| {
+            cut(&result.content.text(), MAX_QUOTE_CHARS)
+        });
     let values = [
         ("{input}", conversation.input()),
         ("{tool_result}", &*result),

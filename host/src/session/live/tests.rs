@@ -22,6 +22,7 @@ impl Session {
             folder: PathBuf::new(),
             is_resumed: false,
             notices: Vec::new(),
+            blobs: Blobs::new(Path::new("")),
             inner: Mutex::new(Inner {
                 log,
                 transcript: Transcript::default(),

@@ -233,8 +233,8 @@ fn answer(finished: &Finished, seconds: u64, refused: &[String]) -> ToolOutput {
     }
     content.push_str(&format!("[{ending}{background}]"));
     ToolOutput {
-        content,
+        content: content.into(),
         is_error: finished.ending != Ending::Exited(0) || !refused.is_empty(),
-        is_fault: false,
+        ..ToolOutput::default()
     }
 }

@@ -1,4 +1,4 @@
-//! `read_file`: one text file or a part of it.
+//! `read_file`: one text file or a part of it, or an image.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::{looking, place, spec_of};
-use crate::message::{EffectClass, ToolSpec};
+use crate::message::blob::{MAX_IMAGE_BYTES, image};
+use crate::message::{Blob, EffectClass, ToolSpec};
 
 /// Most bytes of one answer: what a model can still use well.
 const CAP_BYTES: usize = 256 * 1024;
@@ -52,8 +53,8 @@ impl ReadFile {
         Self {
             spec: spec_of::<Arguments>(
                 "read_file",
-                "Reads a text file of the workspace. Long files are cut; a note at the end then says with which offset to \
-                 go on.",
+                "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
+                 the end then says with which offset to go on.",
                 EffectClass::Read,
             ),
             workspace,
@@ -86,9 +87,13 @@ fn read(
         source,
     };
     let mut reader = BufReader::with_capacity(SNIFF_BYTES, file);
-    if reader.fill_buf().map_err(failed)?.contains(&0) {
+    let head = reader.fill_buf().map_err(failed)?;
+    if image(head).is_some() {
+        return read_image(reader, bytes, &asked.path).map_err(failed);
+    }
+    if head.contains(&0) {
         return Ok(ToolOutput::error(format!(
-            "`{}` is a binary file of {bytes} bytes; this tool reads text",
+            "`{}` is a binary file of {bytes} bytes; this tool reads text and images",
             asked.path
         )));
     }
@@ -136,11 +141,29 @@ fn read(
     Ok(ToolOutput::ok(content))
 }
 
+/// The image itself, or why no model takes it.
+fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOutput> {
+    let mut bytes = Vec::new();
+    // One byte more, so that one which is too large is known for it.
+    file.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes)?;
+    let mut blob = Blob::of(&bytes, "");
+    blob.size = blob.size.max(size);
+    Ok(match blob.unfit() {
+        None => ToolOutput::blob(bytes, ""),
+        Some(why) => ToolOutput::error(format!(
+            "`{path}` cannot be shown, it is {}. Make a smaller copy of it and read that",
+            blob.not_shown(&why)
+        )),
+    })
+}
+
 /// The answer when the next line does not fit any more.
 fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
     if before > 0 {
         text.truncate(before);
-        return ToolOutput::ok(String::from_utf8_lossy(&text) + &*note(first, number - 1, number));
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        text.push_str(&note(first, number - 1, number));
+        return ToolOutput::ok(text);
     }
     text.truncate(CAP_BYTES);
     let next = number + 1;

@@ -40,7 +40,7 @@ async fn the_disk_and_each_file_are_bounded() {
             .bash("head -c 3000000 /dev/zero > a; stat -c %s a")
             .await;
         assert!(
-            output.content.contains("1048576"),
+            output.content.text().contains("1048576"),
             "{mechanism:?}: {}",
             output.content
         );
@@ -103,7 +103,10 @@ async fn processes_of_a_command_are_bounded_in_a_namespace_even_for_root() {
                 .bash("for i in $(seq 500); do sleep 20 & done 2>&1 | tail -n 3")
                 .await;
             assert!(
-                output.content.contains("Resource temporarily unavailable"),
+                output
+                    .content
+                    .text()
+                    .contains("Resource temporarily unavailable"),
                 "{}",
                 output.content
             );

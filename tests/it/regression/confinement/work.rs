@@ -47,7 +47,7 @@ async fn programs_pipes_jobs_and_builds_work() {
             ),
         ] {
             let output = fixture.bash(command).await;
-            let text = output.content.replace("none\n", "");
+            let text = output.content.text().replace("none\n", "");
             assert!(
                 !output.is_error && text.starts_with(expected),
                 "{mechanism:?} {command}: {}",

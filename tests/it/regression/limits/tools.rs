@@ -144,7 +144,10 @@ async fn nested_repetitions_that_would_take_minutes_are_refused_with_what_to_wri
         let output = search(&workspace, asked, &CancellationToken::new()).await;
         assert!(output.is_error, "{pattern}: {}", output.content);
         assert!(
-            output.content.contains("use fewer or smaller repetitions"),
+            output
+                .content
+                .text()
+                .contains("use fewer or smaller repetitions"),
             "{pattern}: {}",
             output.content
         );

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, millis, one_line, steps};
+use super::super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, millis, one_line, steps};
 use super::Trace;
 use super::row::{Long, Row};
 use super::scope::Scope;
@@ -75,6 +75,7 @@ impl Trace {
             }
             _ => String::new(),
         };
+        let text = result.content.text();
         let (style, mark, what, why) = match refused_by {
             Some(who) => {
                 let (style, mark) = if result.is_error {
@@ -83,14 +84,13 @@ impl Trace {
                     (WARN, "○")
                 };
                 let what = format!("refused by {who}:");
-                (style, mark, what, steps::why_refused(&result.content, who))
+                (style, mark, what, steps::why_refused(&text, who))
             }
-            None if result.is_error => (WARN, "└", "error:".to_owned(), &*result.content),
+            None if result.is_error => (WARN, "└", "error:".to_owned(), &*text),
             None => {
                 let what = format!(
-                    "{} in {}, {}",
-                    bytes(result.content.len() as u64),
-                    count(result.content.lines().count() as u64, "line"),
+                    "{}, {}",
+                    steps::amount(&result.content),
                     millis(*duration_ms)
                 );
                 (DIM, "└", what, "")

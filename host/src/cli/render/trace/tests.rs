@@ -53,7 +53,7 @@ impl Turn {
             result: ToolResult {
                 call_id: id.to_owned(),
                 name: String::new(),
-                content: "x".to_owned(),
+                content: "x".into(),
                 is_error: false,
             },
             duration_ms: 5,

@@ -1,0 +1,75 @@
+//! Content that is not text on its way through a turn: bytes of tools into the session, images out of it to the model.
+//!
+//! Files are read and written where that may block, and only when there are any. A blob that cannot be kept or read never
+//! fails a turn: a line of text stands in its place.
+
+use super::scope::TurnScope;
+use super::tell::chain;
+use crate::message::{Blob, Message, Part, Parts};
+use crate::provider::{Images, Request};
+use crate::session::{Blobs, Error};
+use crate::tool::ToolOutput;
+
+impl TurnScope {
+    /// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as plugins see one session.
+    pub(super) async fn keep_blobs(&self, output: ToolOutput) -> Parts {
+        if output.content.blobs().next().is_none() {
+            return output.content;
+        }
+        let blobs = self.family.root.blobs().clone();
+        let content = output.content.clone();
+        let kept = tokio::task::spawn_blocking(move || keep(&blobs, output)).await;
+        kept.unwrap_or_else(|_| content.text().into_owned().into())
+    }
+
+    /// The images that a request is sent with.
+    pub(super) async fn images(&self, request: &Request) -> Images {
+        let found: Vec<Blob> = request
+            .messages
+            .iter()
+            .flat_map(Message::blobs)
+            .cloned()
+            .collect();
+        if found.is_empty() {
+            return Images::default();
+        }
+        if !self.spec.provider.takes_images(&request.model) {
+            let why = format!(
+                "the model {} is not known to take images (provider.images = true sends them)",
+                request.model
+            );
+            return Images::none(found.iter(), &why);
+        }
+        let blobs = self.family.root.blobs().clone();
+        let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable(&error));
+        let chosen = tokio::task::spawn_blocking(move || Images::choose(found.iter(), read)).await;
+        chosen.unwrap_or_default()
+    }
+}
+
+fn keep(blobs: &Blobs, mut output: ToolOutput) -> Parts {
+    let mut bytes = output.bytes.iter();
+    for part in output.content.iter_mut() {
+        let Part::Blob(blob) = part else { continue };
+        let kept = match bytes.next() {
+            Some(bytes) => blobs.put(blob, bytes).map_err(|error| chain(&error)),
+            // The tool passes on what the session has.
+            None => blobs
+                .get(&blob.id)
+                .map(drop)
+                .map_err(|error| unreadable(&error)),
+        };
+        if let Err(why) = kept {
+            *part = Part::text(blob.not_shown(&why));
+        }
+    }
+    output.content
+}
+
+/// Says in a few words why there are no bytes.
+fn unreadable(error: &Error) -> String {
+    match error {
+        Error::Blob { .. } => "its bytes were damaged".to_owned(),
+        _ => "its bytes are missing".to_owned(),
+    }
+}

@@ -1,0 +1,274 @@
+//! Content that is not text, by reference: [`Blob`] names the bytes, the session keeps them.
+//!
+//! Owns the id of bytes and how images are told from other files: by their first bytes, never by a name or by what a tool
+//! says. It must not know where bytes are kept. Start from [`Blob::of`].
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Media type of bytes about which nothing else is known.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// Longest media type, in bytes.
+const MAX_MEDIA_TYPE_BYTES: usize = 127;
+
+/// Largest image that is sent to a model, in bytes. APIs take 5 MiB of base64, which is a third longer than what it encodes.
+pub const MAX_IMAGE_BYTES: u64 = (5 << 20) / 4 * 3;
+
+/// Longest side of an image that is sent to a model, in pixels. APIs refuse the whole request for one that is longer.
+const MAX_IMAGE_SIDE: u32 = 8_000;
+
+/// A reference to bytes that the session keeps beside its entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Blob {
+    /// Hex digits of the BLAKE3 hash of the bytes.
+    pub id: String,
+    /// Media type, such as `image/png`.
+    pub media_type: String,
+    /// Number of bytes.
+    pub size: u64,
+    /// Width and height of an image, in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pixels: Option<(u32, u32)>,
+}
+
+impl Blob {
+    /// Describes `bytes`. Images are recognized by their first bytes; `declared` counts for everything else.
+    #[must_use]
+    pub fn of(bytes: &[u8], declared: &str) -> Self {
+        let image = image(bytes);
+        let media_type = match image {
+            Some(image) => image.media_type,
+            // Bytes that are none of the images that models take must not reach one as an image.
+            None if is_media_type(declared) && !is_shown(declared) => declared,
+            None => UNKNOWN,
+        };
+        Self {
+            id: blake3::hash(bytes).to_hex().to_string(),
+            media_type: media_type.to_owned(),
+            size: bytes.len() as u64,
+            pixels: image.and_then(|image| image.pixels),
+        }
+    }
+
+    /// Whether models that take images take this one.
+    #[must_use]
+    pub fn is_image(&self) -> bool {
+        is_shown(&self.media_type)
+    }
+
+    /// Explains why no model takes it, where that is so.
+    #[must_use]
+    pub fn unfit(&self) -> Option<String> {
+        if !self.is_image() {
+            return Some("models take PNG, JPEG, GIF and WebP images only".to_owned());
+        }
+        let Some((width, height)) = self.pixels else {
+            return Some("the header of the image is damaged".to_owned());
+        };
+        if self.size > MAX_IMAGE_BYTES {
+            return Some(format!("images have at most {MAX_IMAGE_BYTES} bytes"));
+        }
+        let is_side = |side| (1..=MAX_IMAGE_SIDE).contains(&side);
+        (!is_side(width) || !is_side(height))
+            .then(|| format!("{width}×{height} pixels; a side has 1 to {MAX_IMAGE_SIDE}"))
+    }
+
+    /// Describes the blob in words, with the reason why it is not there itself.
+    #[must_use]
+    pub fn not_shown(&self, why: &str) -> String {
+        format!("[{}; not shown: {why}]", self.words())
+    }
+
+    fn words(&self) -> String {
+        let size = match self.size {
+            n @ 0..1_000 => format!("{n} B"),
+            n @ 1_000..1_000_000 => format!("{} KB", n / 1_000),
+            n => format!("{}.{} MB", n / 1_000_000, n / 100_000 % 10),
+        };
+        // Somebody may have changed the file that the reference was read from.
+        let media_type = if is_media_type(&self.media_type) {
+            &self.media_type
+        } else {
+            UNKNOWN
+        };
+        format!("{media_type}, {size}")
+    }
+}
+
+/// `[image/png, 12 KB]`.
+impl fmt::Display for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}]", self.words())
+    }
+}
+
+fn is_shown(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp"
+    )
+}
+
+/// Whether a text has the form of a media type without parameters.
+#[must_use]
+pub fn is_media_type(text: &str) -> bool {
+    let is_name = |name: &str| {
+        let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        !name.is_empty() && name.bytes().all(is_in_name)
+    };
+    text.len() <= MAX_MEDIA_TYPE_BYTES
+        && text
+            .split_once('/')
+            .is_some_and(|(main, sub)| is_name(main) && is_name(sub))
+}
+
+/// An image as its first bytes tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Media type.
+    pub media_type: &'static str,
+    /// Width and height; `None` where the header is cut or damaged.
+    pub pixels: Option<(u32, u32)>,
+}
+
+/// Recognizes PNG, JPEG, GIF and WebP.
+#[must_use]
+pub fn image(bytes: &[u8]) -> Option<Image> {
+    let found = |media_type, pixels| Some(Image { media_type, pixels });
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        let side = |at| Some(u32::from_be_bytes(take(bytes, at)?));
+        return found("image/png", side(16).zip(side(20)));
+    }
+    if bytes.starts_with(b"\xff\xd8\xff") {
+        return found("image/jpeg", jpeg_pixels(bytes));
+    }
+    if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+        let side = |at| Some(u32::from(u16::from_le_bytes(take(bytes, at)?)));
+        return found("image/gif", side(6).zip(side(8)));
+    }
+    if bytes.starts_with(b"RIFF") && take(bytes, 8) == Some(*b"WEBP") {
+        return found("image/webp", webp_pixels(bytes));
+    }
+    None
+}
+
+fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+/// Walks the segments up to the frame header, which has the size.
+fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let [mark, kind] = take(bytes, at)?;
+        if mark != 0xff {
+            return None;
+        }
+        match kind {
+            // Padding, and marks without a segment.
+            0xff => at += 1,
+            0x01 | 0xd0..=0xd8 => at += 2,
+            // Scan data begins, or the file ends: there was no frame header.
+            0xd9 | 0xda => return None,
+            0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
+                let height = u32::from(u16::from_be_bytes(take(bytes, at + 5)?));
+                let width = u32::from(u16::from_be_bytes(take(bytes, at + 7)?));
+                return Some((width, height));
+            }
+            _ => at += 2 + usize::from(u16::from_be_bytes(take(bytes, at + 2)?)),
+        }
+    }
+}
+
+/// Reads the size from the first chunk, of which there are three kinds.
+fn webp_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
+    let chunk: [u8; 4] = take(bytes, 12)?;
+    match &chunk {
+        b"VP8 " => {
+            let side = |at| Some(u32::from(u16::from_le_bytes(take(bytes, at)?) & 0x3fff));
+            side(26).zip(side(28))
+        }
+        b"VP8L" => {
+            let bits = u32::from_le_bytes(take(bytes, 21)?);
+            Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
+        }
+        b"VP8X" => {
+            let side = |at| {
+                let [a, b, c] = take(bytes, at)?;
+                Some(u32::from_le_bytes([a, b, c, 0]) + 1)
+            };
+            side(24).zip(side(27))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let sides = [width.to_be_bytes(), height.to_be_bytes()].concat();
+        [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &sides].concat()
+    }
+
+    #[test]
+    fn images_are_told_by_their_first_bytes_with_their_size() {
+        let webp = |kind: &[u8], rest: &[u8]| {
+            [b"RIFF\0\0\0\0WEBP".as_slice(), kind, &[0; 4], rest].concat()
+        };
+        let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x02\xff\xc2\0\x08\x08\0\x30\0\x40";
+        let lossy = b"\0\0\0\x9d\x01\x2a\x40\0\x30\x40";
+        // 63 and 47 in 14 bits each, the least significant first.
+        let lossless = [&[0x2f][..], &(63u32 | 47 << 14).to_le_bytes()].concat();
+        for (bytes, media_type) in [
+            (png(64, 48), "image/png"),
+            (jpeg.to_vec(), "image/jpeg"),
+            (b"GIF89a\x40\0\x30\0".to_vec(), "image/gif"),
+            (webp(b"VP8 ", lossy), "image/webp"),
+            (webp(b"VP8L", &lossless), "image/webp"),
+            (webp(b"VP8X", b"\0\0\0\0\x3f\0\0\x2f\0\0"), "image/webp"),
+        ] {
+            let pixels = Some((64, 48));
+            assert_eq!(image(&bytes), Some(Image { media_type, pixels }));
+            // However much of a header is missing, nothing else is made of it.
+            for cut in 0..bytes.len() {
+                let found = image(&bytes[..cut]);
+                assert!(found.is_none_or(|found| found.media_type == media_type));
+            }
+        }
+        assert_eq!(image(b"<svg/>"), None);
+        assert_eq!(image(b""), None);
+    }
+
+    #[test]
+    fn what_is_declared_counts_only_where_the_bytes_do_not_tell() {
+        let media_type = |bytes: &[u8], declared: &str| Blob::of(bytes, declared).media_type;
+        assert_eq!(media_type(&png(1, 1), "text/html"), "image/png");
+        assert_eq!(media_type(b"%PDF", "application/pdf"), "application/pdf");
+        for declared in ["image/png", "", "a", "a/", "a/b c", "a/b/c", "\u{1b}/x"] {
+            assert_eq!(media_type(b"text", declared), UNKNOWN, "{declared}");
+        }
+    }
+
+    #[test]
+    fn a_blob_is_shown_as_its_type_and_size() {
+        let shown = |size| {
+            let mut blob = Blob::of(&png(1, 1), "");
+            blob.size = size;
+            blob.to_string()
+        };
+        assert_eq!(shown(999), "[image/png, 999 B]");
+        assert_eq!(shown(12_345), "[image/png, 12 KB]");
+        assert_eq!(shown(2_097_152), "[image/png, 2.0 MB]");
+        let mut forged = Blob::of(b"x", "");
+        forged.media_type = "\u{1b}[2J/\nx".to_owned();
+        assert_eq!(
+            forged.not_shown("too large"),
+            "[application/octet-stream, 1 B; not shown: too large]"
+        );
+    }
+}

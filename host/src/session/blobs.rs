@@ -1,0 +1,183 @@
+//! Bytes of a session beside its entries: each in a file of its own, under the hash of its content.
+//!
+//! Owns the names of these files, their limits, and that what is read is what was written. It must not know what the bytes
+//! mean. Start from [`Blobs`].
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Error;
+use super::log::{sync_folder, write_private};
+use crate::disk::private_folder;
+use crate::message::Blob;
+
+/// Name of the folder, within that of the session, that holds what messages refer to.
+const FOLDER: &str = "content";
+
+/// Largest blob, in bytes.
+pub const MAX_BLOB_BYTES: u64 = 8 << 20;
+
+/// All blobs of a session, in bytes.
+pub const MAX_BLOBS_BYTES: u64 = 256 << 20;
+
+/// A folder of files that are named by the hash of their content.
+#[derive(Clone, Debug)]
+pub(super) struct HashedFiles(PathBuf);
+
+impl HashedFiles {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    /// The name of these bytes.
+    pub(super) fn name(bytes: &[u8]) -> String {
+        blake3::hash(bytes).to_hex().to_string()
+    }
+
+    /// Names come from files that somebody may have changed, and from plugins.
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex)).then(|| self.0.join(name))
+    }
+
+    fn known(&self, name: &str) -> Result<PathBuf, Error> {
+        self.path(name).ok_or_else(|| self.damaged(name))
+    }
+
+    /// The error for a file that does not hold what its name says.
+    pub(super) fn damaged(&self, name: &str) -> Error {
+        let path = self.path(name).unwrap_or_else(|| self.0.clone());
+        Error::Blob { path }
+    }
+
+    /// Length of a file; 0 when it is not there.
+    pub(super) fn len(&self, name: &str) -> u64 {
+        let meta = self.path(name).and_then(|path| fs::metadata(path).ok());
+        meta.map_or(0, |meta| meta.len())
+    }
+
+    /// Writes a file. It appears under its name only when it is whole, and is on the disk when this returns.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.known(name)?;
+        if self.read(name).is_ok() {
+            return Ok(());
+        }
+        let half = self
+            .0
+            .join(format!("{name}.{}.half", crate::clock::new_id()));
+        private_folder(&self.0)
+            .and_then(|()| write_private(&half, bytes))
+            .and_then(|()| fs::rename(&half, &path))
+            .map_err(|source| {
+                let _ = fs::remove_file(&half);
+                Error::write(&path, source)
+            })?;
+        sync_folder(&self.0);
+        Ok(())
+    }
+
+    /// Reads a file that still has the content it was written with.
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let path = self.known(name)?;
+        let bytes = fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        if Self::name(&bytes) != name {
+            return Err(self.damaged(name));
+        }
+        Ok(bytes)
+    }
+
+    /// Removes a file that nothing refers to. Failing to is no loss but that of space.
+    pub(super) fn remove(&self, name: &str) {
+        if let Some(path) = self.path(name) {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Copies every file into a folder that is not there yet. A session that goes its own way needs its own.
+    pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
+        for (from, name) in self.files()? {
+            private_folder(&to.0).map_err(|source| Error::write(&to.0, source))?;
+            let copy = to.0.join(name);
+            fs::copy(from, &copy).map_err(|source| Error::write(&copy, source))?;
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> Result<Vec<(PathBuf, std::ffi::OsString)>, Error> {
+        let failed = |source| Error::read(&self.0, source);
+        match fs::read_dir(&self.0) {
+            Ok(entries) => entries
+                .map(|entry| entry.map(|entry| (entry.path(), entry.file_name())))
+                .collect::<Result<_, _>>()
+                .map_err(failed),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(failed(source)),
+        }
+    }
+}
+
+/// The bytes that messages of a session and of the subagents below it refer to. Cheap to clone; nothing is held open. What
+/// blocks is said so.
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    files: HashedFiles,
+    /// Bytes of all files; `None` before somebody needed to know.
+    total: Arc<Mutex<Option<u64>>>,
+}
+
+impl Blobs {
+    /// Those of the session in `folder`.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            files: HashedFiles::new(folder.join(FOLDER)),
+            total: Arc::default(),
+        }
+    }
+
+    /// Keeps bytes. They are on the disk when this returns, before any message can refer to them. Blocks.
+    pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
+        let size = bytes.len() as u64;
+        if HashedFiles::name(bytes) != blob.id {
+            return Err(self.files.damaged(&blob.id));
+        }
+        let limit = |what: &str, most: u64| Error::BlobLimit {
+            size,
+            what: format!("{what} has at most {most} bytes"),
+        };
+        if size > MAX_BLOB_BYTES {
+            return Err(limit("a blob", MAX_BLOB_BYTES));
+        }
+        if self.files.read(&blob.id).is_ok() {
+            return Ok(());
+        }
+        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match *total {
+            Some(known) => known,
+            None => self.measured()?,
+        };
+        if before + size > MAX_BLOBS_BYTES {
+            return Err(limit("all that a session keeps", MAX_BLOBS_BYTES));
+        }
+        self.files.write(&blob.id, bytes)?;
+        *total = Some(before + size);
+        Ok(())
+    }
+
+    fn measured(&self) -> Result<u64, Error> {
+        let files = self.files.files()?;
+        let sizes = files.iter().map(|(path, _)| fs::metadata(path));
+        Ok(sizes.flatten().map(|meta| meta.len()).sum())
+    }
+
+    /// Returns the bytes of the blob with this id, unless they are missing or were changed. Blocks.
+    pub fn get(&self, id: &str) -> Result<Vec<u8>, Error> {
+        self.files.read(id)
+    }
+
+    /// Copies all of them for a session that goes its own way.
+    pub(super) fn copy_to(&self, folder: &Path) -> Result<(), Error> {
+        self.files.copy_to(&Self::new(folder).files)
+    }
+}
