@@ -158,7 +158,7 @@ pub(crate) fn put(folder: &std::path::Path, program: &Program, manifest: &str) {
 /// Calls a tool of the attacker.
 pub(crate) async fn tool(session: &Session, name: &str) -> String {
     let name = format!("attacker:{name}");
-    session.tool(&name, json!({})).await.content
+    session.tool(&name, json!({})).await.content.to_string()
 }
 
 /// Lets the hooks judge a call.

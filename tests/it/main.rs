@@ -21,6 +21,7 @@ mod fuzz;
 mod grant;
 mod harness;
 mod host;
+mod image;
 mod leak;
 mod lifecycle;
 mod load;

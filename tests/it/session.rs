@@ -1,5 +1,6 @@
 //! Sessions on disk: what is kept, who may open it, how it is found.
 
+mod blobs;
 mod crash;
 mod state;
 

@@ -3,8 +3,8 @@
 //! Files are read and written where that may block, and only when there are any. A blob that cannot be kept or read never
 //! fails a turn: a line of text stands in its place.
 
+use super::emit::chain;
 use super::scope::TurnScope;
-use super::tell::chain;
 use crate::message::{Blob, Message, Part, Parts};
 use crate::provider::{Images, Request};
 use crate::session::{Blobs, Error};
@@ -38,11 +38,12 @@ impl TurnScope {
                 "the model {} is not known to take images (provider.images = true sends them)",
                 request.model
             );
-            return Images::none(found.iter(), &why);
+            return Images::none(&found.iter().collect::<Vec<_>>(), &why);
         }
         let blobs = self.family.root.blobs().clone();
         let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable(&error));
-        let chosen = tokio::task::spawn_blocking(move || Images::choose(found.iter(), read)).await;
+        let choose = move || Images::choose(&found.iter().collect::<Vec<_>>(), read);
+        let chosen = tokio::task::spawn_blocking(choose).await;
         chosen.unwrap_or_default()
     }
 }

@@ -66,9 +66,7 @@ pub enum Error {
         seconds: u64,
     },
     /// It was built against a version of the contract that this host does not support.
-    #[error(
-        "{what}, which wants {wanted} of the contract; this host supports {supported}: {todo}"
-    )]
+    #[error("{what}, which wants {wanted} of the contract; this host supports {supported}: {todo}")]
     Contract {
         /// Where the version stands: `it imports ...`, `it was built with ...`.
         what: String,

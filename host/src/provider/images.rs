@@ -76,17 +76,14 @@ pub struct Images(HashMap<String, Result<Vec<u8>, String>>);
 impl Images {
     /// Chooses those that are sent of all blobs of a request, oldest first: the newest that fit. `read` gets the bytes of a
     /// blob, or says in a few words why there are none.
-    pub fn choose<'a>(
-        blobs: impl DoubleEndedIterator<Item = &'a Blob> + Clone,
-        read: impl Fn(&Blob) -> Result<Vec<u8>, String>,
-    ) -> Self {
+    pub fn choose(blobs: &[&Blob], read: impl Fn(&Blob) -> Result<Vec<u8>, String>) -> Self {
         let mut n_places: HashMap<&str, usize> = HashMap::new();
-        for blob in blobs.clone() {
+        for blob in blobs {
             *n_places.entry(&blob.id).or_default() += 1;
         }
         let (mut images, mut n_left, mut bytes_left) =
             (HashMap::new(), MAX_IMAGES, MAX_TOTAL_BYTES);
-        for blob in blobs.rev() {
+        for blob in blobs.iter().rev() {
             // One that stands in several places is sent at each.
             let Some(n) = n_places.remove(&*blob.id) else {
                 continue;
@@ -108,12 +105,10 @@ impl Images {
     }
 
     /// Sends none of the blobs, for this reason.
-    pub fn none<'a>(blobs: impl Iterator<Item = &'a Blob>, why: &str) -> Self {
-        Self(
-            blobs
-                .map(|blob| (blob.id.clone(), Err(why.to_owned())))
-                .collect(),
-        )
+    #[must_use]
+    pub fn none(blobs: &[&Blob], why: &str) -> Self {
+        let none = |blob: &&Blob| (blob.id.clone(), Err(why.to_owned()));
+        Self(blobs.iter().map(none).collect())
     }
 
     /// Returns the bytes of an image that is sent, or the text in its place.
@@ -186,7 +181,7 @@ mod tests {
 
     /// Per blob the number of bytes that are sent, or the text in its place.
     fn choose(blobs: &[Blob]) -> Vec<String> {
-        let images = Images::choose(blobs.iter(), |_| Ok(vec![0; 3]));
+        let images = Images::choose(&blobs.iter().collect::<Vec<_>>(), |_| Ok(vec![0; 3]));
         let shown = |blob| images.get(blob).map_or_else(|text| text, base64);
         blobs.iter().map(shown).collect()
     }
@@ -222,9 +217,7 @@ mod tests {
             "AAAA",
         ];
         assert_eq!(shown, expected);
-        let gone = Images::choose([&png(1, 10)].into_iter(), |_| {
-            Err("its bytes are missing".to_owned())
-        });
+        let gone = Images::choose(&[&png(1, 10)], |_| Err("its bytes are missing".to_owned()));
         let expected = "[image/png, 10 B; not shown: its bytes are missing]";
         assert_eq!(gone.get(&png(1, 10)), Err(expected.to_owned()));
         assert_eq!(

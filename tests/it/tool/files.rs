@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use insta::assert_snapshot;
+use rind::message::Blob;
 use serde_json::json;
 
 use super::{Fixture, link};
@@ -39,16 +41,14 @@ async fn a_file_is_read_in_parts_that_say_how_to_go_on() {
 #[tokio::test]
 async fn what_is_not_a_text_file_is_told_as_such() {
     let fixture = Fixture::new();
-    fixture.put("image.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    fixture.put("program", b"\x7fELF\x02\x01\x01\0");
     fixture.put("empty", "");
     fixture.put("latin1.txt", b"caf\xe9\n");
     fixture.put("long_line", "x".repeat(300 * 1024));
     let read = |path: &'static str| fixture.call("read_file", json!({"path": path}));
-    assert!(
-        read("image.png")
-            .await
-            .content
-            .contains("binary file of 16 bytes")
+    assert_eq!(
+        read("program").await.content,
+        "`program` is a binary file of 8 bytes; this tool reads text and images"
     );
     assert_eq!(read("empty").await.content, "[the file is empty]");
     assert_eq!(read("latin1.txt").await.content, "caf\u{fffd}\n");
@@ -58,6 +58,46 @@ async fn what_is_not_a_text_file_is_told_as_such() {
     );
     assert_eq!(read("missing").await.content, "`missing` does not exist");
     assert_eq!(read(".").await.content, "`.` is not a file");
+}
+
+#[tokio::test]
+async fn an_image_is_told_by_its_bytes_and_answered_whole() {
+    let fixture = Fixture::new();
+    let dot = include_bytes!("../../recorded/dot.png");
+    fixture.put("dot.txt", dot);
+    let answer = fixture.call("read_file", json!({"path": "dot.txt"})).await;
+    assert!(!answer.is_error);
+    assert_eq!(answer.bytes, [dot.to_vec()]);
+    let blobs: Vec<&Blob> = answer.content.blobs().collect();
+    assert_eq!(blobs, [&Blob::of(dot, "")]);
+    assert_eq!(blobs[0].pixels, Some((1, 1)));
+    assert_eq!(answer.content.text(), "[image/png, 70 B]");
+}
+
+#[tokio::test]
+async fn an_image_that_no_model_takes_is_an_error_that_says_why() {
+    let fixture = Fixture::new();
+    let png = |width: u32, size: usize| {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(9_u32.to_be_bytes());
+        bytes.resize(size, 0);
+        bytes
+    };
+    fixture.put("large.png", png(9, 6_000_000));
+    fixture.put("wide.png", png(9_000, 30));
+    fixture.put("torn.png", &png(9, 30)[..20]);
+    let read = |path: &'static str| fixture.error("read_file", json!({"path": path}));
+    let said = [
+        read("large.png").await,
+        read("wide.png").await,
+        read("torn.png").await,
+    ];
+    assert_snapshot!(said.join("\n"), @r"
+    `large.png` cannot be shown, it is [image/png, 6.0 MB; not shown: images have at most 3932160 bytes]. Make a smaller copy of it and read that
+    `wide.png` cannot be shown, it is [image/png, 30 B; not shown: 9000×9 pixels; a side has 1 to 8000]. Make a smaller copy of it and read that
+    `torn.png` cannot be shown, it is [image/png, 20 B; not shown: the header of the image is damaged]. Make a smaller copy of it and read that
+    ");
 }
 
 #[tokio::test]

@@ -319,6 +319,54 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_results_become_blocks_and_images_of_a_failed_call_stand_behind_its_text() {
+        let gif = Blob::of(b"GIF89a\x01\0\x01\0", "");
+        let pdf = Blob::of(b"%PDF", "application/pdf");
+        let parts = vec![
+            Part::text("seen"),
+            Part::text(" "),
+            Part::Json {
+                value: json!({"a": 1}),
+            },
+            Part::Blob(gif.clone()),
+            Part::Blob(pdf),
+        ];
+        let result = |call_id: &str, is_error| {
+            Content::ToolResult(ToolResult {
+                call_id: call_id.to_owned(),
+                name: "look".to_owned(),
+                content: parts.clone().into(),
+                is_error,
+            })
+        };
+        let user = Message::new(Role::User, vec![Content::Blob(gif.clone())]);
+        let results = Message::new(Role::Tool, vec![result("a", true), result("b", false)]);
+        let blobs = [&user, &results].into_iter().flat_map(Message::blobs);
+        let images = Images::choose(&blobs.collect::<Vec<_>>(), |_| Ok(b"GIF".to_vec()));
+        let request = request(vec![user.clone(), results.clone()]);
+        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0lG"}});
+        let line =
+            "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
+        let line = json!({"type": "text", "text": line});
+        let (seen, value) = (
+            json!({"type": "text", "text": "seen"}),
+            json!({"type": "text", "text": "{\"a\":1}"}),
+        );
+        let named = |name: &str| json!({"type": "text", "text": name});
+        assert_eq!(
+            write(&request, &images)["messages"][0]["content"],
+            json!([
+                {"type": "tool_result", "tool_use_id": "a", "is_error": true, "content":
+                    [seen, value, named("[image/gif, 10 B]"), named("[application/pdf, 4 B]")]},
+                {"type": "tool_result", "tool_use_id": "b", "content": [seen, value, image, line]},
+                image,
+                image,
+                line,
+            ])
+        );
+    }
+
+    #[test]
     fn results_of_several_messages_become_one_user_message() {
         let request = request(vec![
             Message::text(Role::User, "hi"),

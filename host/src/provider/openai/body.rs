@@ -204,6 +204,69 @@ mod tests {
     }
 
     #[test]
+    fn images_follow_all_results_of_an_answer_and_stand_in_messages_of_the_user() {
+        let gif = Blob::of(b"GIF89a\x01\0\x01\0", "");
+        let pdf = Blob::of(b"%PDF", "application/pdf");
+        let result = |call_id: &str, content: Vec<Part>| {
+            let result = ToolResult {
+                call_id: call_id.to_owned(),
+                name: "look".to_owned(),
+                content: content.into(),
+                is_error: false,
+            };
+            Message::new(Role::Tool, vec![Content::ToolResult(result)])
+        };
+        let value = json!({"a": 1});
+        let said = Content::Text {
+            text: "hi".to_owned(),
+        };
+        let messages = vec![
+            Message::new(
+                Role::User,
+                vec![said, Content::Blob(gif.clone()), Content::Blob(pdf.clone())],
+            ),
+            Message::new(
+                Role::Assistant,
+                vec![call("a", json!({})), call("b", json!({}))],
+            ),
+            result("a", vec![Part::Blob(gif.clone()), Part::Json { value }]),
+            result("b", vec![Part::Blob(pdf)]),
+            Message::text(Role::User, "and?"),
+        ];
+        let blobs: Vec<&Blob> = messages.iter().flat_map(Message::blobs).collect();
+        let images = Images::choose(&blobs, |_| Ok(b"GIF".to_vec()));
+        let request = Request {
+            model: "m".to_owned(),
+            system: Vec::new(),
+            messages: messages.clone(),
+            tools: Vec::new(),
+            temperature: None,
+            max_tokens: None,
+        };
+        let body = write(&request, &images, TokenLimit::MaxTokens);
+        let written: Vec<&Value> = body["messages"].as_array().unwrap().iter().collect();
+        let line =
+            "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
+        let image =
+            json!({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}});
+        let asked = format!("hi\n{line}");
+        assert_eq!(
+            *written[0],
+            json!({"role": "user", "content": [{"type": "text", "text": asked}, image]})
+        );
+        assert_eq!(
+            json!(written[2..]),
+            json!([
+                {"role": "tool", "tool_call_id": "a", "content": "[image/gif, 10 B]\n{\"a\":1}"},
+                {"role": "tool", "tool_call_id": "b", "content": line},
+                {"role": "user", "content": [
+                    {"type": "text", "text": "[image/gif, 10 B] of the result of look (a)"}, image]},
+                {"role": "user", "content": "and?"},
+            ])
+        );
+    }
+
+    #[test]
     fn a_request_is_written_whole() {
         let thinking = Content::Thinking {
             text: "hm".to_owned(),
