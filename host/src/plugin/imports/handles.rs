@@ -69,8 +69,9 @@ fn range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
 fn size(message: &Message) -> usize {
     let part = |part: &Content| match part {
         Content::Text { text } | Content::Thinking { text, .. } => text.len(),
+        Content::Blob(_) => 0,
         Content::ToolCall(call) => call.arguments.to_string().len(),
-        Content::ToolResult(result) => result.content.len(),
+        Content::ToolResult(result) => result.content.text().len(),
     };
     message.content.iter().map(part).sum::<usize>().max(1)
 }
@@ -228,7 +229,7 @@ impl wh::HostFinishedCall for HostState {
     }
 
     fn size(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<u64> {
-        Ok(self.finished_call()?.result.content.len() as u64)
+        Ok(self.finished_call()?.result.content.text().len() as u64)
     }
 
     fn content(
@@ -237,7 +238,8 @@ impl wh::HostFinishedCall for HostState {
         offset: u64,
         length: u64,
     ) -> wasmtime::Result<String> {
-        Ok(part(&self.finished_call()?.result.content, offset, length))
+        let text = self.finished_call()?.result.content.text();
+        Ok(part(&text, offset, length))
     }
 
     fn drop(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<()> {

@@ -1,8 +1,8 @@
 //! Tool calls: what a gate says to one about to be made, and what becomes of its result.
 
-use super::{Merge, MergeEnv, Merged, Objection, check_option, check_text};
 use std::sync::Arc;
 
+use super::{Merge, MergeEnv, Merged, Objection, check_option, check_text};
 use crate::json;
 use crate::point::outcome as o;
 use crate::point::payload as p;
