@@ -1,6 +1,7 @@
 //! Every point crossed both ways by a real component: what a hook sees, and that each thing it may answer arrives.
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, Usage};
+use rind::point::caller::CallContext;
 use rind::point::catalog::*;
 use rind::point::dispatch::HookVerdict;
 use rind::point::outcome::{Effect, Level};
@@ -98,7 +99,21 @@ async fn session_start_and_end_see_the_session_and_effects_arrive_cleaned() {
 
 #[tokio::test]
 async fn turn_start_sees_the_caller_and_may_replace_and_inject() {
-    let session = session().await;
+    let mut session = session().await;
+    session.caller.context = CallContext {
+        workspace: "/work".into(),
+        model: "large".into(),
+        depth: 1,
+        usage: Usage {
+            input_tokens: 40,
+            output_tokens: 2,
+            ..Usage::default()
+        },
+        cost_usd: 0.5,
+        unpriced_tokens: 3,
+        tool_calls: 4,
+        ..session.caller.context
+    };
     let (done, trace) = dispatch::<TurnStart>(
         &session,
         TurnInput {
@@ -123,7 +138,11 @@ async fn turn_start_sees_the_caller_and_may_replace_and_inject() {
     assert_eq!(trace, "Changed inject,text");
     assert_eq!(
         session.state("every-point", "turn-start"),
-        r#"(1, 2, "main", 0, 0, 0.0, 0)"#
+        r#"(1, 2, "main", 1, 42, 0.5, 4)"#
+    );
+    assert_eq!(
+        session.state("every-point", "caller"),
+        r#"("s", "/work", "large", None, 2, 3)"#
     );
 }
 
@@ -201,7 +220,7 @@ async fn system_prompt_hooks_contribute_replace_and_remove_parts_and_change_the_
         }]
     );
     assert_eq!(trace, "Changed parts");
-    let (done, _) = dispatch::<AfterSystemPrompt>(&session, "text".into()).await;
+    let (done, _) = dispatch::<AfterSystemPrompt>(&session, "text").await;
     assert_eq!(done.value, "text after");
 }
 
@@ -439,7 +458,7 @@ async fn reflection_may_be_given_criteria_and_turned() {
 #[tokio::test]
 async fn output_may_be_replaced_or_held_back_and_is_seen_without_waiting() {
     let session = session().await;
-    let (done, _) = dispatch::<PreOutput>(&session, "fine".into()).await;
+    let (done, _) = dispatch::<PreOutput>(&session, "fine").await;
     assert_eq!(done.value, "FINE");
     let (done, _) = dispatch::<PreOutput>(&session, "secret".into()).await;
     assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "it is a secret"));

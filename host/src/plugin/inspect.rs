@@ -96,6 +96,17 @@ pub struct ImportReport {
     pub gives: &'static str,
 }
 
+/// A point that a plugin defines.
+#[derive(Clone, Debug, Serialize)]
+pub struct PointReport {
+    /// Its name, without that of its owner.
+    pub name: String,
+    /// Its kind.
+    pub kind: PointKind,
+    /// Plugins that may call it besides its owner.
+    pub callers: Vec<String>,
+}
+
 /// A capability that it asks for, and how that stands.
 #[derive(Clone, Debug, Serialize)]
 pub struct GrantReport {
@@ -149,7 +160,7 @@ pub struct Report {
     /// Points of others that it implements.
     pub implements: Vec<String>,
     /// Points that it defines.
-    pub points: Vec<String>,
+    pub points: Vec<PointReport>,
     /// Bytes of linear memory that an instance may take.
     pub memory_limit: u64,
     /// Milliseconds that loading took.
@@ -220,6 +231,12 @@ pub fn inspect(plugin: &Loaded) -> Report {
         standing: row.standing,
         why: row.why.clone(),
     });
+    let points = plugin.manifest.points.iter();
+    let points = points.map(|(name, point)| PointReport {
+        name: name.clone(),
+        kind: point.kind,
+        callers: point.callers.clone(),
+    });
     let others = ["implement", "loop", "commands"]
         .into_iter()
         .filter(|name| plugin.exports.iter().any(|export| export == name));
@@ -244,7 +261,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         imports: imports.collect(),
         other_exports: others.map(str::to_owned).collect(),
         implements: plugin.manifest.implements.keys().cloned().collect(),
-        points: plugin.manifest.points.keys().cloned().collect(),
+        points: points.collect(),
         memory_limit: plugin.memory_limit,
         load_ms: plugin.load_time.as_secs_f64() * 1000.0,
         was_cached: plugin.was_cached,

@@ -292,8 +292,15 @@ pub(in super::super) fn report(report: &Report) {
     for name in &report.other_exports {
         line("exports", name.clone());
     }
-    for name in &report.points {
-        line("defines", format!("{}.{name}", report.name));
+    for point in &report.points {
+        let callers = match point.callers.is_empty() {
+            true => String::new(),
+            false => format!(", may be called by {}", point.callers.join(", ")),
+        };
+        line(
+            "defines",
+            format!("{}.{} ({}){callers}", report.name, point.name, point.kind),
+        );
     }
     for name in &report.implements {
         line("implements", name.clone());

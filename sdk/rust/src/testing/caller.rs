@@ -124,3 +124,30 @@ pub(crate) mod host {
         ask(|caller| caller.tool_calls)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller;
+
+    #[test]
+    fn the_caller_is_the_main_agent_until_the_test_says_otherwise() {
+        crate::testing::reset();
+        assert_eq!((caller::agent().as_str(), caller::turn()), ("main", 1));
+        set_caller(Caller {
+            agent: "sub-1".to_owned(),
+            usage: Usage {
+                input_tokens: 40,
+                output_tokens: 2,
+                ..Usage::default()
+            },
+            ..Caller::default()
+        });
+        assert_eq!(
+            (caller::agent().as_str(), caller::tokens_used()),
+            ("sub-1", 42)
+        );
+        crate::testing::reset();
+        assert_eq!(caller::usage(), Usage::default());
+    }
+}

@@ -47,6 +47,17 @@ mod every_point {
                 caller::tool_calls(),
             ),
         )?;
+        saw(
+            "caller",
+            (
+                caller::session(),
+                caller::workspace(),
+                caller::model(),
+                caller::skill(),
+                caller::usage().output_tokens,
+                caller::unpriced_tokens(),
+            ),
+        )?;
         Ok(InputOutcome::replace(input.text + " turn-start")
             .inject("kept")
             .inject_once("once"))
