@@ -19,7 +19,7 @@ use rind::point::registry::HookSpec;
 use rind::point::{Hook, Point};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
-use rind::tool::approval::Answer;
+use rind::tool::approval::ApprovalAnswer;
 use rind::tool::builtin::Commands;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::tool::{SharedTool, Tool};
