@@ -180,10 +180,9 @@ fn complete(usage: &mut Usage, request: &Request, answer: &Message) {
         usage.input_tokens = request_tokens(request);
         usage.estimated = true;
     }
-    let n_written: u64 = answer.content.iter().map(written).sum();
-    if usage.output_tokens == 0 && n_written > 0 {
-        usage.output_tokens = n_written;
-        usage.estimated = true;
+    if usage.output_tokens == 0 {
+        usage.output_tokens = answer.content.iter().map(written).sum();
+        usage.estimated |= usage.output_tokens > 0;
     }
 }
 
