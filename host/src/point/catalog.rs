@@ -24,17 +24,22 @@ macro_rules! for_each_point {
             BeforeSystemPrompt, "before-system-prompt", before_system_prompt, Mutate, Vec<p::PromptPart>, o::PartsOutcome, ["before_system_prompt"], "put, remove, replace parts";
             AfterSystemPrompt, "after-system-prompt", after_system_prompt, Mutate, String, o::TextOutcome, ["after_system_prompt", "transform_system_prompt"], "new text";
             Context, "context", context, Mutate, Vec<crate::message::Message>, o::ContextOutcome, ["transform_history"], "edits, for this request only";
-            PreReason, "pre-reason", pre_reason, Mutate, p::ModelRequest, o::RequestOutcome, ["loop.before_llm"], "model, parameters, active tools, inject, block";
+            PreReason, "pre-reason", pre_reason, Mutate, p::ModelRequest, o::RequestOutcome, ["loop.before_llm"], "model, \
+             parameters, active tools, inject, block";
             BeforeProviderRequest, "before-provider-request", before_provider_request, Mutate, p::WireRequest, o::WireOutcome, ["before_provider_request"], "new body";
-            OutputDelta, "output-delta", output_delta, Mutate, p::TextDelta, o::DeltaOutcome, [], "new text, how much of it to keep back, stop";
+            OutputDelta, "output-delta", output_delta, Mutate, p::TextDelta, o::DeltaOutcome, [], "new text, how much of it \
+             to keep back, stop";
             AfterProviderResponse, "after-provider-response", after_provider_response, Observe, p::WireResponse, o::Observed, ["after_provider_response"], "–";
             PostReason, "post-reason", post_reason, Mutate, crate::message::Message, o::ReplyOutcome, ["loop.after_llm"], "new text, inject (asks for another step), block";
             MessageEnd, "message-end", message_end, Observe, crate::message::Message, o::Observed, ["message_end"], "–";
-            PreTool, "pre-tool", pre_tool, Gate, p::ProposedCall, o::CallOutcome, ["tool_call", "loop.before_tool"], "pass, change arguments, ask, block; a note";
+            PreTool, "pre-tool", pre_tool, Gate, p::ProposedCall, o::CallOutcome, ["tool_call", "loop.before_tool"], "pass, \
+             change arguments, ask, block; a note";
             PostTool, "post-tool", post_tool, Mutate, p::FinishedCall, o::ResultOutcome, ["tool_result", "loop.after_tool"], "new content, error flag, inject";
             SteeringReceived, "steering-received", steering_received, Mutate, p::TurnInput, o::SteeringOutcome, ["steering_received"], "pass, replace, drop, inject";
-            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria, own verdict";
-            PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict (bounded)";
+            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria, \
+             own verdict";
+            PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict \
+             (bounded)";
             PreOutput, "pre-output", pre_output, Mutate, String, o::OutputOutcome, ["loop.before_send"], "new text, block";
             PostOutput, "post-output", post_output, Observe, String, o::Observed, ["loop.after_send"], "–";
             TurnEnd, "turn-end", turn_end, Observe, p::TurnSummary, o::Observed, ["turn_end"], "–";
@@ -53,13 +58,13 @@ pub(crate) use for_each_point;
 /// One built-in point, for tables and checks.
 #[derive(Clone, Copy, Debug)]
 pub struct PointRow {
-    /// Its name, that of its WIT interface.
+    /// Name, that of its WIT interface.
     pub name: &'static str,
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Names that other systems use; accepted in `plugin.toml`, nowhere else.
     pub aliases: &'static [&'static str],
-    /// What a hook may return, in words.
+    /// Description of what a hook may return.
     pub returns: &'static str,
     /// Names of what a hook may do, which `may` in a manifest can narrow.
     pub rights: &'static [&'static str],

@@ -15,7 +15,7 @@ use super::payload::{CheckArguments, PluginPayload};
 /// One declared point.
 #[derive(Clone)]
 pub struct DefinedPoint {
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Checks what the owner passes.
     pub payload: Arc<CheckArguments>,
@@ -59,7 +59,10 @@ impl DefinedPoints {
     ) -> Result<PointAnswer, HandleError> {
         let full_name = format!("{owner}.{name}");
         let point = self.points.get(&full_name).ok_or_else(|| {
-            HandleError::NotFound(format!("plugin `{owner}` declares no point `{name}`; add [points.{name}] to its plugin.toml"))
+            HandleError::NotFound(format!(
+                "plugin `{owner}` declares no point `{name}`; add [points.{name}] to its \
+             plugin.toml"
+            ))
         })?;
         (point.payload)(&value).map_err(|e| {
             HandleError::InvalidInput(format!(

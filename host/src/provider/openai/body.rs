@@ -8,7 +8,7 @@ use crate::message::{Message, Role, ToolResult};
 use crate::provider::Request;
 use crate::provider::assemble::sendable_arguments;
 
-/// What the server calls the most tokens that the model may write.
+/// Name of the parameter for the maximum number of output tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenLimit {
     MaxTokens,
