@@ -20,13 +20,13 @@ use crate::guests;
 /// Variables of this process that the program keeps: where the toolchain is, which `rind demo` calls.
 const PASSED: [&str; 3] = ["PATH", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"];
 
-/// How long anything in these tests may take before it counts as hanging.
+/// Time after which anything in these tests counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The key of the compile cache that all tests share. It guards nothing here.
 const CACHE_KEY: [u8; 32] = [7; 32];
 
-/// How the notice begins that commands are not confined. Tests of that look at the output itself.
+/// Beginning of the notice that commands are not confined. Tests of that look at the output itself.
 const UNCONFINED: &str = "▲ commands of bash run unconfined";
 
 /// The program, built as `cargo run` builds it; the first caller does it, the others wait.
@@ -62,16 +62,16 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// How the last line of every question ends: somebody who is asked waits for this.
+/// End of the last line of every question: somebody who is asked waits for this.
 const ASKED: &str = "[n]o";
 
-/// Something that somebody at a terminal does.
+/// An action of somebody at a terminal.
 pub struct Step<'a> {
-    /// What the terminal must show before.
+    /// Text that the terminal must show before.
     pub once: &'a str,
-    /// What is done besides.
+    /// Action besides typing.
     pub meanwhile: Box<dyn FnOnce() + 'a>,
-    /// What is typed then.
+    /// Text that is typed then.
     pub typed: &'a str,
 }
 
@@ -138,7 +138,7 @@ impl Rind {
         self.put(self.home().join("config/config.toml"), text)
     }
 
-    /// From now on the model follows this script.
+    /// Sets the script that the model follows from now on.
     pub fn script(&self, text: &str) -> &Self {
         self.put(self.root().join("script.toml"), text)
     }
@@ -402,7 +402,7 @@ impl Rind {
     }
 }
 
-/// What came of a run.
+/// Outcome of a run.
 pub struct Ran {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,
@@ -468,7 +468,7 @@ impl Running<'_> {
         }
     }
 
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()

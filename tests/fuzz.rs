@@ -1,5 +1,5 @@
-//! What must hold for any bytes from outside: one function for each place where they come in. Each takes any input and fails
-//! only by panicking, so that a fuzzer finds what is wrong; `it::fuzz` runs them on mutations of the corpus.
+//! Properties that must hold for any bytes from outside: one function for each place where they come in. Each takes any input
+//! and fails only by panicking, so that a fuzzer finds what is wrong; `it::fuzz` runs them on mutations of the corpus.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -134,7 +134,7 @@ pub fn json(data: &[u8]) {
     }
 }
 
-/// What the scanner leaves holds nothing that it finds.
+/// Checks that masked text holds nothing that the scanner finds.
 pub fn secret(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = check_outgoing(&[("URL", data)]);
@@ -177,7 +177,7 @@ static LIFTING: LazyLock<Mutex<Lifting>> = LazyLock::new(|| {
     })
 });
 
-/// Where `outcome.wat` puts its memory.
+/// Address at which `outcome.wat` puts its memory.
 pub const OUTCOME_BASE: u32 = 32768;
 
 /// Longest memory of a guest that is made up, in bytes.
@@ -212,8 +212,8 @@ fn lifting() -> MutexGuard<'static, Lifting> {
 }
 
 impl Lifting {
-    /// What the hook says. A session of its own for each call would hide an instance that should have been dropped, and the
-    /// dispatcher leaves a hook out for the rest of its turn after a trap, so each call is a turn of its own.
+    /// Returns the verdict of the hook. A session of its own for each call would hide an instance that should have been
+    /// dropped, and the dispatcher leaves a hook out for the rest of its turn after a trap, so each call is a turn of its own.
     fn call(&self, data: &[u8]) -> HookVerdict {
         let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
         let call = ProposedCall {

@@ -115,7 +115,7 @@ pub fn put(guest: &str, root: &Path, manifest: impl FnOnce(String) -> String) ->
 /// A host with nothing in it: folders of its own, and the plugins put there.
 pub struct Host {
     folder: TempDir,
-    /// What plugins are loaded with.
+    /// Options for loading plugins.
     pub options: LoadOptions,
 }
 

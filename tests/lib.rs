@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: guests compiled once, plugin folders made of them, and a session in memory,
-//! and the real program in folders of its own.
+//! Parts that the end-to-end tests share: guests compiled once, plugin folders made of them, a session in memory, and the real
+//! program in folders of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -26,7 +26,7 @@ struct Sample {
 /// Texts that hold no secret.
 #[derive(Deserialize)]
 pub struct Harmless {
-    /// What they are.
+    /// Description of the secrets.
     pub what: String,
     /// The texts.
     pub texts: Vec<String>,
@@ -36,11 +36,11 @@ pub struct Harmless {
 pub struct Secret {
     /// Id of the rule that finds it.
     pub rule: String,
-    /// What stands before it.
+    /// Text before the secret.
     pub before: String,
-    /// What is masked.
+    /// Secret that is masked.
     pub secret: String,
-    /// What stands after it.
+    /// Text after the secret.
     pub after: String,
 }
 
@@ -52,7 +52,7 @@ fn samples() -> Samples {
     toml::from_str(include_str!("secrets/samples.toml")).unwrap()
 }
 
-/// At least one secret for every rule.
+/// Returns one or more secrets for every rule.
 #[must_use]
 pub fn secrets() -> Vec<Secret> {
     let samples = samples();

@@ -44,9 +44,9 @@ pub enum Reply {
     Plain(u16, Vec<String>, Vec<u8>),
     /// One byte of an endless body every so often.
     Drip(Duration),
-    /// Nothing before [`Server::release`].
+    /// Sends nothing before [`Server::release`].
     Held,
-    /// These bytes and no more.
+    /// Sends these bytes and no more.
     Raw(Vec<u8>),
     /// An event stream: each piece is sent at once, an empty one waits for [`Server::release`].
     Stream(Vec<String>),
@@ -70,7 +70,7 @@ type Responder = dyn Fn(&Received) -> Reply + Send + Sync;
 
 /// A running server. It stops when dropped.
 pub struct Server {
-    /// Its port on loopback.
+    /// Port on loopback.
     pub port: u16,
     received: Arc<Mutex<Vec<Received>>>,
     held: Arc<Semaphore>,
@@ -233,7 +233,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// From now on the name has these addresses at its first look-up, these at its second, and so on.
+    /// Sets the addresses that the name has at its first look-up, at its second, and so on.
     pub fn set(&self, name: &str, answers: &[&[&str]]) {
         let parse = |list: &&[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect();
         let answers = answers.iter().map(parse).collect();

@@ -19,7 +19,7 @@ use rind::tool::{SharedTool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// What plugins did in a session.
+/// Actions of plugins in a session.
 #[derive(Default)]
 pub struct Memory {
     /// Lines of log with the plugin's name.
@@ -30,11 +30,11 @@ pub struct Memory {
     pub state: Mutex<BTreeMap<(String, String), String>>,
     /// Trace records.
     pub traces: Mutex<Vec<TraceRecord>>,
-    /// What plugins reached for outside of their sandbox.
+    /// Accesses of plugins outside of their sandbox.
     pub accesses: Mutex<Vec<AccessRecord>>,
     /// Messages that plugins may read.
     pub messages: Mutex<Vec<Message>>,
-    /// What plugins appended: plugin, name, value.
+    /// Appended entries: plugin, name, value.
     pub appended: Mutex<Vec<(String, String, Value)>>,
     /// Weak: the dispatcher holds the hooks, which hold this.
     points: OnceLock<(Weak<Dispatcher>, DefinedPoints)>,
@@ -165,13 +165,13 @@ impl Sink for Memory {
 
 /// Plugins in a session.
 pub struct Session {
-    /// What they did.
+    /// Actions of the plugins.
     pub memory: Arc<Memory>,
     /// Calls their hooks.
     pub dispatcher: Arc<Dispatcher>,
-    /// Their tools.
+    /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
-    /// Who calls: session `s`, turn 1, step 2, agent `main`.
+    /// Caller: session `s`, turn 1, step 2, agent `main`.
     pub caller: Caller,
 }
 
@@ -231,7 +231,7 @@ impl Session {
         tool.run(arguments, &ctx).await
     }
 
-    /// What a plugin keeps in the session under a key.
+    /// Returns the value that a plugin keeps in the session under a key.
     #[must_use]
     pub fn state(&self, plugin: &str, key: &str) -> String {
         self.memory

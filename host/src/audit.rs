@@ -1,5 +1,5 @@
-//! Whether a log that the plugin `audit-log` keeps is whole: each line holds the hash of the one before it, and the session
-//! remembers the last one.
+//! Verifies the log that the plugin `audit-log` keeps: each line holds the hash of the one before it, and the session holds the
+//! hash of the last.
 //!
 //! Owns the format of a line and the check. Must not know where logs are: it is given the bytes of a log's files in order.
 
@@ -17,7 +17,7 @@ pub const HEAD_KEY: &str = "head";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// Its number in the log, from 1.
+    /// Number in the log, from 1.
     pub n: u64,
     /// Milliseconds since 1970.
     pub time: i64,
@@ -27,7 +27,7 @@ pub struct Line {
     pub turn: u32,
     /// Name of the agent.
     pub agent: String,
-    /// What happened, an object with a `type`.
+    /// Event, an object with a `type`.
     pub event: Value,
     /// SHA-256 of the line before it; of `rind audit SESSION` in the first.
     pub prev: String,
@@ -48,7 +48,7 @@ pub struct Head {
     pub session: String,
     /// Number of the line.
     pub n: u64,
-    /// Its hash.
+    /// Hash of the line.
     pub hash: String,
 }
 
@@ -57,11 +57,11 @@ pub struct Head {
 pub struct Checked {
     /// The lines that could be read.
     pub lines: Vec<Line>,
-    /// Where the chain is broken first, as `FILE:LINE: why`; `None` when it is whole.
+    /// First break of the chain, as `FILE:LINE: why`; `None` when it is whole.
     pub broken: Option<String>,
-    /// What the log has no line of, as the host wrote it down in the session.
+    /// Events that the session records and the log lacks.
     pub gaps: Vec<String>,
-    /// What is worth knowing and breaks nothing.
+    /// Remarks that break nothing.
     pub notes: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) ->
             match follow(session, line, &mut last, head) {
                 Ok(line) => {
                     if line.kind() == "torn" {
-                        let note = "a line was cut off before this one and is left out";
+                        let note = "a line before this one was cut off and is ignored";
                         checked.notes.push(format!("{at}: {note}"));
                     }
                     checked.lines.push(line);
@@ -113,14 +113,14 @@ pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) ->
         }
         Some(_) => {}
         None => {
-            let note = "the session remembers no line of the log, so that lines taken from its end are not missed";
+            let note = "the session has no record of the log's last line, so lines removed from the end cannot be detected";
             checked.notes.push(note.to_owned());
         }
     }
     checked
 }
 
-/// Why a line does not follow, and the line where it can be read.
+/// Reason why a line does not follow, and the line where it can be read.
 type Broken = (String, Option<Box<Line>>);
 
 /// Whether a line follows on `last`, number and hash of the one before it; it is the last one then. One that does not follow is
@@ -146,11 +146,11 @@ fn follow(
             before.0.saturating_add(1)
         )
     } else if line.prev != before.1 {
-        "it does not follow on the line before: one of the two was changed".to_owned()
+        "it does not continue the previous line: one of the two was changed".to_owned()
     } else if line.kind() == "gap" {
-        "lines were missing or changed before this one when it was written".to_owned()
+        "earlier lines were missing or changed when this one was written".to_owned()
     } else if head.is_some_and(|head| head.n == line.n && head.hash != last.1) {
-        "it is not the line that the session remembers".to_owned()
+        "it is not the line that the session recorded".to_owned()
     } else {
         return Ok(line);
     };
@@ -236,7 +236,7 @@ mod tests {
             (
                 "last tampered",
                 last_tampered,
-                "1.jsonl:4: it is not the line that the session remembers",
+                "1.jsonl:4: it is not the line that the session recorded",
             ),
             (
                 "removed",

@@ -1,4 +1,4 @@
-//! What happens in a session, as a stream for whoever shows it.
+//! Events of a session, as a stream for observers.
 //!
 //! Owns the event type and, in `stream`, how an event is stamped and sent. It must not know who listens: a terminal, a JSON
 //! stream and a test read the same events. Events carry no authority and nothing waits for them.
@@ -43,11 +43,11 @@ pub enum Event {
     },
     /// A plugin was found and does not run in this session.
     PluginLeftOut {
-        /// Its name, or that of its folder when its manifest cannot be read.
+        /// Name of the plugin, or of its folder when its manifest cannot be read.
         plugin: String,
-        /// Its trust: `managed`, `package`, `user`, `project` or `local`.
+        /// Trust: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
-        /// Its folder.
+        /// Folder of the plugin.
         folder: String,
         /// Kind of cause: `failed`, `held` (it asks for what nobody granted), `shadowed` (another has its name) or
         /// `switched-off`.
@@ -57,30 +57,30 @@ pub enum Event {
     },
     /// A turn starts.
     TurnStart {
-        /// Its number, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
         /// The text that came in, before any hook.
         input: String,
-        /// Where it came from.
+        /// Source of the input.
         source: Source,
     },
     /// The input was judged.
     Assessed {
-        /// How the turn is taken on.
+        /// Decision on how to handle the turn.
         decision: Decision,
-        /// From 0 to 1.
+        /// Confidence from 0 to 1.
         confidence: f64,
-        /// Why.
+        /// Reasons.
         reasons: Vec<String>,
     },
     /// A step starts.
     StepStart {
-        /// Its number within the turn, from 1.
+        /// Number within the turn, from 1.
         step: u32,
     },
     /// A step ended: its tool calls have their results.
     StepEnd {
-        /// Its number.
+        /// Number of the step.
         step: u32,
         /// Tool calls that the model made in it.
         tool_calls: u32,
@@ -89,7 +89,7 @@ pub enum Event {
     },
     /// A request is about to be sent to the model.
     RequestStart {
-        /// Its number within the turn of this agent, from 1.
+        /// Number within the turn of this agent, from 1.
         request: u32,
         /// Name of the provider.
         provider: String,
@@ -104,19 +104,19 @@ pub enum Event {
     },
     /// The answer to a request is there, or there is none.
     RequestEnd {
-        /// Its number.
+        /// Number of the step.
         request: u32,
         /// Name of the model that answered, as the provider says it.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// What it used.
+        /// Tokens used.
         usage: Usage,
         /// Cost in US dollars; absent when no price is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Milliseconds from sending the last attempt to the end of the answer.
         latency_ms: u64,
-        /// Why the model stopped; absent when there is no answer.
+        /// Reason why the model stopped; absent when there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         finish: Option<Finish>,
         /// Reason why there is no answer.
@@ -125,40 +125,40 @@ pub enum Event {
     },
     /// Older messages are about to be replaced by a summary, which may take a while.
     CompactStart {
-        /// How many messages.
+        /// Number of messages.
         messages: u32,
         /// Tokens of the request as it would be without, estimated.
         tokens: u64,
     },
     /// Older messages were replaced by a summary, or a hook refused that.
     CompactEnd {
-        /// How many messages.
+        /// Number of messages.
         messages: u32,
-        /// What stands in their place; null when it was refused.
+        /// Summary that replaces them; null when it was refused.
         summary: Option<String>,
         /// Whether the summary is the one that the host makes without a model.
         is_built_in: bool,
-        /// Who refused, and why; null when nobody did.
+        /// Refusal with its reason; null when there was none.
         refused: Option<String>,
     },
     /// An earlier turn is about to be moved to a holder: its summary is there.
     ArchiveStart {
-        /// How many messages.
+        /// Number of messages.
         messages: u32,
-        /// Their tokens, estimated.
+        /// Tokens of the messages, estimated.
         tokens: u64,
-        /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+        /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
     },
     /// An earlier turn was moved to a holder, or stays as it was.
     ArchiveEnd {
-        /// How many messages.
+        /// Number of messages.
         messages: u32,
         /// Id of the holder; null when the turn stays.
         holder: Option<String>,
-        /// What stands in its place; null when it stays.
+        /// Summary that replaces it; null when it stays.
         summary: Option<String>,
-        /// Why it stays; null when it was moved.
+        /// Reason why it stays; null when it was moved.
         refused: Option<String>,
     },
     /// The model wrote more text, as hooks let it through.
@@ -191,7 +191,7 @@ pub enum Event {
         attempt: u32,
         /// Milliseconds until then.
         delay_ms: u64,
-        /// Why.
+        /// Reasons.
         reason: String,
     },
     /// A message is finished and in the session.
@@ -217,7 +217,7 @@ pub enum Event {
     ToolStart {
         /// The call with its final arguments.
         call: ToolCall,
-        /// What the tool may do.
+        /// Class of the tool's effects.
         effect_class: EffectClass,
         /// Name of the plugin the tool is from; null for a built-in tool.
         plugin: Option<String>,
@@ -227,11 +227,11 @@ pub enum Event {
     },
     /// A tool call ended, or was refused: then no tool-start came before.
     ToolEnd {
-        /// What the model, or the plugin that made the call, is told.
+        /// Result for the model, or for the plugin that made the call.
         result: ToolResult,
         /// Milliseconds that the tool ran; 0 when it was refused.
         duration_ms: u64,
-        /// Who refused the call: `host`, `policy`, `user`, or `plugin NAME`; null when it ran.
+        /// Source of the refusal: `host`, `policy`, `user`, or `plugin NAME`; null when the call ran.
         refused_by: Option<String>,
         /// Name of the plugin that made the call; absent when it is the model.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,11 +239,11 @@ pub enum Event {
     },
     /// A subagent starts. What happens in it has its id as `agent`.
     SubagentStart {
-        /// Its id.
+        /// Id of the subagent.
         subagent: String,
         /// Name of the plugin that runs it; null when it is the model.
         plugin: Option<String>,
-        /// What it is to do.
+        /// Task of the subagent.
         task: String,
         /// Names of its tools.
         tools: Vec<String>,
@@ -253,9 +253,9 @@ pub enum Event {
     },
     /// A subagent ended.
     SubagentEnd {
-        /// Its id.
+        /// Id of the subagent.
         subagent: String,
-        /// What it answered, or why it has no answer.
+        /// Answer, or the reason why there is none.
         answer: String,
         /// Whether it failed.
         is_error: bool,
@@ -264,19 +264,19 @@ pub enum Event {
     },
     /// A hook was called, or left out.
     Hook {
-        /// What it did.
+        /// Record of the hook call.
         #[serde(flatten)]
         record: TraceRecord,
     },
     /// A plugin's code reached out of its sandbox.
     Access {
-        /// What for, and what came of it.
+        /// Record of the access.
         #[serde(flatten)]
         record: AccessRecord,
     },
     /// A line for the person at the terminal.
     Notice {
-        /// How loud.
+        /// Level.
         level: Level,
         /// The plugin that speaks; null is the host.
         plugin: Option<String>,
@@ -296,31 +296,31 @@ pub enum Event {
     Injected {
         /// Name of the plugin.
         plugin: String,
-        /// Its words.
+        /// Text.
         text: String,
         /// Whether the message stays in the session.
         keep: bool,
     },
     /// A turn ended, however it ended.
     TurnEnd {
-        /// Its number.
+        /// Number of the step.
         turn: u32,
-        /// How it went.
+        /// Summary of the turn.
         summary: TurnSummary,
-        /// What the user is told.
+        /// Output for the user.
         output: String,
     },
-    /// Something failed that the turn could not go on without.
+    /// A failure ended the turn.
     Error {
-        /// Where: `provider` or `session`.
+        /// Place: `provider` or `session`.
         place: String,
-        /// What happened and what to do about it.
+        /// Message: what happened and what to do.
         message: String,
     },
 }
 
 impl Event {
-    /// Its name: the `type` of its JSON.
+    /// Returns the name: the `type` of its JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The folder of a repository in a folder that is worked in; of a submodule or linked worktree a file that leads to it.
 const FOLDER: &str = ".git";
 
-/// Without a file of this name no folder is taken for a repository.
+/// File that makes a folder a repository: without it no folder is taken for one.
 const HEAD: &str = "HEAD";
 
 /// A file in a repository that says where its settings are.

@@ -36,7 +36,7 @@ pub fn depth(value: &Value) -> usize {
     deepest
 }
 
-/// How many values there are in `value`, itself included.
+/// Counts the values in `value`, itself included.
 #[must_use]
 pub fn n_values(value: &Value) -> usize {
     let mut n = 0;

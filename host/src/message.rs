@@ -39,7 +39,7 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-/// What a tool answered.
+/// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// Id of the call that this answers.
@@ -95,14 +95,14 @@ pub enum Origin {
 pub struct Message {
     /// Unique within the session.
     pub id: String,
-    /// Who it is from.
+    /// Role of the sender.
     pub role: Role,
-    /// Its parts in order.
+    /// Parts in order.
     pub content: Vec<Content>,
     /// Name of the plugin that put it there; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// Its author, where that differs from its sender.
+    /// Author, where it differs from the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
@@ -199,13 +199,13 @@ impl Message {
     }
 }
 
-/// What running a tool may do to the world outside the conversation, from least to most.
+/// Class of a tool's effects on the world outside the conversation, from least to most.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
-    /// Only reads; such calls may run in parallel.
+    /// Reads only; such calls may run in parallel.
     Read,
     /// Changes files.
     Write,
@@ -231,26 +231,26 @@ impl std::fmt::Display for EffectClass {
 pub struct ToolSpec {
     /// Name as the model sees it, `[a-zA-Z0-9_-]`, at most 64 bytes.
     pub name: String,
-    /// What it does and when to use it.
+    /// Description for the model: what the tool does and when to use it.
     pub description: String,
     /// JSON Schema of the arguments, `"type": "object"`.
     pub parameters: Value,
-    /// What running it may do.
+    /// Class of its effects.
     pub effect_class: EffectClass,
     /// Name of the plugin it is from; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
 }
 
-/// Why the model stopped writing.
+/// Reason why the model stopped writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finish {
-    /// It was done.
+    /// The answer is complete.
     Done,
-    /// It wants tools to run.
+    /// The model calls tools.
     ToolCalls,
-    /// It reached the token limit; the message is cut.
+    /// The token limit was reached; the message is cut.
     MaxTokens,
     /// The provider held the answer back.
     Refused,

@@ -1,4 +1,4 @@
-//! Where Rind keeps its files.
+//! Paths of Rind's files.
 //!
 //! Owns the folder layout and nothing else: it computes paths from what it is given and touches neither the environment
 //! nor the disk, so that tests and CI decide where everything goes. Start from [`Paths::new`].
@@ -11,17 +11,17 @@ pub const HOME_VARIABLE: &str = "RIND_HOME";
 /// The folder of a workspace that holds what belongs to the project.
 pub const PROJECT_FOLDER: &str = ".rind";
 
-/// What the administrator of the machine allows plugins; wins over the user's.
+/// Policy of the machine's administrator; takes precedence over the user's.
 pub const ADMIN_POLICY: &str = "/etc/rind/policy.toml";
 
-/// Where everything is.
+/// Folders of Rind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// What the user writes: `config.toml`, installed plugins, skills.
+    /// Files that the user writes: `config.toml`, installed plugins, skills.
     pub config: PathBuf,
-    /// What must not be lost: sessions, grants, plugins' stores.
+    /// Files that must not be lost: sessions, grants, plugins' stores.
     pub data: PathBuf,
-    /// What can be made again: compiled components, derived skills.
+    /// Files that can be made again: compiled components, derived skills.
     pub cache: PathBuf,
     /// The folder that the agent works in.
     pub workspace: PathBuf,
@@ -93,13 +93,13 @@ impl Paths {
             .join(format!("{}.toml", &name[..16]))
     }
 
-    /// What the user allows plugins.
+    /// Returns the path of the user's policy for plugins.
     #[must_use]
     pub fn user_policy(&self) -> PathBuf {
         self.config.join("policy.toml")
     }
 
-    /// What the operator answered about plugins.
+    /// Returns the path of the operator's answers about plugins.
     #[must_use]
     pub fn grants(&self) -> PathBuf {
         self.data.join("grants.json")

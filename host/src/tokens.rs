@@ -1,4 +1,4 @@
-//! How many tokens a text has: counted by a byte-pair encoder, or estimated without it.
+//! Counts the tokens of a text with a byte-pair encoder.
 //!
 //! Owns the choice of the encoder: `cl100k_base`. No tokenizer here is that of every model. This one is within a few per
 //! cent for English and code, is ready five times sooner than the larger `o200k_base` (some 20 ms against 110), and what

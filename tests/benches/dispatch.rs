@@ -1,5 +1,5 @@
-//! What a hook costs: through Rind's dispatch, as the bare call of the same component, as a native trait object, and as a
-//! process. `cargo bench -p rind-benches` runs all of it; each group compares within one run.
+//! Cost of a hook: through Rind's dispatch, as the bare call of the same component, as a native trait object, and as a process.
+//! `cargo bench -p rind-benches` runs all of it; each group compares within one run.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -310,8 +310,7 @@ fn load(c: &mut Criterion) {
     group.finish();
 }
 
-/// What the scan for secrets is of a hook call: the scan alone, over a text in which nothing looks like a keyword and over
-/// code, in which much does.
+/// Measures the scan for secrets alone, over a text in which nothing looks like a keyword and over code, in which much does.
 fn scan(c: &mut Criterion) {
     let code = include_str!("dispatch.rs");
     let scanner = Scanner::shared();

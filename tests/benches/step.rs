@@ -1,4 +1,4 @@
-//! What the ten core plugins cost a step of the loop: the same turn with them and without, one after the other in one run.
+//! Cost of the ten core plugins in a step of the loop: the same turn with them and without, one after the other in one run.
 //! `cargo bench -p rind-benches --bench step`.
 #![allow(
     missing_docs,
@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// As in the binary.
+/// Allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -89,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// What a step took, over one turn.
+    /// Measures one turn and returns the time of a step.
     fn turn(&mut self, runtime: &Runtime) -> Took {
         let (started, cpu) = (Instant::now(), cpu_time());
         let outcome = runtime.block_on(self.session.turn("Read the file."));
@@ -127,7 +127,7 @@ struct Took {
     cpu: f64,
 }
 
-/// What all threads of this process have used so far.
+/// Returns the CPU time that all threads of this process have used so far.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let nanos = u32::try_from(time.tv_nsec).unwrap();
@@ -149,7 +149,8 @@ fn print(what: &str, [low, middle, high]: [f64; 3]) {
     println!("{what:<46} {middle:>7.3} ms  ({low:.3} to {high:.3})");
 }
 
-/// Not with criterion: it compares what ran minutes apart, and a machine that is slow for a while is slow for one of the two.
+/// Measures without criterion, which compares what ran minutes apart: a machine that is slow for a while is slow for one of the
+/// two.
 fn main() {
     let runtime = Runtime::new().unwrap();
     let none = Arc::new(PluginSet::default());

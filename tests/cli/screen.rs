@@ -91,7 +91,7 @@ fn duration(text: &str) -> Option<(usize, &'static str)> {
     is_whole.then_some((end, "[T]"))
 }
 
-/// How a component came to be there: compiled by the first run, from the cache by the others.
+/// Removes how a component was loaded: compiled by the first run, from the cache by the others.
 fn load(text: &str) -> Option<(usize, &'static str)> {
     let words = ["from the cache", "compiled"];
     let word = words.into_iter().find(|word| text.starts_with(word))?;

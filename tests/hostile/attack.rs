@@ -15,13 +15,13 @@ use serde_json::json;
 
 use crate::programs::Program;
 
-/// How an attack is set off.
+/// Trigger of an attack.
 pub(crate) enum Stage {
     /// Loading it is enough.
     Load,
-    /// Its tool `attack` is called.
+    /// A call of its tool `attack`.
     Tool,
-    /// Its hook on `pre-tool` is called, twice.
+    /// Two calls of its hook on `pre-tool`.
     Gate,
     /// More than that.
     Own(fn() -> BoxFuture<'static, String>),
@@ -29,15 +29,15 @@ pub(crate) enum Stage {
 
 /// One attack.
 pub(crate) struct Attack {
-    /// What it tries.
+    /// Description of the attack.
     pub(crate) what: &'static str,
     /// The program.
     pub(crate) program: Program,
     /// Lines of its manifest after the first four.
     pub(crate) manifest: String,
-    /// Where it came from.
+    /// Trust of the plugin.
     pub(crate) trust: Trust,
-    /// How it is set off.
+    /// Trigger of the attack.
     pub(crate) stage: Stage,
     /// Words of the refusal.
     pub(crate) meets: &'static str,

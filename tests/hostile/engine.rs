@@ -139,7 +139,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "uses up its deadline at every call",
             guest("blocks_slowly"),
             Stage::Gate,
-            "is out for the rest of this turn",
+            "is disabled for the rest of this turn",
         )
         .with(WITH_SESSION),
         attack(

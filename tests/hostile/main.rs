@@ -1,6 +1,6 @@
-//! What a plugin can do to its host: one hostile program for each known attack, all in one process, beside a plugin that
-//! behaves. `cargo test --test hostile` prints the table; an attack that does not meet its named refusal, a neighbour that
-//! does not answer after it, or memory that stays taken is a failure.
+//! Attacks of plugins on their host: one hostile program for each known attack, all in one process, beside a plugin that
+//! behaves. `cargo test --test hostile` prints the table; an attack that does not meet its named refusal, a neighbour that does
+//! not answer after it, or memory that stays taken is a failure.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,8 +28,8 @@ use serde_json::json;
 
 use attack::Attack;
 
-/// How much more memory the process may have after all attacks than before. What allocators and caches keep is less; a guest
-/// that was not freed has 64 MiB, a store that was not emptied more.
+/// Maximum growth of the process's memory over all attacks. What allocators and caches keep is less; a guest that was not freed
+/// has 64 MiB, a store that was not emptied more.
 const MEMORY_LEFT: u64 = 60 << 20;
 
 fn main() -> ExitCode {

@@ -27,7 +27,7 @@ use crate::provider::provider;
 /// The version whose behavior is asserted here.
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
-/// How long the server may take to listen; it needs about a second.
+/// Time that the server has to listen; it needs about a second.
 const MAX_START: Duration = Duration::from_secs(20);
 
 /// The program that starts the server, installed if need be; otherwise why it cannot be had.

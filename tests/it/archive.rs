@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Running, Setup, session_spec};
 
-/// What the model writes when nothing else is said about summaries.
+/// Summary that the model writes by default.
 const SUMMARY: &str = r#"{"outcome":"read it","key_findings":["alpha"],"files_touched":["a.txt"],"tools_used":["read_file"],"open_questions":[]}"#;
 
 /// An agent that archives, with this script and a model that sums up whenever it is asked to.
@@ -51,7 +51,7 @@ fn reads(n: usize) -> Vec<Reply> {
     script
 }
 
-/// What came of every archival: the holder's id, the summary, who refused.
+/// Outcome of an archival: the holder's id, the summary, the refusal.
 type End = (Option<String>, Option<String>, Option<String>);
 
 fn ends(running: &Running) -> Vec<End> {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Hang, NativeTool, Running, Setup, check_pairs, session_spec};
 
-/// How a request says that it holds a summary.
+/// Mark of a request that holds a summary.
 const MARK: &str = "user: [summary of earlier messages";
 
 /// A tool whose every answer has some 2,000 tokens.
@@ -52,7 +52,7 @@ fn summary(text: &str) -> Result<o::SliceOutcome, Failure> {
     })
 }
 
-/// What came of every compaction: how many messages, its summary, whether the host made it, who refused.
+/// Returns the outcome of every compaction: number of messages, summary, whether the host made it, refusal.
 fn ends(running: &Running) -> Vec<(u32, Option<String>, bool, Option<String>)> {
     let end = |event: &Event| match event.clone() {
         Event::CompactEnd {
@@ -66,7 +66,7 @@ fn ends(running: &Running) -> Vec<(u32, Option<String>, bool, Option<String>)> {
     running.events.iter().filter_map(end).collect()
 }
 
-/// No body has a result without its call right before, or a call without its results right after.
+/// Checks that no body has a result without its call right before, or a call without its results right after.
 fn check_body(body: &Value) {
     let mut open: Vec<String> = Vec::new();
     for message in body["messages"].as_array().unwrap() {

@@ -15,7 +15,7 @@ fn interface(name: &str) -> String {
         .unwrap_or_else(|e| panic!("wit/{name}.wit: {e}"))
 }
 
-/// What the world `world` lists after `keyword`.
+/// Returns the names that the world `world` lists after `keyword`.
 fn world(world: &str, keyword: &str) -> Vec<String> {
     let text = interface("world");
     let body = text

@@ -399,7 +399,7 @@ async fn a_guard_that_hangs_is_stopped_and_goes_on_refusing_until_the_turn_ends(
         .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
         .await;
     assert!(
-        blocked(&again).contains("out for the rest of this turn"),
+        blocked(&again).contains("disabled for the rest of this turn"),
         "{}",
         blocked(&again)
     );
@@ -723,8 +723,9 @@ async fn a_panic_of_the_host_is_the_failure_of_the_hook_that_was_called() {
         };
         assert_eq!(&*said.plugin, "later");
         assert!(
-            said.text
-                .contains("the host failed inside while it was called: while it is waited for"),
+            said.text.contains(
+                "an internal error of the host occurred during the call: while it is waited for"
+            ),
             "{}",
             said.text
         );

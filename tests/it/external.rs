@@ -1,4 +1,5 @@
-//! What plugins do through a running agent: ask a model, call tools, run subagents. Real components in a real session.
+//! Tests of plugins that act through a running agent: ask a model, call tools, run subagents. Real components in a real
+//! session.
 
 mod agents;
 mod model;
@@ -118,7 +119,7 @@ fn entries(running: &Running, below: &str) -> Vec<Body> {
     entries.into_iter().map(|entry| entry.body).collect()
 }
 
-/// How often a hook of the plugin fired at the point, in the main agent.
+/// Counts the calls of the plugin's hook at the point, in the main agent.
 fn n_fired(running: &Running, point: &str, plugin: &str) -> usize {
     let is_it = |line: &&String| line.starts_with(&format!("{point} {plugin} "));
     running.traces().iter().filter(is_it).count()

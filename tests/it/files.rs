@@ -55,7 +55,7 @@ impl Setup {
         output.content.to_string()
     }
 
-    /// What was recorded since the last time.
+    /// Returns the records since the last call.
     fn records(&self) -> Vec<AccessRecord> {
         std::mem::take(&mut *self.session.memory.accesses.lock().unwrap())
     }
@@ -223,14 +223,14 @@ async fn what_is_refused_says_why_and_what_fails_says_how() {
             "../secret",
             AccessOutcome::Denied,
             "open ../secret in workspace",
-            "it leads out of the folder that was granted",
+            "it leads out of the granted folder",
         ),
         (
             "std",
             "out-file",
             AccessOutcome::Denied,
             "open out-file in workspace",
-            "it leads out of the folder that was granted",
+            "it leads out of the granted folder",
         ),
         (
             "std",
@@ -251,14 +251,14 @@ async fn what_is_refused_says_why_and_what_fails_says_how() {
             "data/x",
             AccessOutcome::Denied,
             "read data/x",
-            "no folder that was granted to the plugin holds it; `[filesystem]` in plugin.toml asks for folders",
+            "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders",
         ),
         (
             "own",
             "workspace/a\\b",
             AccessOutcome::Failed,
             "read workspace/a\\b",
-            "a path cannot hold a NUL or a `\\`; write `/` between names",
+            "a path cannot contain NUL or a `\\`; write `/` between names",
         ),
     ] {
         setup.call(face, "read", path, "").await;

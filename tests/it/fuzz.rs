@@ -144,7 +144,7 @@ fn any_memory_of_a_guest_is_an_outcome_or_a_failure() {
     run_named("outcome", 1500);
 }
 
-/// What the host says of memory that is no outcome, for each way to be none.
+/// Compares the host's errors for memory that is no outcome, for each way to be none.
 #[test]
 fn memory_that_is_no_outcome_is_told_apart_and_never_taken_for_one() {
     let at = OUTCOME_BASE;

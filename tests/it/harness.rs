@@ -1,4 +1,4 @@
-//! What the tests of the loop share: an agent over a scripted model, native hooks, a real workspace and a real session.
+//! Harness for tests of the loop: an agent over a scripted model, native hooks, a real workspace and a real session.
 
 mod native;
 
@@ -32,7 +32,7 @@ pub(crate) use native::{Answers, Hang, NativeTool};
 /// Binds a hook.
 type Bind = Box<dyn FnOnce(HostBuilder) -> HostBuilder>;
 
-/// Everything that a test may set before a turn.
+/// Settings of a test before a turn.
 pub(crate) struct Setup {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) script: Vec<Reply>,
@@ -212,9 +212,9 @@ pub(crate) struct Running {
     pub(crate) session: Arc<Session>,
     pub(crate) approver: Arc<Answers>,
     pub(crate) stored: Arc<Mutex<Vec<String>>>,
-    /// What happened in the main agent.
+    /// Events of the main agent.
     pub(crate) events: Vec<Event>,
-    /// What happened in all agents, with when and where.
+    /// Events of all agents, with time and position.
     pub(crate) stream: Vec<Stamped>,
 }
 
@@ -285,7 +285,7 @@ impl Running {
         self.events.iter().filter_map(result).collect()
     }
 
-    /// What hooks did: `point plugin outcome`.
+    /// Returns the outcomes of hooks: `point plugin outcome`.
     pub(crate) fn traces(&self) -> Vec<String> {
         let trace = |event: &Event| match event {
             Event::Hook { record } => {

@@ -75,7 +75,7 @@ where
     dispatcher.dispatch::<P>(&session.caller, payload).await
 }
 
-/// What `leaky` is on record for: targets and reasons. Everything that the session keeps is looked through on the way.
+/// Returns the access records of `leaky`: targets and reasons. Everything that the session keeps is looked through on the way.
 fn records(session: &Session) -> BTreeSet<String> {
     let memory = &session.memory;
     let accesses = memory.accesses.lock().unwrap();

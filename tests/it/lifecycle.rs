@@ -31,9 +31,9 @@ struct Row {
     point: &'static str,
     /// A field of the point's outcome, and which case of it.
     outcome: &'static str,
-    /// What the hook answers in the first turn.
+    /// Answer of the hook in the first turn.
     answer: Value,
-    /// What a hook of another point answers, where the row is about both.
+    /// Answer of a hook of another point, where the row is about both.
     also: Option<(&'static str, Value)>,
     scene: Scene,
     sees: Vec<See>,
@@ -62,7 +62,7 @@ impl Row {
         self
     }
 
-    /// What the trace says that the hook did.
+    /// Returns the outcome of the hook, as the trace shows it.
     fn trace(&self) -> &'static str {
         match self.outcome {
             "block" | "stop" | "verdict.block" | "verdict.cancel" | "action.drop" => "blocked",
@@ -73,27 +73,27 @@ impl Row {
     }
 }
 
-/// Something that must be seen. Requests are counted from 0; the second turn makes the last.
+/// An expectation. Requests are counted from 0; the second turn makes the last.
 enum See {
     /// Exactly these requests hold the text.
     Requests(&'static str, &'static [usize]),
-    /// This request has this value there, as a JSON pointer says.
+    /// This request has this value at this JSON pointer.
     Body(usize, &'static str, Value),
     /// Block N of the system prompt of this request holds the text.
     System(usize, usize, &'static str),
-    /// So many messages of the conversation hold the text.
+    /// This number of messages of the conversation holds the text.
     Messages(&'static str, usize),
-    /// So many entries of this type on disk hold the text.
+    /// This number of entries of this type on disk holds the text.
     Entries(&'static str, &'static str, usize),
-    /// So many events of this type hold the text.
+    /// This number of events of this type holds the text.
     Events(&'static str, &'static str, usize),
-    /// At least one event of this type holds the text.
+    /// One or more events of this type hold the text.
     Told(&'static str, &'static str),
     /// The first turn's output.
     Output(&'static str),
-    /// Why the first turn ended.
+    /// Reason for the end of the first turn.
     Stop(StopReason),
-    /// How many steps the first turn made.
+    /// Number of steps of the first turn.
     Steps(u32),
     /// A file of the workspace has this content, or is not there.
     File(&'static str, Option<&'static str>),
@@ -102,7 +102,7 @@ enum See {
 }
 
 impl See {
-    /// What is wrong, if something is.
+    /// Returns the difference from the expectation, if there is one.
     fn complaint(&self, seen: &Seen) -> Option<String> {
         let count = |wanted: usize, found: usize, what: String| {
             (wanted != found).then(|| format!("{found} {what}, not {wanted}"))

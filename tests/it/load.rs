@@ -1,4 +1,4 @@
-//! From folders to plugins: what is refused, with which words, and that the rest runs.
+//! Tests of loading plugins from folders: refusals with their messages, and that the rest runs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn names(plugins: &PluginSet) -> Vec<&str> {
         .collect()
 }
 
-/// Why the plugin was left out.
+/// Returns the reason why the plugin was not loaded.
 fn why(plugins: &PluginSet, name: &str) -> String {
     let left = plugins.left_out.iter().find(|left| left.name == name);
     let left = left.unwrap_or_else(|| panic!("`{name}` was not left out: {plugins:?}"));
@@ -109,7 +109,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "component = \"guest_every_point.wasm\"",
             "component = \"../x.wasm\"",
-            "is not the name of a file beside the manifest",
+            "is not a file name beside the manifest",
         ),
         (
             "priority = 7",
@@ -201,25 +201,17 @@ async fn options_for_what_is_not_exported_are_refused() {
 #[tokio::test]
 async fn bytes_that_are_no_component_are_refused() {
     let cases: [(&str, Vec<u8>, &str); 4] = [
-        (
-            "nothing",
-            Vec::new(),
-            "is not a component that can be loaded",
-        ),
-        (
-            "text",
-            b"(component)".to_vec(),
-            "is not a component that can be loaded",
-        ),
+        ("nothing", Vec::new(), "is not a valid component"),
+        ("text", b"(component)".to_vec(), "is not a valid component"),
         (
             "a core module",
             wat::parse_str("(module)").unwrap(),
-            "is not a component that can be loaded",
+            "is not a valid component",
         ),
         (
             "half a component",
             wat::parse_str("(component (core module))").unwrap()[..12].to_vec(),
-            "is not a component that can be loaded",
+            "is not a valid component",
         ),
     ];
     for (what, bytes, expected) in cases {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use rind_tests::server::{Names, Reply, Server, bomb, closed_port, gzip};
 
-/// Both ways to send a request.
+/// Ways to send a request.
 const FACES: [&str; 2] = ["rind", "wasi"];
 
 /// A value that nobody but servers may see.
@@ -33,7 +33,7 @@ impl Secrets for Kept {
     }
 }
 
-/// Everything that a test needs: the guest with this `[network]`, names, options.
+/// Parts of a test: the guest with this `[network]`, names, options.
 struct Net {
     host: Host,
     names: Arc<Names>,
@@ -94,7 +94,7 @@ async fn fetch(session: &Session, face: &str, ask: &Ask<'_>) -> Value {
     serde_json::from_str(&output.content.text()).unwrap()
 }
 
-/// Why a request did not go through, as the guest is told; through WASI that is a code.
+/// Returns the error of a request as the guest sees it; through WASI that is a code.
 async fn refused(session: &Session, face: &str, ask: &Ask<'_>) -> String {
     let answer = fetch(session, face, ask).await;
     let error = answer["error"].as_str();
@@ -619,7 +619,7 @@ async fn a_server_that_is_not_there_is_told_without_paths_and_queries() {
     let net = Net::new(&format!("private = [\"http://127.0.0.1:{port}\"]"));
     let session = net.session().await;
     let url = format!("http://127.0.0.1:{port}/?token=hunter2");
-    let text = "there is no connection: ";
+    let text = "the connection failed: ";
     check_refused(
         &session,
         &Ask::get(&url),
@@ -638,7 +638,7 @@ async fn a_server_without_tls_is_none_for_https() {
     let net = Net::new(&format!("private = [\"127.0.0.1:{}\"]", server.port));
     let session = net.session().await;
     let url = format!("https://127.0.0.1:{}/", server.port);
-    let text = "there is no connection: received corrupt message";
+    let text = "the connection failed: received corrupt message";
     check_refused(
         &session,
         &Ask::get(&url),
@@ -748,7 +748,10 @@ async fn eight_requests_run_at_once_and_the_ninth_is_refused() {
     let records = session.memory.accesses.lock().unwrap();
     let denied = records.iter().find(|r| r.outcome == AccessOutcome::Denied);
     let reason = denied.unwrap().reason.clone().unwrap();
-    assert!(reason.contains("8 requests at once already"), "{reason}");
+    assert!(
+        reason.contains("already has 8 requests in progress"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -766,7 +769,7 @@ async fn an_answer_that_is_not_read_counts_until_it_is() {
     }
 }
 
-/// What a server with bad manners sends back of a request: all of it, in every spelling it knows.
+/// Builds the answer of a server with bad manners, which sends back all of a request in every spelling it knows.
 fn echo(request: &rind_tests::server::Received) -> Reply {
     let token = request
         .headers

@@ -1,4 +1,4 @@
-//! What holds for every input: refused changes leave no trace, parsers do not panic, cleaned text is clean.
+//! Properties of every input: refused changes leave no trace, parsers do not panic, cleaned text is clean.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;

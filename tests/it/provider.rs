@@ -60,7 +60,7 @@ fn provider_at(name: &str, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     select(&config, &env).unwrap().provider
 }
 
-/// What came of a request.
+/// Outcome of a request.
 struct Outcome {
     result: Result<Response, Error>,
     events: Vec<StreamEvent>,
@@ -139,7 +139,7 @@ fn text(text: &str) -> StreamEvent {
     StreamEvent::Text(text.to_owned())
 }
 
-/// What both recordings with tools say, in our own types.
+/// Returns the content of both recordings with tools, in our own types.
 fn expected_content(signature: Option<&str>, ids: [&str; 2]) -> Vec<Content> {
     let call = |id: &str, name: &str, arguments| {
         Content::ToolCall(ToolCall {

@@ -1,4 +1,4 @@
-//! What a component can do to its host: be stopped by name, while the turn and the plugins beside it go on.
+//! Tests of components that harm their host: each is stopped by name, while the turn and the plugins beside it go on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

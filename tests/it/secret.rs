@@ -1,4 +1,4 @@
-//! What is found in text as a secret and what is not, what is left of the text, and what that costs at worst.
+//! Tests of finding secrets in text, of the masked text, and of the worst-case cost.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -18,9 +18,9 @@ const LEAST_TRANSCRIPT: u64 = 10_000;
 /// Longest part of the model's words that the session keeps, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// What is asked.
+/// One question of the host to the model.
 pub(super) struct HostQuestion<'a> {
-    /// What for: `reflect`, `archive` or `query`.
+    /// Purpose: `reflect`, `archive` or `query`.
     pub(super) about: &'static str,
     /// Id of the subagent whose transcript is read, if one is.
     pub(super) agent: Option<&'a str>,

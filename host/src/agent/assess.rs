@@ -8,13 +8,13 @@ use crate::point::payload::{Assessment, Decision};
 /// Below this confidence a turn is not taken on directly.
 pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
 
-/// How sure a plain request is taken to be.
+/// Confidence in a plain request.
 const PLAIN: f64 = 0.8;
 
-/// How much one sign of possible harm takes away. Two of them make the turn ask first.
+/// Confidence that one sign of possible harm costs. Two of them make the turn ask first.
 const HARM: f64 = 0.25;
 
-/// How much is taken away from a request of very few words that names no thing.
+/// Confidence that a request of very few words costs when it names no thing.
 const VAGUE: f64 = 0.5;
 
 /// A request with so many items in a list is made of parts.

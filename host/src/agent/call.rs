@@ -1,4 +1,5 @@
-//! One tool call, whoever makes it: judged, run, told of. The model's calls and those of plugins take this one path.
+//! One tool call, of the model or of a plugin: it is judged, run and reported in the same way. The model's calls and those of
+//! plugins take this one path.
 //!
 //! Every refusal is a result that the caller sees, with who refused and why.
 
@@ -22,10 +23,10 @@ use crate::tool::run::run_call;
 /// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// Who makes a call.
+/// Maker of a call.
 #[derive(Clone, Copy)]
 pub(super) struct By<'a> {
-    /// Who calls the hooks on the way, and the tool.
+    /// Caller of the hooks and of the tool.
     pub(super) caller: &'a Caller,
     /// The plugin that makes the call; `None` is the model.
     pub(super) plugin: Option<&'a Arc<str>>,
@@ -55,11 +56,11 @@ pub(super) struct RanCall {
     /// `host`, `policy`, `user` or `plugin NAME`.
     pub(super) refused_by: Option<String>,
     notes: Vec<AttributedText>,
-    /// What the `error` point is told, when the tool itself broke.
+    /// Report for the `error` point, when the tool itself broke.
     fault: Option<FailureReport>,
 }
 
-/// Why a call does not run.
+/// Reason why a call does not run.
 struct Refusal {
     by: String,
     text: String,

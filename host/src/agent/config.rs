@@ -17,7 +17,7 @@ pub struct AgentConfig {
     /// Most steps of one turn; a follow-up gets as many again.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
-    /// What happens to an answer before it is given out.
+    /// Review of an answer before it is shown.
     pub reflect: ReflectConfig,
     /// Most tool calls of one answer; the model is told of those that are left out. Default: 128.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
@@ -25,7 +25,7 @@ pub struct AgentConfig {
     /// Most calls that run side by side, which only those do that just read. Default: 8.
     #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
     pub max_parallel_calls: usize,
-    /// How long one tool call may run. The built-in `bash` takes up to ten minutes for a command and says so itself, so
+    /// Deadline of one tool call, in seconds. The built-in `bash` takes up to ten minutes for a command and says so itself, so
     /// the default is a little longer.
     #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
     pub tool_timeout_seconds: u64,
@@ -34,9 +34,9 @@ pub struct AgentConfig {
     pub tool_output_bytes: usize,
     /// Whether `AGENTS.md` and `CLAUDE.md` are put into the system prompt.
     pub context_files: bool,
-    /// When older messages are replaced by a summary.
+    /// Replacement of older messages by a summary.
     pub compact: CompactConfig,
-    /// When finished turns are moved out of the conversation; the section `[archival]`.
+    /// Archival of finished turns; the section `[archival]`.
     #[serde(skip)]
     pub archival: ArchivalConfig,
     /// Whether the model may run and question subagents; the section `[subagents]`.
@@ -70,7 +70,7 @@ impl Section for AgentConfig {
 }
 
 impl AgentConfig {
-    /// How long one tool call may run.
+    /// Deadline of one tool call, in seconds.
     #[must_use]
     pub fn tool_timeout(&self) -> Duration {
         Duration::from_secs(self.tool_timeout_seconds)

@@ -1,4 +1,4 @@
-//! How a turn speaks: to hooks, to the session, and to those who watch.
+//! Output of a turn: to hooks, to the session, and to observers.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -113,7 +113,7 @@ impl Turn<'_> {
     }
 }
 
-/// Who refused, if somebody did.
+/// Returns the refusal, if a hook refused.
 pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
     match &dispatched.verdict {
         HookVerdict::Block(said) => Some(said),

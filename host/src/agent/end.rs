@@ -16,13 +16,13 @@ use crate::session::Body;
 /// Last line of the output of a turn whose model failed.
 pub(crate) const NO_ANSWER: &str = "[the model gave no answer: ";
 
-/// How long subagents have to end in good order once they were told to stop: a little longer than their tools have.
+/// Time that subagents have to end cleanly once they were told to stop: a little longer than their tools have.
 const AGENT_GRACE: Duration = Duration::from_secs(7);
 
-/// What the model reads as the result of a call that the user interrupted.
+/// Result that the model sees for a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
 
-/// What the model reads as the result of a call that was open when the turn ended for another reason.
+/// Result that the model sees for a call that was open when the turn ended for another reason.
 const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
 
 impl Turn<'_> {
@@ -149,7 +149,7 @@ impl Turn<'_> {
         let ended = futures_util::future::join_all(self.scope.take_leftover());
         if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
             self.agent
-                .notice(Level::Warn, "a subagent did not stop and was left behind");
+                .notice(Level::Warn, "a subagent did not stop and was abandoned");
         }
     }
 

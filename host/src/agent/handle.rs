@@ -40,7 +40,7 @@ pub(crate) trait CallPoint: Send + Sync {
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
 }
 
-/// What plugins of one session hold. Shared by all of them; every method names the plugin it acts for.
+/// Access of plugins to one session. Shared by all of them; every method names the plugin it acts for.
 pub struct SessionHandle {
     outlet: Outlet,
     points: OnceLock<Arc<dyn CallPoint>>,
@@ -195,7 +195,7 @@ impl AgentHandle for SessionHandle {
     }
 }
 
-/// What a plugin is told. Paths of the host are none of its business.
+/// Converts an error of the session into one for plugins. Paths of the host are none of its business.
 fn to_handle(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),

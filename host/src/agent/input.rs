@@ -1,4 +1,4 @@
-//! What comes into a turn: the input that starts it, steering while it runs, follow-ups when it would end.
+//! Input of a turn: the text that starts it, steering while it runs, follow-ups when it would end.
 
 use super::assess::{assess, settle};
 use super::emit::blocked;
@@ -89,10 +89,7 @@ impl Turn<'_> {
         let is_dropped = blocked(&received).is_some();
         let is_new = !is_dropped || !received.inject.is_empty();
         if let Some(said) = blocked(&received) {
-            let text = format!(
-                "plugin {} left out what you said: {}",
-                said.plugin, said.text
-            );
+            let text = format!("plugin {} dropped your input: {}", said.plugin, said.text);
             self.agent.notice(Level::Warn, text);
         } else {
             self.reflected.hear(&received.value.text);
@@ -114,7 +111,7 @@ pub(super) fn held_back(AttributedText { plugin, text }: &AttributedText) -> Str
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 
-/// How a turn ends that a hook refused to go on with.
+/// Returns the stop of a turn that a hook refused to continue.
 pub(super) fn refusal(what: &str, AttributedText { plugin, text }: &AttributedText) -> Stop {
     Stop::Blocked(format!(
         "[the {what} was refused by plugin {plugin}: {text}]"

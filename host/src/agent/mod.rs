@@ -68,10 +68,10 @@ use scope::{ActiveTurns, Family, TurnScope};
 use sink::{AgentSink, Outlet};
 use turn::Turn;
 
-/// How long closing an agent waits for hooks that run in the background.
+/// Time that closing an agent waits for hooks that run in the background.
 const SETTLE: Duration = Duration::from_secs(15);
 
-/// Why a turn could not be run to its end: a fault of the host. A failing provider, hook or tool is not one of these.
+/// Error that keeps a turn from ending normally: a fault of the host. A failing provider, hook or tool is not one of these.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -83,7 +83,7 @@ pub enum Error {
     Guard(String),
 }
 
-/// Everything an agent is made of.
+/// Parts of an agent.
 #[derive(Clone)]
 pub(crate) struct AgentSpec {
     /// Client of the model API.
@@ -98,13 +98,13 @@ pub(crate) struct AgentSpec {
     pub tools: ToolRegistry,
     /// Hooks of the loaded plugins.
     pub hooks: Arc<Registry>,
-    /// Which calls may run.
+    /// Policy for tool calls.
     pub policy: Arc<dyn Policy>,
-    /// Who is asked about the others.
+    /// Approver for calls that the policy asks about.
     pub approver: Arc<dyn Approver>,
-    /// Where everything is written.
+    /// Session that the agent writes to.
     pub session: Arc<Session>,
-    /// Where everything is shown.
+    /// Destination of events.
     pub events: Events,
     /// Keeps what hooks put into their plugin's store.
     pub keep_in_store: KeepInStore,
@@ -136,14 +136,14 @@ impl AgentSpec {
     }
 }
 
-/// How a turn went.
+/// Outcome of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
-    /// Its number within the session.
+    /// Number within the session.
     pub turn: u32,
-    /// What the user is told, whatever the reason for the end.
+    /// Output for the user, whatever the reason for the end.
     pub output: String,
-    /// Why it ended, and what it used.
+    /// Reason for the end, and usage.
     pub summary: TurnSummary,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct Agent {
     family: Family,
     /// The shared part of the turn that runs, or of the last one: hooks that nobody waits for may outlive their turn.
     scope: Option<Arc<TurnScope>>,
-    /// How large its requests are, as far as it is known.
+    /// Size of its requests, as far as it is known.
     compaction: compact::Compaction,
     /// The stable parts of the system prompt as the first turn made them.
     frozen: Option<Vec<PromptPart>>,
@@ -219,13 +219,13 @@ impl Agent {
         }
     }
 
-    /// What it is made of.
+    /// Returns the parts of the agent.
     #[must_use]
     pub(crate) fn spec(&self) -> &AgentSpec {
         &self.spec
     }
 
-    /// What it is made of, to change it between turns: the model, the policy, the tools.
+    /// Returns the parts of the agent, to change them between turns: the model, the policy, the tools.
     pub(crate) fn spec_mut(&mut self) -> &mut AgentSpec {
         Arc::make_mut(&mut self.spec)
     }
@@ -242,7 +242,7 @@ impl Agent {
         self.steering.clone()
     }
 
-    /// What calls the hooks, for those who call plugin-defined points.
+    /// Returns the dispatcher, for callers of plugin-defined points.
     #[must_use]
     pub(crate) fn dispatcher(&self) -> Arc<Dispatcher> {
         self.dispatcher.clone()
@@ -379,7 +379,7 @@ impl Agent {
         }
     }
 
-    /// Who calls hooks outside a turn.
+    /// Returns the caller of hooks outside a turn.
     fn caller(&self) -> Caller {
         Caller {
             context: self.spec.call_context(self.spec.session.id().clone()),

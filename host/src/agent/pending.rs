@@ -109,7 +109,7 @@ impl<'a> Pending<'a> {
         cost
     }
 
-    /// There is no answer. `is_paid` says whether the model may have worked all the same.
+    /// Ends the request without an answer. `is_paid` says whether the model may have worked all the same.
     pub(super) fn failed(mut self, why: &str, is_paid: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {

@@ -1,4 +1,4 @@
-//! What a turn shares with those who act for plugins in it.
+//! State that a turn shares with code that acts for plugins in it.
 //!
 //! While a hook or a tool runs, the turn itself is borrowed by whoever waits for it. What a host function needs then (the
 //! agent's parts, the turn's numbers, its token) stands here, behind an `Arc`. Owns the numbers and the budgets of plugins.
@@ -118,7 +118,7 @@ impl TurnScope {
         scope
     }
 
-    /// Who calls hooks and tools in this turn when no plugin stands behind it.
+    /// Returns the caller of hooks and tools in this turn when no plugin caused the call.
     pub(super) fn caller(&self, step: u32) -> Caller {
         let mut caller = Caller {
             context: CallContext {
@@ -185,7 +185,7 @@ impl TurnScope {
         lock(&self.tally).usage
     }
 
-    /// Their cost.
+    /// Cost of the tokens.
     pub(super) fn cost(&self) -> Cost {
         lock(&self.tally).cost
     }

@@ -1,4 +1,4 @@
-//! Where hooks' traces and effects go: to the events, the session file, the log, and the plugin's store.
+//! Receives traces and effects of hooks and passes them to the events, the session file, the log, and the plugin's store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,7 +67,7 @@ impl AgentSink {
             });
             if !self.has_told_of_gap.swap(true, Ordering::Relaxed) {
                 let text = format!(
-                    "the audit log has a gap: the hook at {} failed: {why}",
+                    "the audit log has a gap: its hook at {} failed: {why}",
                     record.point
                 );
                 self.outlet.events.emit(Event::notice(Level::Warn, text));
@@ -90,7 +90,7 @@ impl AgentSink {
         failures.split_off(n)
     }
 
-    /// How many failures were not taken yet.
+    /// Returns the number of failures that were not taken yet.
     pub(super) fn n_failures(&self) -> usize {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.len()
@@ -130,7 +130,7 @@ impl Sink for AgentSink {
     }
 }
 
-/// Where effects go, whether a hook's outcome carries them or a plugin's code asks for them while it runs.
+/// Destination of effects, whether a hook's outcome carries them or a plugin asks for them while it runs.
 #[derive(Clone)]
 pub(super) struct Outlet {
     pub(super) session: Arc<Session>,

@@ -26,12 +26,12 @@ pub(super) struct Queued {
     pub(super) input: TurnInput,
 }
 
-/// Which of the two queues.
+/// Kind of queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
-    /// For the next safe point.
+    /// Taken at the next safe point.
     Steering,
-    /// For the end of the turn.
+    /// Taken at the end of the turn.
     FollowUps,
 }
 

@@ -19,7 +19,7 @@ use crate::prompt;
 use crate::provider::{Finish, Request, Response};
 use crate::session::Body;
 
-/// What a step came to.
+/// Outcome of a step.
 pub(super) struct Step {
     /// The text that the model wrote.
     pub(super) draft: String,

@@ -126,7 +126,7 @@ impl<'a> Live<'a> {
         response
     }
 
-    /// Where no hook looks at the text as it comes: it is shown at once, or not before it is whole.
+    /// Handles text that no hook checks while it streams: shows it at once, or when it is complete.
     fn unjudged(&mut self, event: StreamEvent, told: &mut Told) {
         let is_free = self.streaming == Streaming::Free;
         let events = &self.scope.spec.events;

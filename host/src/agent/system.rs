@@ -87,7 +87,7 @@ impl Turn<'_> {
         if is_changed {
             self.agent.notice(
                 Level::Debug,
-                "stable parts of the system prompt changed; the change counts from the next session on",
+                "stable parts of the system prompt changed; the change takes effect in the next session",
             );
         }
         let frozen = self.agent.frozen.get_or_insert(stable);

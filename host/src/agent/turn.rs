@@ -1,4 +1,4 @@
-//! One turn from its start to its end, however it ends.
+//! One turn from its start to its end.
 //!
 //! [`Turn::run`] wraps the turn's body in one `select`: when the user interrupts, the body is dropped at whatever await it
 //! stands, and [`Turn::end`] puts the session in order. So the body itself has no branches for cancellation, and all it has
@@ -25,14 +25,14 @@ use crate::point::payload::{TurnInput, UsedTool};
 use crate::provider::SystemBlock;
 use crate::session::{self, Body};
 
-/// How long tools have, after the user interrupted, to stop by themselves and say what they did so far. A little longer
+/// Time that tools have, after the user interrupted, to stop by themselves and report what they did so far. A little longer
 /// than what a call is given once its token is set.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
 
-/// What a dropped turn left open, as the next turn tells the model.
+/// Note for the model about what a dropped turn left open.
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
 
-/// Why the body of a turn ended before its time.
+/// Reason why a turn ended early.
 pub(super) enum Stop {
     /// A hook refused to go on. The text says who and why.
     Blocked(String),
@@ -55,7 +55,7 @@ impl From<session::Error> for Stop {
 /// A turn on its way.
 pub(super) struct Turn<'a> {
     pub(super) agent: &'a mut Agent,
-    /// What is shared with those who act for plugins in this turn.
+    /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
     pub(super) input: TurnInput,
     pub(super) cancel: CancellationToken,
@@ -73,10 +73,10 @@ pub(super) struct Turn<'a> {
     pub(super) ran: Mutex<Vec<RanCall>>,
     /// Whether tools are running, which then get a moment to stop by themselves.
     pub(super) is_running_tools: Arc<AtomicBool>,
-    /// What reflection knows of the turn.
+    /// State of reflection in the turn.
     pub(super) reflected: Reflected,
     pub(super) outputs: Vec<String>,
-    /// Where its entries begin in the file of the session, in bytes.
+    /// Offset of the turn's first entry in the file of the session, in bytes.
     pub(super) begins_at: u64,
     pub(super) started: Instant,
     /// Whether its body has ended, however it did.
@@ -260,7 +260,7 @@ async fn interrupted(cancel: CancellationToken, is_running_tools: Arc<AtomicBool
     }
 }
 
-/// What the steps came to.
+/// Answer that the steps produced.
 struct DraftAnswer {
     draft: String,
     /// Whether the step limit cut it.

@@ -29,24 +29,23 @@ const PROFILE: [&str; 6] = [
     "panic=\"abort\"",
 ];
 
-/// What is to be built.
+/// Options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Folders, each with `Cargo.toml` and `plugin.toml`.
     pub dirs: Vec<PathBuf>,
-    /// Where to assemble `NAME/` with everything that a plugin is made of; `None` writes only the component, into its own
-    /// folder.
+    /// Folder in which to assemble `NAME/` with all files of a plugin; `None` writes only the component, into its own folder.
     pub out: Option<PathBuf>,
-    /// How long one cargo call may take. First builds download and compile dependencies.
+    /// Deadline of one cargo call. First builds download and compile dependencies.
     pub deadline: Duration,
 }
 
 /// One plugin that was built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltPlugin {
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
-    /// Its component.
+    /// Path of the component.
     pub path: PathBuf,
     /// Size of the component.
     pub bytes: u64,
@@ -54,12 +53,12 @@ pub struct BuiltPlugin {
     pub seconds: f64,
 }
 
-/// What came of a build.
+/// Outcome of a build.
 #[derive(Debug, Default)]
 pub struct BuildReport {
     /// Plugins that were built, in the order they were asked for.
     pub built: Vec<BuiltPlugin>,
-    /// Why the others were not; each names its plugins.
+    /// Errors of those that failed; each names its plugins.
     pub failed: Vec<BuildError>,
 }
 

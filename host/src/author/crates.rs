@@ -17,7 +17,7 @@ pub(super) struct PluginCrate {
     pub(super) dir: PathBuf,
     /// Name of the plugin.
     pub(super) name: String,
-    /// Where in the folder the component goes.
+    /// Path of the component in the folder.
     pub(super) component: PathBuf,
     /// Name of the cargo package.
     pub(super) package: String,

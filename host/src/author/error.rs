@@ -1,10 +1,10 @@
-//! Why a plugin could not be built.
+//! Errors of plugin builds.
 
 use std::path::PathBuf;
 
 use crate::tool::process::SpawnError;
 
-/// Why one plugin, or all of them, could not be built.
+/// Error that kept one plugin, or all of them, from being built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -15,7 +15,7 @@ pub enum BuildError {
         plugin: String,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -26,7 +26,7 @@ pub enum BuildError {
         plugin: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong, as a sentence.
+        /// Problem, as a sentence.
         problem: String,
     },
     /// Two plugins to build have the same name.
@@ -39,7 +39,7 @@ pub enum BuildError {
         /// Folder of the other.
         second: PathBuf,
     },
-    /// There is no cargo.
+    /// Cargo is not installed.
     #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
     NoCargo(#[source] SpawnError),
     /// The wasm32-wasip2 target is missing and there is no rustup to add it.
@@ -50,16 +50,16 @@ pub enum BuildError {
     NoRustup {
         /// Folder of the toolchain.
         sysroot: PathBuf,
-        /// What went wrong.
+        /// Error of the start.
         #[source]
         source: SpawnError,
     },
     /// A program of the toolchain failed.
     #[error("{command} failed:\n{text}")]
     Toolchain {
-        /// What was run.
+        /// Command that ran.
         command: String,
-        /// What it wrote.
+        /// Output of the command.
         text: String,
     },
     /// A program of the toolchain could not be run.
@@ -70,7 +70,7 @@ pub enum BuildError {
     Compile {
         /// Names of the plugins that were not built.
         plugins: Vec<String>,
-        /// What cargo and the compiler wrote.
+        /// Output of cargo and the compiler.
         text: String,
     },
     /// The crate was built but there is no component.
@@ -95,14 +95,14 @@ pub enum BuildError {
     /// The build was cancelled.
     #[error("the build was cancelled")]
     Cancelled,
-    /// What is in the place of the assembled plugin is not a plugin.
+    /// The path of the assembled plugin holds something that is not a plugin.
     #[error(
         "plugin `{plugin}`: {path} is in the way: it is not a plugin folder and is not overwritten"
     )]
     InTheWay {
         /// Name of the plugin.
         plugin: String,
-        /// What is in the way.
+        /// Path that is in the way.
         path: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! What plugin authors need: from a folder with a crate to a folder that Rind loads.
+//! Builds plugins: from a folder with a crate to a folder that Rind loads.
 //!
 //! It must not know sessions or agents. Start from [`build::build`].
 

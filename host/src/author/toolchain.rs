@@ -15,10 +15,10 @@ use crate::tool::process::{
 /// The target that plugins are compiled to.
 pub const TARGET: &str = "wasm32-wasip2";
 
-/// How long a question to the toolchain may take; rustup may install a pinned toolchain first.
+/// Deadline of a question to the toolchain; rustup may install a pinned toolchain first.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
 
-/// How much of a program's output is kept for errors.
+/// Bytes of a program's output that are kept for errors.
 const CAPTURE_BYTES: usize = 256 * 1024;
 
 /// Variables that say where the toolchain and its settings are and how to reach the network. All others are left out: those

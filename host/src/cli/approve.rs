@@ -24,7 +24,7 @@ impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let nobody = || ApprovalAnswer::No("nobody is at the terminal any more".to_owned());
+            let nobody = || ApprovalAnswer::No("the terminal was closed".to_owned());
             if self
                 .0
                 .send(Asked {

@@ -1,4 +1,4 @@
-//! What may be typed.
+//! Arguments of the command line.
 
 use std::path::PathBuf;
 

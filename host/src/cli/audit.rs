@@ -80,7 +80,7 @@ pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Checked> {
     Ok(checked)
 }
 
-/// What the log has no line of: where the host wrote down that the plugin failed, and turns that ended without the plugin.
+/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended without the plugin.
 /// `is_kept` says whether there is a log at all.
 fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     let ended: BTreeSet<u32> = lines
@@ -113,7 +113,7 @@ fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     gaps
 }
 
-/// Where the plugin that comes with Rind keeps the log of a session.
+/// Returns the folder in which the plugin that comes with Rind keeps the log of a session.
 fn folder(paths: &Paths, session: &str) -> PathBuf {
     let managed = Found {
         trust: Trust::Managed,

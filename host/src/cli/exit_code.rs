@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::point::payload::StopReason;
 use crate::session;
 
-/// How the program ends.
+/// Exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExitStatus {
     /// 0: the turn is done, the command did its work.
@@ -47,7 +47,7 @@ impl From<StopReason> for ExitStatus {
     }
 }
 
-/// What an error of a command exits with.
+/// Returns the exit status for an error of a command.
 pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
     // As the outermost context it is not in the chain itself.
     let is_usage = error.is::<Usage>()
@@ -85,7 +85,7 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
     }
 }
 
-/// Something on the command line that does not make sense.
+/// Error in the command line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Usage(pub(super) String);

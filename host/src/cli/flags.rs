@@ -22,9 +22,9 @@ pub(super) fn check_places(args: &PluginArgs) -> Result<(), Usage> {
             Ok(_) if holds_plugins(path) => continue,
             Ok(_) => match Manifest::read(path, None) {
                 Err(Error::NoManifest { todo, .. }) => {
-                    format!("neither it nor a folder in it has a {FILE_NAME}; {todo}")
+                    format!("there is no {FILE_NAME} in it or in its folders; {todo}")
                 }
-                _ => format!("neither it nor a folder in it has a {FILE_NAME}"),
+                _ => format!("there is no {FILE_NAME} in it or in its folders"),
             },
         };
         return Err(Usage(format!(
@@ -86,7 +86,7 @@ fn check_local(args: &PluginArgs, plugins: &PluginSet) -> Result<(), Usage> {
                 "a plugin that is more trusted has its name; give this one another name in {FILE_NAME}, or take the other away"
             ),
             Why::Disabled { .. } | Why::Disallowed { .. } => {
-                "switch it on there, or leave the flag out".to_owned()
+                "enable it there, or omit the flag".to_owned()
             }
             Why::Failed(_) | Why::Held(_) | Why::Without => continue,
         };
@@ -129,7 +129,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         Why::Held(plugin) => idle(plugin),
         Why::Failed(_) => Ok(()),
         why => Err(Usage(format!(
-            "--grant {name}: plugin {name} does not run: {why}; leave the flag out, or switch the plugin on"
+            "--grant {name}: plugin {name} does not run: {why}; omit the flag, or enable the plugin"
         ))),
     }
 }
@@ -141,7 +141,7 @@ fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
 
 fn unknown(flag: &str, name: &str) -> Usage {
     Usage(format!(
-        "{flag} {}: there is no such plugin; see `rind plugin list`",
+        "{flag} {}: unknown plugin; see `rind plugin list`",
         name.escape_debug()
     ))
 }

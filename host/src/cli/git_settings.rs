@@ -51,7 +51,7 @@ pub(super) async fn git_settings() -> String {
     }
 }
 
-/// Of `key\nvalue\0` for each setting those that are passed on.
+/// Keeps those of the `key\nvalue\0` settings that are passed on.
 fn passed(list: &str) -> String {
     let mut text = String::new();
     for (key, value) in list.split('\0').filter_map(|entry| entry.split_once('\n')) {
@@ -77,7 +77,8 @@ mod tests {
                     alias.x\n!run\0core.fsmonitor\nrun\0safe.directory\n/a\0safe.directory\n/b\0";
         assert_eq!(
             passed(list),
-            "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[user]\n\temail = \"a@b\"\n[safe]\n\tdirectory = \"/a\"\n[safe]\n\tdirectory = \"/b\"\n"
+            "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[user]\n\temail = \"a@b\"\n[safe]\n\tdirectory = \
+             \"/a\"\n[safe]\n\tdirectory = \"/b\"\n"
         );
     }
 }

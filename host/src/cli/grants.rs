@@ -26,7 +26,7 @@ impl Ask for TerminalAsk {
     }
 }
 
-/// What plugins are decided on with. `session` is the id of a session that goes on.
+/// Returns the options for granting permissions to plugins. `session` is the id of a session that goes on.
 pub(super) fn options(
     paths: &Paths,
     args: &PluginArgs,

@@ -25,7 +25,7 @@ pub(super) fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
         Some(text) => text.to_owned(),
         None if stdin.is_terminal() => {
             return Err(Usage(
-                "say what to do, as in `rind run \"what does this project do?\"`".to_owned(),
+                "pass a prompt, as in `rind run \"what does this project do?\"`".to_owned(),
             )
             .into());
         }
@@ -52,7 +52,7 @@ fn read(stdin: &Stdin) -> anyhow::Result<String> {
     // A pipe that nobody writes to and nobody closes: without a word the program would seem to hang.
     let telling = std::thread::Builder::new().spawn(move || {
         if is_done.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
-            render::note("reading standard input to its end; leave it out with `< /dev/null`");
+            render::note("reading standard input to its end; to skip it, use `< /dev/null`");
         }
     });
     let mut bytes = Vec::new();
@@ -70,14 +70,14 @@ fn read(stdin: &Stdin) -> anyhow::Result<String> {
     };
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Usage(format!(
-            "standard input has more than {} MiB, which no model reads; put it into a file of the workspace and name that",
+            "standard input is larger than {} MiB; put it into a file of the workspace and name the file in the prompt",
             MAX_BYTES >> 20
         ))
         .into());
     }
     String::from_utf8(bytes).map_err(|_| {
         let text =
-            "standard input is not UTF-8 text; put it into a file of the workspace and name that";
+            "standard input is not UTF-8 text; put it into a file of the workspace and name the file in the prompt";
         Usage(text.to_owned()).into()
     })
 }

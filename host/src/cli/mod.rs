@@ -42,7 +42,7 @@ use crate::tool::process::confine;
 use args::{Args, Command, PluginCommand, SchemaOf, SessionCommand};
 use exit_code::ExitStatus;
 
-/// How long tasks that are left over may take to end when the program does.
+/// Time that leftover tasks have to end when the program ends.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
 /// Runs the program.

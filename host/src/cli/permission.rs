@@ -101,9 +101,9 @@ fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
     if !new.is_empty() {
         format!("new: {}", new.join(", "))
     } else if earlier.digest == question.request.digest {
-        "its tools or what it declares are different now".to_owned()
+        "its tools or its manifest have changed".to_owned()
     } else {
-        "its bytes are different now".to_owned()
+        "its component has changed".to_owned()
     }
 }
 
@@ -143,7 +143,7 @@ fn project_screen(
                 .styled(WARN, "changed:")
                 .own(" you trusted it on ")
                 .theirs(DIM, since.split('T').next().unwrap_or_default())
-                .own(", and it is different now"),
+                .own(", and it has changed since"),
         );
     }
     let of_plugins = plugins.iter().map(|(name, description)| {

@@ -23,7 +23,7 @@ use crate::plugin::manifest::{FILE_NAME, Manifest};
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-/// What loading plugins needs here, and the settings.
+/// Returns the options for loading plugins here, and the settings.
 pub(super) async fn options(args: &PluginArgs) -> anyhow::Result<(LoadOptions, Config)> {
     let paths = setup::paths(None)?;
     // Looking must not ask.
@@ -185,8 +185,8 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// Which of the plugins that were built no host would load, and why: a manifest that does not cover its component, tools or
-/// points that cannot be offered. What only an operator decides (settings, grants, other plugins) counts for nothing here.
+/// Describes the built plugins that no host would load, with the reasons: a manifest that does not cover its component, tools
+/// or points that cannot be offered. What only an operator decides (settings, grants, other plugins) counts for nothing here.
 async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &report.built {

@@ -1,4 +1,4 @@
-//! Whether what a project brings in `.rind` counts: its settings and its plugins.
+//! Decides whether a project's settings and plugins in `.rind` are used.
 //!
 //! The folder is read once. The question shows what was read, its digest is kept, and settings and plugins are taken from it:
 //! a change while somebody thinks about the answer changes nothing.
@@ -36,12 +36,10 @@ pub(super) async fn trusted(
         Ok(held) => Arc::new(held),
         Err(error) if by_flag => {
             return Err(anyhow::Error::new(error)
-                .context(Usage("--trust-project cannot be followed".to_owned())));
+                .context(Usage("--trust-project cannot be applied".to_owned())));
         }
         Err(error) => {
-            render::warn(&format!(
-                "what the project brings in .rind is left out: {error}"
-            ));
+            render::warn(&format!("the project's .rind is not used: {error}"));
             return Ok(None);
         }
     };
@@ -59,7 +57,7 @@ pub(super) async fn trusted(
             _ => "is not trusted",
         };
         render::warn(&format!(
-            "what the project brings in .rind is left out: it {why}, and there is no terminal to ask at; look at it and use \
+            "the project's .rind is not used: it {why}, and there is no terminal to ask at; review it and pass \
              --trust-project, or answer at a terminal"
         ));
         return Ok(None);
@@ -104,7 +102,8 @@ pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Lay
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
         return Err(Usage(format!(
-            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins belongs \
+            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins \
+             belongs \
              into your own config.toml",
             paths.project_config().display(),
             name.escape_debug()
@@ -143,7 +142,7 @@ fn file_names(paths: &Paths) -> [PathBuf; 2] {
     [file.with_extension("json"), file]
 }
 
-/// Those of them that were there, with what was in them.
+/// Returns the settings files that existed, with their contents.
 fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [u8])> {
     let names = file_names(paths).into_iter();
     names

@@ -128,7 +128,7 @@ impl Screen {
             } else {
                 hint = Some(styled(
                     WARN,
-                    "no such answer: type one of the letters in brackets",
+                    "invalid answer: type one of the letters in brackets",
                 ));
             }
         }
@@ -166,7 +166,7 @@ impl Screen {
             page.iter().for_each(|row| at_once(format_args!("{row}\n")));
             terminal::drop_typed();
             if more.is_empty() {
-                at_once("  that was all; Enter goes back to the question: ");
+                at_once("  end; press Enter to return to the question:  ");
             } else {
                 let n = more.len();
                 at_once(format_args!(
@@ -183,8 +183,8 @@ impl Screen {
     }
 }
 
-/// As many rows of each part as fit into `n_free`, the shares as equal as can be; a part that is cut ends with how much is
-/// missing.
+/// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut ends with the number of missing
+/// rows.
 fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {

@@ -109,18 +109,21 @@ fn resolve(paths: &Paths, wanted: &str) -> anyhow::Result<Resolved> {
     Ok(session)
 }
 
-/// Who is asked about tool calls, and where the questions come out.
+/// Returns the approver for tool calls, and the receiver of its questions.
 pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedReceiver<Asked>) {
     let (sender, questions) = mpsc::unbounded_channel();
     let approver: Arc<dyn Approver> = if has_terminal {
         Arc::new(TerminalApprover(sender))
     } else {
-        Arc::new(DenyAll("there is no terminal to ask at; allow it with --yes or in the section [tools] of config.toml".to_owned()))
+        Arc::new(DenyAll(
+            "there is no terminal to ask at; pass --yes, or add a rule to [tools] in config.toml"
+                .to_owned(),
+        ))
     };
     (approver, questions)
 }
 
-/// Somebody who is told of every event, once it is shown.
+/// Observer that receives every event after it is shown.
 pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
 
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
@@ -173,9 +176,9 @@ pub(super) async fn watched_turn(
         ExitStatus::Done => {}
         // What was refused is part of the session now.
         ExitStatus::Blocked => render::note(
-            "this session holds what was blocked and will be blocked again; start a new one: rind run \"…\"",
+            "this session contains the blocked text and will be blocked again; start another: rind run \"…\"",
         ),
-        _ => render::note(&format!("go on with: rind run --resume {id} \"…\"")),
+        _ => render::note(&format!("to continue: rind run --resume {id} \"…\"")),
     }
     Ok(exit)
 }

@@ -1,4 +1,4 @@
-//! What commands may touch on this machine: the settings and the environment made into a confinement, and whether it holds.
+//! Builds the confinement of commands from the settings and the environment, and checks that it works on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::tool::process::confine::{
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
-/// What is wanted, and what there is.
+/// Requested and available confinement.
 pub(super) struct Sandbox {
     pub(super) config: SandboxConfig,
-    /// What commands are confined to, or why they cannot be.
+    /// Confinement of commands, or the reason why there is none.
     pub(super) detected: Result<Detected, String>,
 }
 
@@ -34,7 +34,8 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
     let detected = match (confinement.check(&own_folders(paths)), config.mechanism, &bwrap) {
         (Err(overlap), ..) => Err(overlap.to_string()),
         (_, Choice::Bwrap, None) => Err(
-            "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what commands may write"
+            "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what commands \
+             may write"
                 .to_owned(),
         ),
         (_, choice, _) => {
@@ -51,7 +52,7 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
 }
 
 impl Sandbox {
-    /// How the commands of `bash` run.
+    /// Returns the way in which commands of `bash` run.
     pub(super) fn quiet_commands(&self) -> Commands {
         // Only Linux hands what lost its parent to another process than the first.
         let keeper = std::env::current_exe()
@@ -94,7 +95,7 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
         let path = opened(text, &home, &own)?;
         if !path.exists() {
             return Err(Usage(format!(
-                "`write` in [sandbox] of config.toml names {}, which is not there",
+                "`write` in [sandbox] of config.toml names {}, which does not exist",
                 path.display()
             ))
             .into());
@@ -146,8 +147,8 @@ fn with_programs(
     confinement
 }
 
-/// Where git keeps what belongs to the workspace when that is a linked worktree. The workspace names the folder, and could name
-/// any; only one that names the workspace in turn counts.
+/// Returns the folders in which git keeps a linked worktree's data, when the workspace is one. The workspace names the folder,
+/// and could name any; only one that names the workspace in turn counts.
 fn worktree_folders(workspace: &Path) -> Option<Vec<PathBuf>> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");

@@ -56,7 +56,7 @@ fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
         let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions());
         if mode & 0o077 != 0 {
             bail!(
-                "others may read or change it; make it yours alone with `chmod 600 {}`",
+                "other users can read or change it; run `chmod 600 {}`",
                 path.display()
             );
         }
@@ -69,7 +69,7 @@ fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
     toml::from_str(&text).map_err(|e: toml::de::Error| {
         let before = text.get(..e.span().map_or(0, |span| span.start));
         let line = before.unwrap_or_default().matches('\n').count() + 1;
-        anyhow::anyhow!("line {line} is not like `NAME = \"value\"`")
+        anyhow::anyhow!("line {line} is not of the form `NAME = \"value\"`")
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     if args.json {
         render::json(&listed)?;
     } else if listed.is_empty() {
-        render::note("there are no sessions yet; `rind run` makes one");
+        render::note("there are no sessions yet; `rind run` creates one");
     } else {
         render::session::list(&listed, crate::clock::now_ms());
     }

@@ -1,4 +1,4 @@
-//! From what was typed to an open session: folders, settings, provider, plugins, host.
+//! Sets a session up from the command line: folders, settings, provider, plugins, host.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where everything is, for work in `workspace` or the current folder.
+/// Returns the paths for work in `workspace` or the current folder.
 pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace = match workspace {
         Some(folder) => folder
@@ -126,9 +126,9 @@ pub(super) fn provider(
     section.name = model.provider.clone().or(section.name);
     section.model = model.model.clone().or(section.model);
     section.script = model.script.clone().or(section.script);
-    let mut selected = provider::select(&section, &env).context("choose a model")?;
+    let mut selected = provider::select(&section, &env)?;
     if resumed.is_some() && model.model.is_none() {
-        selected.why = "as in this session so far; --model chooses another".to_owned();
+        selected.why = "the model of this session; --model selects another".to_owned();
     }
     Ok(selected)
 }
@@ -153,7 +153,7 @@ pub(super) fn managed_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// What plugins are loaded with.
+/// Returns the options for loading plugins.
 pub(super) fn load_options(
     paths: &Paths,
     config: &Config,
@@ -222,8 +222,8 @@ pub(super) fn warn_protected(plugins: &PluginSet) {
 pub(super) fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     host::check_apart(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(
-            "the workspace {} and Rind's own folder {} lie in one another, so that tools and plugins could reach sessions and \
-             grants; work in a folder below with --workspace, or put Rind's folders elsewhere with {HOME_VARIABLE}",
+            "the workspace {} and Rind's own folder {} overlap, so tools and plugins could access sessions and grants; choose \
+             a subfolder with --workspace, or move Rind's folders with {HOME_VARIABLE}",
             workspace.display(),
             own.display()
         ))
@@ -232,7 +232,7 @@ pub(super) fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     })
 }
 
-/// Everything that a host is put together from.
+/// Parts of an agent.
 pub(super) struct Parts<'a> {
     pub(super) paths: &'a Paths,
     pub(super) config: &'a Config,

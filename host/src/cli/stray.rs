@@ -108,7 +108,7 @@ fn of_hooks<'a>(plugin: &Loaded, settings: &'a PluginSettings) -> Vec<(&'a str, 
                 .filter(|export| catalog::find(export).is_some())
                 .collect();
             format!(
-                "the plugin has no hook there, so this counts for nothing; it has hooks on: {}",
+                "this setting has no effect: the plugin has no hook there; it has hooks on: {}",
                 own.join(", ")
             )
         } else {

@@ -53,7 +53,7 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     Ok(ExitStatus::Done)
 }
 
-/// Why the plugin is not what it was switched to here, when it is not: another file or a policy may say otherwise.
+/// Returns the reason why switching has no effect here, when it has none: another file or a policy may decide otherwise.
 async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let (options, _) = plugin::options(&PluginArgs::default()).await?;
     let plugins = plugin::load_with(&options).await?;
@@ -64,15 +64,11 @@ async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     if runs {
         let places = options.written.places(&["plugins", name, "enabled"]);
         let place = places.last().map_or("another setting", String::as_str);
-        return Ok(Some(format!(
-            "{name} runs here all the same: {place} switches it on"
-        )));
+        return Ok(Some(format!("{name} still runs here: {place} enables it")));
     }
     let left = plugins.left_out.iter().find(|left| left.name == name);
     let why = left.map_or_else(String::new, render::plugins::why);
-    Ok(Some(format!(
-        "{name} does not run here all the same: {why}"
-    )))
+    Ok(Some(format!("{name} still does not run here: {why}")))
 }
 
 /// Sets `plugins.NAME.enabled`, and leaves everything else in the file as it is. A new file of a workspace says which it is for.

@@ -4,7 +4,8 @@
 use super::setup;
 use crate::event::Stamped;
 
-/// Where traces go; the second counts for nothing but traces. Everything else of theirs is read by the library itself.
+/// Variables with the endpoint for traces; the second applies to traces only. Everything else of theirs is read by the library
+/// itself.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -19,7 +20,7 @@ fn asked_by(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     ENDPOINTS.into_iter().rev().find(|name| env(name).is_some())
 }
 
-/// What is sent, if anything is.
+/// Exporter of traces, if it is enabled.
 #[derive(Default)]
 pub(super) struct Telemetry {
     #[cfg(feature = "otel")]
@@ -33,11 +34,11 @@ mod sent {
     use super::super::{render, setup};
     use super::{Stamped, Telemetry, asked_by};
 
-    /// How long the end of the program waits for a collector.
+    /// Time that the end of the program waits for a collector.
     const FLUSH: Duration = Duration::from_secs(2);
 
     impl Telemetry {
-        /// As the environment says.
+        /// Creates the exporter from the environment.
         pub(in super::super) fn from_env() -> Self {
             let sending = asked_by(&setup::env).and_then(|_| {
                 let started = crate::telemetry::Telemetry::start();
@@ -78,10 +79,10 @@ impl Telemetry {
         Self::default()
     }
 
-    /// Nothing.
+    /// Ignores events.
     pub(super) fn take(&mut self, _event: &Stamped) {}
 
-    /// Nothing.
+    /// Ignores events.
     pub(super) async fn finish(self) {}
 }
 

@@ -15,7 +15,9 @@ pub(super) fn table(text: &str) -> Result<toml::Table, serde_json::Error> {
     let value: Value = serde_json::from_str(text)?;
     match to_toml(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
-        _ => Err(serde_json::Error::custom("settings are one JSON object")),
+        _ => Err(serde_json::Error::custom(
+            "settings must be one JSON object",
+        )),
     }
 }
 
@@ -64,10 +66,10 @@ pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// What is to be done with a field; nothing else is looked at.
+/// Treatment of a field; nothing else is looked at.
 enum Field<'a> {
     Read,
-    /// It must not be there; these may.
+    /// The field is unknown; these are known.
     Stray(&'a [&'a str]),
 }
 
@@ -150,7 +152,7 @@ impl<'de> Visitor<'de> for Way<'_> {
     }
 }
 
-/// What is wrong, without the place, which is told apart.
+/// Returns the message of an error without its position, which is reported separately.
 pub(super) fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

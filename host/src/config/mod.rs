@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// How the name of a file of JSON ends.
+/// Extension of a JSON file.
 const JSON: &str = "json";
 
 /// The settings of one module. Every field has a default, and unknown fields are refused, so that one layer can be
@@ -29,7 +29,7 @@ pub trait Section: DeserializeOwned + Default {
     const NAME: &'static str;
 }
 
-/// Where a layer is from.
+/// Origin of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A file.
@@ -47,7 +47,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why settings could not be read.
+/// Error while reading settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,18 +56,18 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
     /// A line is wrong.
     #[error("{origin}:{line}: {message}")]
     Invalid {
-        /// Where it is from.
+        /// Origin of the value.
         origin: Origin,
         /// Line within it, from 1.
         line: usize,
-        /// What is wrong.
+        /// Message.
         message: String,
     },
 }
@@ -229,10 +229,7 @@ impl Layer {
 }
 
 fn no_section(key: &str, known: &[&str]) -> String {
-    format!(
-        "there is no section `{key}`; the sections are {}",
-        known.join(", ")
-    )
+    format!("unknown section `{key}`; known: {}", known.join(", "))
 }
 
 /// The same error with the section it is in.
@@ -394,7 +391,8 @@ impl Config {
             .try_for_each(|layer| layer.check_known(known))
     }
 
-    /// Where layers set something under these keys, the weakest first: `FILE:LINE` of the last key, or the flag.
+    /// Returns the places where layers set something under these keys, the weakest first: `FILE:LINE` of the last key, or the
+    /// flag.
     #[must_use]
     pub fn places(&self, keys: &[&str]) -> Vec<String> {
         let place = |layer: &Layer| match &layer.origin {
@@ -422,7 +420,7 @@ impl Config {
             .collect()
     }
 
-    /// Which layer decides a setting, as in `agent.max_steps`; `None` when it is the default.
+    /// Returns the origin of the layer that decides a setting, as in `agent.max_steps`; `None` when it is the default.
     #[must_use]
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         let sets = |layer: &&Layer| {

@@ -1,4 +1,4 @@
-//! What an operator says of plugins: the section `[plugins.NAME]`.
+//! Settings of plugins: the section `[plugins.NAME]`.
 //!
 //! Data only. Applying it, and checking `config` against the plugin's own schema, is the plugin loader's.
 
@@ -26,7 +26,7 @@ pub struct PluginSettings {
     pub enabled: bool,
     /// Priority of all its hooks; lower runs first.
     pub priority: Option<u16>,
-    /// What its failing hooks do.
+    /// Action when one of its hooks fails.
     pub on_failure: Option<OnFailure>,
     /// Deadline of its hooks; capped by the host.
     #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
@@ -58,9 +58,9 @@ pub struct HookSettings {
     pub enabled: bool,
     /// Lower runs first.
     pub priority: Option<u16>,
-    /// What its failure does.
+    /// Action when the hook fails.
     pub on_failure: Option<OnFailure>,
-    /// Its deadline; capped by the host.
+    /// Deadline of the hook; capped by the host.
     #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
     pub timeout_seconds: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! How layers come together, and what a mistake in one of them is told.
+//! Tests of merging layers, and of the messages for mistakes in them.
 
 use super::*;
 
@@ -81,10 +81,7 @@ fn a_wrong_type_is_an_error_with_file_and_line() {
 fn an_unknown_section_is_an_error_with_file_and_line() {
     let config = Config::new(vec![file("c", "[demo]\n\n[dmeo]\n")]);
     let error = config.check_known(&["demo"]).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "c:3: there is no section `dmeo`; the sections are demo"
-    );
+    assert_eq!(error, "c:3: unknown section `dmeo`; known: demo");
     assert!(config.check_known(&["demo", "dmeo"]).is_ok());
 }
 
@@ -196,10 +193,10 @@ fn a_mistake_in_json_is_an_error_with_file_and_line() {
         ),
         (
             "{\"demo\": {},\n\n\"dmeo\": {}}",
-            "c.json:3: there is no section `dmeo`; the sections are demo",
+            "c.json:3: unknown section `dmeo`; known: demo",
         ),
         ("{\"demo\":\n}", "c.json:2: expected value"),
-        ("[]", "c.json:1: settings are one JSON object"),
+        ("[]", "c.json:1: settings must be one JSON object"),
     ];
     for (text, expected) in table {
         let found = json(text).and_then(|layer| {

@@ -1,4 +1,4 @@
-//! What an address is: one of the public network, one of somebody's own network, or one that nobody's plugin may reach.
+//! Classifies addresses: public, private, or never allowed for plugins.
 //!
 //! Owns the tables, taken from the registries of special addresses and from what clouds document of their metadata
 //! services. An address that carries another one in it (mapped, translated, tunnelled) is what the inner one is.
@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Who may reach an address; the later, the fewer.
+/// Class of an address by who may connect to it; later classes allow less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Part of the public network.
@@ -17,12 +17,12 @@ pub enum Class {
     Never,
 }
 
-/// What an address is.
+/// Class of an address with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressKind {
-    /// Who may reach it.
+    /// Class of an address by who may connect to it; later classes allow less.
     pub class: Class,
-    /// In words that follow "is".
+    /// Name that follows "is" in messages.
     pub name: &'static str,
 }
 
@@ -147,7 +147,7 @@ const V6: &[(u128, u32, AddressKind)] = &[
     (v6([0x2000, 0, 0, 0, 0, 0, 0, 0]), 3, PUBLIC),
 ];
 
-/// What an address is.
+/// Class of an address with its name.
 #[must_use]
 pub fn kind(address: IpAddr) -> AddressKind {
     match address {

@@ -1,4 +1,5 @@
-//! How many requests: in a session, and at once. What is over is refused; nothing queues.
+//! Limits of requests, per session and at once; requests over a limit are refused, not queued. What is over is refused; nothing
+//! queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -29,7 +30,7 @@ pub(super) struct Budget {
     is_told: AtomicBool,
 }
 
-/// No request is left.
+/// Error: no request is left.
 #[derive(Debug)]
 pub(super) struct Spent {
     pub(super) error: Error,
@@ -56,7 +57,7 @@ impl Budget {
             return Ok(());
         }
         let text = format!(
-            "the plugin had its {} requests of this session; `[limits] requests` asks for more, up to {MAX_REQUESTS}",
+            "the plugin has used its {} requests of this session; `[limits] requests` raises the limit, up to {MAX_REQUESTS}",
             self.limit
         );
         Err(Spent {
@@ -79,12 +80,12 @@ impl RequestSlot {
         let refuse = |text: String| Error::new(ErrorKind::Requests, text);
         let own = own.clone().try_acquire_owned().map_err(|_| {
             refuse(format!(
-                "the plugin has {AT_ONCE} requests at once already; answers that are not read to their end count"
+                "the plugin already has {AT_ONCE} requests in progress; answers that are not read to their end count"
             ))
         })?;
         let all = ALL.try_acquire().map_err(|_| {
             refuse(format!(
-                "all plugins together have {ALL_AT_ONCE} requests at once already"
+                "all plugins together already have {ALL_AT_ONCE} requests in progress"
             ))
         })?;
         Ok(Self {

@@ -45,7 +45,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where the operator keeps secrets.
+/// Store of the operator's secrets.
 pub trait Secrets: Send + Sync {
     /// The secret of a name made of `A-Z`, `0-9` and `_`. Asked at every request that needs it.
     fn get(&self, name: &str) -> Option<Secret>;
@@ -123,7 +123,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(is_fine)
 }
 
-/// What was put into a request, for finding it in the answer.
+/// Secrets in a request, for finding them in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Used {
     /// Name of the secret; of a whole value, the names of all in it.
@@ -208,12 +208,14 @@ impl Template {
             };
             let Some(secret) = secrets.get(name) else {
                 return Err(refuse(format!(
-                    "{at} needs the secret `{name}`, which the operator has not set: set the environment variable `{name}`, or write `{name} = \"…\"` into secrets.toml in the config folder"
+                    "{at} needs the secret `{name}`, which the operator has not set: set the environment variable `{name}`, \
+                     or write `{name} = \"…\"` into secrets.toml in the config folder"
                 )));
             };
             if !(MIN_SECRET_BYTES..=MAX_SECRET_BYTES).contains(&secret.0.len()) {
                 return Err(refuse(format!(
-                    "{at}: the secret `{name}` has less than {MIN_SECRET_BYTES} or more than {MAX_SECRET_BYTES} bytes and cannot be kept from the plugin, so it is not sent"
+                    "{at}: the secret `{name}` has less than {MIN_SECRET_BYTES} or more than {MAX_SECRET_BYTES} bytes and \
+                     cannot be kept from the plugin, so it is not sent"
                 )));
             }
             whole.push_str(secret.reveal());

@@ -1,9 +1,9 @@
-//! Why a request was refused or failed, in words for the plugin and for the operator.
+//! Errors of requests, in words for the plugin and for the operator.
 
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
-/// What kind of thing went wrong.
+/// Kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Header,
     /// Too many headers, or too long ones.
     HeaderSize,
-    /// What is sent holds what may not leave.
+    /// The request holds text that must not leave.
     Content,
     /// The host was not granted.
     Host,
@@ -23,7 +23,7 @@ pub enum ErrorKind {
     Address,
     /// A credential cannot be made.
     Credential,
-    /// No request is left, or too many run.
+    /// The request budget is spent, or too many requests run.
     Requests,
     /// The body to send is too long, or did not come whole.
     RequestBody,
@@ -31,9 +31,9 @@ pub enum ErrorKind {
     Redirect,
     /// The name has no address.
     Resolve,
-    /// No connection came about.
+    /// The connection failed.
     Connect,
-    /// It took too long.
+    /// The deadline passed.
     Timeout,
     /// The answer is too long.
     ResponseSize,
@@ -41,13 +41,13 @@ pub enum ErrorKind {
     Response,
 }
 
-/// Why there is no answer. The text names the rule and holds no secret.
+/// Error of a request. The text names the rule and holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
-    /// What kind of thing went wrong.
+    /// Kind of error.
     pub kind: ErrorKind,
-    /// For people.
+    /// Message for people.
     pub text: String,
 }
 
@@ -60,7 +60,7 @@ impl Error {
         }
     }
 
-    /// What an access record says of it: refused, or tried and failed.
+    /// Returns the outcome for the access record: refused, or tried and failed.
     #[must_use]
     pub fn outcome(&self) -> AccessOutcome {
         match self.kind {

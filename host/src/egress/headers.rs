@@ -1,4 +1,4 @@
-//! Which methods and headers a plugin may send, how many and how long; which headers of an answer it is given.
+//! Checks methods and headers that a plugin sends, and filters the headers of an answer.
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
@@ -33,7 +33,7 @@ const REFUSED: [&str; 12] = [
     "upgrade",
 ];
 
-/// Of these every name is refused: proxies are none of a plugin's business, and `sec-` is what browsers vouch for.
+/// Prefixes of headers that are refused: proxies are none of a plugin's business, and `sec-` is what browsers vouch for.
 const REFUSED_PREFIXES: [&str; 2] = ["proxy-", "sec-"];
 
 /// Headers that say who is asking. They do not go along when a redirect leads elsewhere.

@@ -29,7 +29,7 @@ pub(super) struct Mask {
 #[derive(Debug)]
 struct Finder {
     patterns: AhoCorasick,
-    /// Of each pattern, its place in `used`.
+    /// Index in `used` for each pattern.
     of: Vec<usize>,
 }
 
@@ -74,7 +74,7 @@ impl Mask {
         self.finder.is_none()
     }
 
-    /// Where secrets are, with their names.
+    /// Returns the ranges of secrets, with their names.
     fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (Range<usize>, &'a str)> {
         let finder = self.finder.iter();
         finder.flat_map(move |finder| {

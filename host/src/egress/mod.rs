@@ -43,7 +43,7 @@ pub const MAX_REQUEST_BYTES: usize = 10 << 20;
 /// Longest body of an answer after decoding, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 10 << 20;
 
-/// What a plugin asks for.
+/// Request of a plugin.
 pub struct Request {
     /// `GET`, `POST`, …
     pub method: String,
@@ -51,7 +51,7 @@ pub struct Request {
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// What is sent.
+    /// Body of the request.
     pub body: Body,
     /// Shorter times than the host's own.
     pub timeouts: Timeouts,
@@ -61,8 +61,8 @@ pub struct Request {
 pub enum Body {
     /// All of it.
     Whole(Vec<u8>),
-    /// What is still being written. Waited for once the request is known to be allowed; it must come to an end by itself after
-    /// [`MAX_REQUEST_BYTES`].
+    /// Body that is still being written. Waited for once the request is known to be allowed; it must come to an end by itself
+    /// after [`MAX_REQUEST_BYTES`].
     Later(BoxFuture<'static, Result<Vec<u8>, Error>>),
 }
 
@@ -71,9 +71,9 @@ pub enum Body {
 pub struct Timeouts {
     /// Until there is a connection; at most 10 s.
     pub connect: Option<Duration>,
-    /// From there to the headers of the answer.
+    /// Time from there to the headers of the answer.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the answer.
+    /// Time between two pieces of the answer.
     pub between_bytes: Option<Duration>,
 }
 
@@ -90,7 +90,7 @@ pub struct Response {
     pub place: RequestSlot,
 }
 
-/// What the requests of one plugin share in all sessions.
+/// State that the requests of one plugin share in all sessions.
 #[derive(Debug)]
 pub struct PluginEgress {
     options: EgressOptions,

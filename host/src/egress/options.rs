@@ -1,4 +1,4 @@
-//! What the one who starts the host decides about requests of plugins.
+//! Options of the host's starter for requests of plugins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ pub struct Outgoing<'a> {
 /// Looks at every request, and at every redirect of one. An error refuses it and says why, to the plugin and in the record.
 pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
 
-/// How requests of plugins leave.
+/// Options for requests of plugins.
 #[derive(Clone)]
 pub struct EgressOptions {
-    /// Where secrets of credentials come from; nowhere by default.
+    /// Source of secrets for credentials; none by default.
     pub secrets: Arc<dyn Secrets>,
-    /// Who looks names up; the operating system by default.
+    /// Resolver of names; the operating system by default.
     pub resolver: Arc<dyn Resolve>,
-    /// How long a request may take with all its redirects, to the last byte; 30 s.
+    /// Deadline of a request with all its redirects, to the last byte; 30 s.
     pub deadline: Duration,
     /// Looks at what leaves; by default for secrets, which refuse the request.
     pub inspect: Option<Inspect>,

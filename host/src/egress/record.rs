@@ -1,4 +1,4 @@
-//! One record for each request, whatever becomes of it.
+//! Writes one access record for each request.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct Record {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
     origin: Origin,
-    /// What the request reaches for; `None` once the record is made.
+    /// Target of the request; `None` once the record is made.
     target: Option<String>,
 }
 

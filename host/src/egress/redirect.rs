@@ -1,4 +1,4 @@
-//! Where an answer sends a request on to, and what goes along.
+//! Follows redirects: the next target, and which headers go along.
 //!
 //! Only reads the answer: whether the new place may be reached is decided afresh, as for every request.
 

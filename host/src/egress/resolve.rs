@@ -1,4 +1,4 @@
-//! From names to addresses, once for each request.
+//! Resolves names to addresses, once for each request.
 //!
 //! What a [`Resolve`] answers is checked by `target`; what was checked is all that [`Pinned`] gives to the HTTP library, so
 //! that a second look-up, which could answer something else, never happens.
@@ -15,7 +15,7 @@ pub trait Resolve: Send + Sync {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// As the operating system does it.
+/// Resolver of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 

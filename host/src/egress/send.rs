@@ -1,4 +1,4 @@
-//! One request and the redirects after it, from the first check to the masked answer.
+//! Sends one request and follows its redirects, from the first check to the masked answer.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -175,7 +175,8 @@ impl Egress {
         }
         // A plugin could have a secret that the server repeats sent in pieces, none of which is masked.
         if has_credentials && answer.status() == StatusCode::PARTIAL_CONTENT {
-            let text = "the answer is a part of a whole, so that secrets cut at its ends would not be found; ask without `range` where a credential is sent";
+            let text = "the answer is a part of a whole, so that secrets cut at its ends would not be found; ask without \
+             `range` where a credential is sent";
             return Err(Error::new(ErrorKind::Response, text));
         }
         Ok(answer)
@@ -220,7 +221,7 @@ async fn within<T>(
     let done = match limit {
         None => doing.await,
         Some(limit) => tokio::time::timeout(limit, doing).await.map_err(|_| {
-            let text = format!("nothing came for {limit:?}, which is what the plugin waits for");
+            let text = format!("no data for {limit:?}, the timeout that the plugin set");
             Error::new(ErrorKind::Timeout, text)
         })?,
     };
@@ -299,7 +300,7 @@ async fn read(
     })
 }
 
-/// What the HTTP library says went wrong, without the URL.
+/// Converts an error of the HTTP library, without the URL.
 fn failed(error: &reqwest::Error) -> Error {
     let kind = if error.is_timeout() {
         ErrorKind::Timeout
@@ -313,7 +314,7 @@ fn failed(error: &reqwest::Error) -> Error {
     let what = match kind {
         ErrorKind::Timeout => "the connection took too long",
         ErrorKind::Url => "the request cannot be sent",
-        ErrorKind::Connect => "there is no connection",
+        ErrorKind::Connect => "the connection failed",
         _ => "the answer broke off or is not HTTP",
     };
     let mut cause: &dyn std::error::Error = error;

@@ -1,4 +1,4 @@
-//! Where a request goes: a URL that was read once, and whether its host and addresses were granted.
+//! Target of a request: a URL that was parsed once, and the check of its host and addresses against the grants.
 //!
 //! One parser reads URLs, and everything after it (patterns, look-up, connection, request line, `host` header) works on what
 //! it made of them: spellings that two parsers would read differently have no effect.
@@ -25,7 +25,7 @@ const MAX_NAME_BYTES: usize = 300;
 /// The destination of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Without user, password, fragment, and dot at the end of its host.
+    /// URL without user, password, fragment, and trailing dot of its host.
     pub(super) url: Url,
     pub(super) scheme: Scheme,
     /// A name in lower case, or an address without brackets.
@@ -33,7 +33,7 @@ pub(super) struct Target {
     pub(super) port: u16,
 }
 
-/// Which kinds of addresses the lists of hosts allow for a target.
+/// Kinds of addresses that the lists of hosts allow for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AllowedAddresses {
     public: bool,
@@ -105,7 +105,7 @@ impl Target {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
 
-    /// As it is shown in records: scheme, host, port and path, nothing that may hold more. Printable, and cut when long.
+    /// Returns the name for records: scheme, host, port and path, nothing that may hold more. Printable, and cut when long.
     pub(super) fn name(&self, method: &str) -> String {
         let text = format!("{method} {}{}", self.origin(), self.url.path());
         clean(&text, MAX_NAME_BYTES)
@@ -341,7 +341,8 @@ mod tests {
                 &public,
                 &[],
                 Some(
-                    "`http://a.example:80` is not among the hosts that the plugin was granted: `https://*`, `https://a.example`; a host without a scheme",
+                    "`http://a.example:80` is not among the hosts that the plugin was granted: `https://*`, \
+                     `https://a.example`; a host without a scheme",
                 ),
             ),
             (

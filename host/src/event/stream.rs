@@ -1,4 +1,4 @@
-//! How events travel: stamped with when and where they happened, in the order in which they were sent.
+//! Delivers events in the order in which they were sent, stamped with time and position.
 //!
 //! The sending end knows where it stands from what passes through it: a session that is opened, a turn and a step that
 //! start. So nobody who has something to say needs to say where.
@@ -21,7 +21,7 @@ use crate::clock;
 /// Version of the stream, as `session-opened` names it.
 pub const VERSION: u32 = 1;
 
-/// What every event has, and an event's own fields never mean otherwise.
+/// Fields that every event has; an event's own fields never use these names.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 /// The name that the main agent goes by.
@@ -31,7 +31,7 @@ const MAIN: &str = "main";
 /// leave out events and fields that they do not know.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 pub struct Stamped {
-    /// When, in UTC: RFC 3339 with microseconds, as in `2026-01-31T09:30:00.123456Z`.
+    /// Time in UTC: RFC 3339 with microseconds, as in `2026-01-31T09:30:00.123456Z`.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
     /// Id of the session of the main agent.
@@ -44,7 +44,7 @@ pub struct Stamped {
     pub turn: u32,
     /// Number of the last step that started in the turn, 0 before the first.
     pub step: u32,
-    /// What happened.
+    /// Event.
     #[schemars(flatten)]
     pub event: Event,
 }
@@ -119,7 +119,7 @@ impl Listener {
     }
 }
 
-/// Where the events of one agent happen.
+/// Position of an agent's events: session, turn and step.
 #[derive(Debug)]
 struct EventPosition {
     session: Arc<OnceLock<Arc<str>>>,

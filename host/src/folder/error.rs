@@ -1,21 +1,21 @@
-//! Why a file or folder was not touched.
+//! Errors of operations on files and folders.
 
 use std::io;
 
-/// Why a file or folder was not touched. The texts are for the plugin and for the trace; they name no path of the host.
+/// Error of an operation on a file or folder. The texts are for the plugin and for the trace; they name no path of the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// The path makes no sense.
     #[error("{0}")]
     Invalid(&'static str),
-    /// No folder that was granted holds the path.
+    /// No granted folder holds the path.
     #[error(
-        "no folder that was granted to the plugin holds it; `[filesystem]` in plugin.toml asks for folders"
+        "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
     )]
     NotGranted,
     /// The path, or a link on it, leads out of the folder.
-    #[error("it leads out of the folder that was granted")]
+    #[error("it leads out of the granted folder")]
     Escape,
     /// The folder was granted to read.
     #[error("the folder was granted to read, not to write")]
@@ -23,12 +23,14 @@ pub enum FolderError {
     /// `.rind` decides what runs and what is asked, and `.git` what git runs, so plugins do not write there. A file `HEAD` makes
     /// a repository of any folder.
     #[error(
-        "`.rind`, `.git`, other repositories and files named `HEAD` hold what Rind and git go by in this project; plugins cannot write there"
+        "`.rind`, `.git`, other repositories and files named `HEAD` control Rind and git in this project; plugins cannot \
+         write there"
     )]
     Reserved,
     /// The granted folder has one of Rind's own in it, or lies in one.
     #[error(
-        "`{folder}` is not given to plugins: it holds or lies in a folder that Rind keeps its own files in; work in another folder, or grant one below it"
+        "`{folder}` is not given to plugins: it holds or lies in a folder that Rind keeps its own files in; work in another \
+         folder, or grant one below it"
     )]
     Protected {
         /// The granted folder, as it is written in a manifest.
@@ -48,7 +50,8 @@ pub enum FolderError {
     TooMuch(String),
     /// The plugin's own folder has no room left.
     #[error(
-        "the plugin's data folder is full: {bytes} bytes in {files} files are kept; `data` and `files` under `[limits]` in plugin.toml ask for more"
+        "the plugin's data folder is full: {bytes} bytes in {files} files are kept; `data` and `files` under `[limits]` in \
+         plugin.toml ask for more"
     )]
     Full {
         /// Bytes that it may hold.
@@ -98,7 +101,7 @@ impl From<rustix::io::Errno> for FolderError {
     }
 }
 
-/// What the system says, without the number in brackets that the standard library adds.
+/// Returns the system's message without the number in brackets that the standard library adds.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

@@ -33,7 +33,7 @@ pub use quota::{Quota, Usage};
 pub use resolved::ResolvedPath;
 pub use whole::{Entry, EntryKind, MAX_BYTES, MAX_ENTRIES, n_entries};
 
-/// Where the folders of one plugin are on this machine.
+/// Locations of one plugin's folders on this machine.
 #[derive(Clone, Debug)]
 pub struct FolderPlaces {
     /// The folder that the agent works in.
@@ -44,7 +44,7 @@ pub struct FolderPlaces {
     pub empty: PathBuf,
     /// Rind's own folders. A granted folder of the workspace may neither hold one nor lie in one.
     pub protected: Vec<PathBuf>,
-    /// How much `data` may hold.
+    /// Quota of `data`.
     pub quota: Quota,
 }
 
@@ -65,7 +65,7 @@ struct Grant {
 }
 
 impl Grant {
-    /// How many names lead from the root to the folder.
+    /// Returns the number of names from the root to the folder.
     fn depth(&self) -> usize {
         let opened = self.opened.get();
         opened.map_or(self.folder.below.len(), |opened| opened.names.len())
@@ -80,12 +80,12 @@ struct OpenFolder {
     names: Vec<String>,
 }
 
-/// Where a path begins.
+/// Base of a path.
 #[derive(Clone, Debug)]
 pub enum Base {
-    /// At a granted folder: its number among [`GrantedFolders::grants`].
+    /// A granted folder: its index in [`GrantedFolders::grants`].
     Granted(usize),
-    /// At a folder that was opened below one.
+    /// A folder that was opened below one.
     Below {
         /// Number of the grant.
         grant: usize,
@@ -94,12 +94,12 @@ pub enum Base {
         /// The folder.
         folder: Arc<File>,
     },
-    /// At the folder with nothing in it.
+    /// The empty folder.
     Nowhere,
 }
 
 impl GrantedFolders {
-    /// What `granted` says, at these places.
+    /// Creates the granted folders at these locations.
     #[must_use]
     pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
         let folders = granted.folders();
@@ -147,7 +147,7 @@ impl GrantedFolders {
         }
     }
 
-    /// Where `path` leads from `base`. A link at its end is followed if `follow`. The last name need not be there.
+    /// Resolves `path` from `base`. A link at its end is followed if `follow`. The last name need not be there.
     ///
     /// # Errors
     /// The path leads out, or a folder on the way is not there.
@@ -216,7 +216,7 @@ impl GrantedFolders {
             .map(|(number, _)| number)
     }
 
-    /// What may be done at `names`, reached through `grant`: what the most specific grant there says.
+    /// Returns the access at `names`, reached through `grant`: that of the most specific grant there.
     fn access(&self, grant: &Grant, names: &[String]) -> Access {
         self.find(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)

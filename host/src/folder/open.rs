@@ -10,26 +10,26 @@ use rustix::io::Errno;
 
 use super::{FolderError, ResolvedPath};
 
-/// How something is opened.
+/// Options for opening.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
-    /// To read.
+    /// Open for reading.
     pub read: bool,
-    /// To write.
+    /// Open for writing.
     pub write: bool,
     /// Making the file when it is not there.
     pub create: bool,
-    /// Only if it was not there.
+    /// Fail if it exists.
     pub exclusive: bool,
     /// Emptying it.
     pub truncate: bool,
     /// Whatever is written goes to its end.
     pub append: bool,
-    /// Only if it is a folder.
+    /// Fail if it is not a folder.
     pub folder: bool,
 }
 
-/// What was opened.
+/// An open file or folder.
 #[derive(Debug)]
 pub struct Opened {
     /// The handle. One that is kept for writing is told to [`super::Usage::opened`].
@@ -38,7 +38,7 @@ pub struct Opened {
     pub is_folder: bool,
 }
 
-/// How often opening starts anew when something appears or disappears meanwhile.
+/// Number of attempts when something appears or disappears during opening.
 const TRIES: usize = 3;
 
 impl ResolvedPath {
@@ -140,7 +140,8 @@ fn check_kind(metadata: &Metadata, place: &ResolvedPath, how: How) -> Result<(),
     Ok(())
 }
 
-/// Without `O_TRUNC`: a file is emptied when it is known to be one. `O_NONBLOCK` is for a pipe that is swapped in.
+/// Returns the flags, without `O_TRUNC`: a file is truncated once it is known to be one. `O_NONBLOCK` is for a pipe that is
+/// swapped in.
 fn flags(how: How, before: Option<&Metadata>) -> OFlags {
     let common = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_written = how.write || how.truncate || how.create;

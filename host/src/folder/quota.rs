@@ -1,4 +1,4 @@
-//! How much a plugin keeps in its `data` folder, counted once and kept up to date by whoever writes there.
+//! Quota of a plugin's `data` folder, counted once and updated by every write.
 //!
 //! Both faces of the grant and all instances of a plugin in the process share one count. It is of lengths, not of blocks, so
 //! that a hole in a file costs what it could become; a file with two names counts once in bytes and twice in files.
@@ -15,7 +15,7 @@ use cap_std::fs::{Dir, MetadataExt as _};
 
 use super::FolderError;
 
-/// What one plugin may keep.
+/// Limits of one plugin's own folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Bytes of all files together.
@@ -34,7 +34,7 @@ impl Quota {
     /// The most files that a manifest may ask for. Counting as many takes about a tenth of a second.
     pub const MAX_FILES: u64 = 100_000;
 
-    /// What a manifest's `[limits]` come to.
+    /// Returns the quota for a manifest's `[limits]`.
     #[must_use]
     pub fn of(bytes: Option<u64>, files: Option<u64>) -> Self {
         Self {
@@ -44,10 +44,10 @@ impl Quota {
     }
 }
 
-/// How often a full folder is counted again, in case something was removed behind the count's back.
+/// Interval at which a full folder is counted again, in case something was removed without the host.
 const RECOUNT_AFTER: Duration = Duration::from_millis(250);
 
-/// How deep folders are counted. What lies deeper counts as more than any quota.
+/// Maximum depth of folders that are counted. What lies deeper counts as more than any quota.
 const MAX_DEPTH: usize = 128;
 
 /// Device and inode: what a file is, under whatever name.

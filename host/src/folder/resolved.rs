@@ -1,4 +1,4 @@
-//! Where a path led: one name in one open folder, and what may be done there.
+//! A resolved path: one name in one open folder, and the access that is allowed there.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::grant::{Access, Root};
 /// Deepest folder that may be made below a granted one; counting a folder and removing it take one level at a time.
 const MAX_DEPTH: usize = 64;
 
-/// Where a path led. What is done to the name there follows no link, so it is done at this place or fails.
+/// A resolved path: one name in one open folder. What is done to the name there follows no link, so it is done at this place or
+/// fails.
 #[derive(Debug)]
 pub struct ResolvedPath {
     pub(super) folder: Dir,
@@ -23,7 +24,7 @@ pub struct ResolvedPath {
     pub(super) access: Access,
     pub(super) is_reserved: bool,
     pub(super) grant: Option<usize>,
-    /// How many of `names` lead to the granted folder.
+    /// Number of `names` that lead to the granted folder.
     pub(super) n_above: usize,
     pub(super) usage: Option<Arc<Usage>>,
 }
@@ -47,7 +48,7 @@ impl ResolvedPath {
         &self.names
     }
 
-    /// Where it lies; `None` in the folder with nothing in it.
+    /// Returns the root; `None` in the empty folder.
     #[must_use]
     pub fn root(&self) -> Option<Root> {
         self.root
@@ -59,7 +60,7 @@ impl ResolvedPath {
         self.usage.as_ref()
     }
 
-    /// What may be done here.
+    /// Returns the access that is allowed here.
     #[must_use]
     pub fn access(&self) -> Access {
         if self.is_reserved {
@@ -69,7 +70,7 @@ impl ResolvedPath {
         }
     }
 
-    /// What is there; a link itself, not what it leads to.
+    /// Returns the metadata; of a link itself, not of its target.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
     }
@@ -152,7 +153,7 @@ impl ResolvedPath {
     }
 }
 
-/// As people and traces name it.
+/// Displays the path as messages and traces show it.
 impl std::fmt::Display for ResolvedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {

@@ -1,4 +1,4 @@
-//! From a path to the one folder that its last name is in, without ever leaving where the walk began.
+//! Walks a path to the folder that holds its last name, without ever leaving the folder where the walk began.
 //!
 //! Every step opens one name without following links, from the folder that the step before opened; links are read and
 //! walked like the rest of the path. So what comes out is where a path really leads: no link is left in it that could be
@@ -19,13 +19,13 @@ const MAX_LINKS: usize = 40;
 /// Longest path, in bytes: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// How a folder is opened to go through it: without asking to read it, where the system can do that.
+/// Flags for opening a folder to go through it: without asking to read it, where the system can do that.
 #[cfg(target_os = "linux")]
 const THROUGH: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const THROUGH: OFlags = OFlags::RDONLY;
 
-/// Where a path led.
+/// End of a walk along a path.
 #[derive(Debug)]
 pub(super) struct Walked {
     /// The folder that the last name is in.
@@ -67,7 +67,7 @@ fn check(path: &str) -> Result<(), FolderError> {
         return Err(FolderError::errno(Errno::NAMETOOLONG));
     }
     if path.contains('\0') {
-        return Err(FolderError::Invalid("a path cannot hold a NUL"));
+        return Err(FolderError::Invalid("a path cannot contain NUL"));
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ struct Walk<'a> {
     start: BorrowedFd<'a>,
     /// Folders that were gone into, outermost first; `..` comes back out of the last one and never asks the disk for it.
     inside: Vec<(String, OwnedFd)>,
-    /// What is left of the path.
+    /// Names that are left to walk.
     ahead: VecDeque<String>,
     is_folder_wanted: bool,
     n_links: usize,

@@ -16,7 +16,7 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Most entries of a folder that are listed.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// What is at a path.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file.
@@ -30,9 +30,9 @@ pub enum EntryKind {
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name. What is not UTF-8 in it is replaced.
+    /// Name of the entry. What is not UTF-8 in it is replaced.
     pub name: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
     /// Bytes of a file; 0 for anything else.
     pub size: u64,
@@ -227,7 +227,7 @@ impl GrantedFolders {
         self.place(&Base::Granted(number), &path, follow)
     }
 
-    /// How many of the names lead to a granted folder.
+    /// Returns the number of names that lead to a granted folder.
     fn granted_above(&self, root: Root, names: &[String]) -> Result<usize, FolderError> {
         let number = self.find(root, names).ok_or(FolderError::NotGranted)?;
         Ok(self.grants[number].folder.below.len())
@@ -253,7 +253,7 @@ fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     }
     if path.contains(['\0', '\\']) {
         return Err(FolderError::Invalid(
-            "a path cannot hold a NUL or a `\\`; write `/` between names",
+            "a path cannot contain NUL or a `\\`; write `/` between names",
         ));
     }
     if path.starts_with('/') {
@@ -284,8 +284,7 @@ fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     Ok((root, names))
 }
 
-/// What putting a whole file in place of another costs. Judged by what is there in the end: that for a moment both are, does
-/// not count.
+/// Quota charge for replacing a whole file. Judged by what is there in the end: that for a moment both are, does not count.
 struct Charge<'a> {
     usage: Option<&'a Usage>,
     grows: u64,

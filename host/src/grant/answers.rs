@@ -1,4 +1,4 @@
-//! What the operator answered before: one file of the user's, which no plugin and no tool can be granted.
+//! Earlier answers of the operator: one file of the user's, which no plugin and no tool can be granted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{Capability, Request, Trust};
 use crate::disk::{lock_beside, replace_private};
 
-/// How long an answer holds.
+/// Lifetime of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lasting {
-    /// As long as the pin is the same.
+    /// Until the pin changes.
     Always,
-    /// In the session of this id.
+    /// For the session of this id.
     Session(String),
 }
 
@@ -23,9 +23,9 @@ pub enum Lasting {
 pub struct GrantAnswer {
     /// Name of the plugin.
     pub plugin: String,
-    /// Its version.
+    /// Version of the plugin.
     pub version: String,
-    /// Its trust.
+    /// Trust of the plugin.
     pub trust: Trust,
     /// The folder it came from; empty where its trust says enough.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -35,16 +35,16 @@ pub struct GrantAnswer {
     /// Digest of all that decides what it does, as it is shown; see [`Request::content`].
     #[serde(default)]
     pub content: String,
-    /// What the answer is for.
+    /// Pin of the request that was answered.
     pub pin: String,
     /// The capabilities that were asked for and given, as they are written.
     pub capabilities: Vec<String>,
     /// Whether a hook of it refused when it failed: nothing runs in silence without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_guard: bool,
-    /// When it was given, RFC 3339.
+    /// Time of the answer, RFC 3339.
     pub given: String,
-    /// How long it holds.
+    /// Lifetime of the answer.
     pub lasting: Lasting,
 }
 
@@ -65,13 +65,13 @@ impl GrantAnswer {
     }
 }
 
-/// Why answers cannot be read or kept.
+/// Error while reading or storing answers.
 #[derive(Debug, thiserror::Error)]
 #[error("the remembered grants in {}: {message}", path.display())]
 pub struct AnswersError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong and what to do.
+    /// Problem, and what to do.
     pub message: String,
 }
 
@@ -110,7 +110,7 @@ impl Answers {
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
             Ok(bytes) => serde_json::from_slice::<Content>(&bytes).map_err(|e| {
                 refuse(format!(
-                    "is damaged ({e}); move it away to be asked again for everything"
+                    "is damaged ({e}); move it away, and every question is asked again"
                 ))
             })?,
         };

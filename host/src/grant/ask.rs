@@ -13,26 +13,26 @@ use super::{Capability, Request};
 /// A plugin that waits for an answer.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What it asks for.
+    /// Request of the plugin.
     pub request: Request,
-    /// What was decided so far; what waits is asked.
+    /// Decision so far; undecided permissions are asked about.
     pub decision: Decision,
     /// The last answer for a plugin of this name from this place, when it was for other bytes or another request.
     pub earlier: Option<GrantAnswer>,
 }
 
-/// How long a yes holds.
+/// Lifetime of a yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yes {
-    /// In this run.
+    /// For this run.
     Once,
-    /// In this session, however often it is resumed.
+    /// For this session, however often it is resumed.
     Session,
-    /// As long as the plugin and what it asks for stay as they are.
+    /// Until the plugin or its request changes.
     Always,
 }
 
-/// Somebody who can be asked.
+/// An operator who can be asked.
 pub trait Ask: Send + Sync {
     /// Asks, and waits for the answer as long as it takes. `None` is a no.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
@@ -41,11 +41,11 @@ pub trait Ask: Send + Sync {
 /// A yes that is to be kept.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// What was asked for.
+    /// Request that was answered.
     pub request: Request,
     /// The capabilities that were asked about.
     pub capabilities: Vec<Capability>,
-    /// How long it holds.
+    /// Lifetime of the yes.
     pub yes: Yes,
     /// Whether a hook of the plugin refuses when it fails.
     pub is_guard: bool,
@@ -77,19 +77,19 @@ impl Given {
     }
 }
 
-/// What deciding needs besides the plugins. The default has no policy, no answers and nobody to ask: what the table does not
+/// Inputs of decisions besides the plugins. The default has no policy, no answers and nobody to ask: what the table does not
 /// give, waits.
 #[derive(Clone, Default)]
 pub struct GrantOptions {
-    /// What the operator wrote.
+    /// Policy of the operator.
     pub policy: Policy,
-    /// What the operator answered before.
+    /// Earlier answers of the operator.
     pub answers: Option<Answers>,
     /// Id of the session that goes on; none for a new one.
     pub session: Option<String>,
-    /// What the operator typed.
+    /// Flags of the command line.
     pub flags: Vec<GrantFlag>,
-    /// Who can be asked.
+    /// Operator to ask; `None` without a terminal.
     pub ask: Option<std::sync::Arc<dyn Ask>>,
 }
 
@@ -133,9 +133,9 @@ impl GrantOptions {
         };
         let capabilities = decision.of(Standing::Waiting).cloned().collect();
         let why = match yes {
-            Yes::Once => "answered with yes for this run",
-            Yes::Session => "answered with yes for this session",
-            Yes::Always => "answered with yes just now",
+            Yes::Once => "granted for this run",
+            Yes::Session => "granted for this session",
+            Yes::Always => "granted just now",
         };
         let given = Given {
             request: request.clone(),

@@ -1,4 +1,4 @@
-//! One thing that a plugin may be allowed to do, and how it is written in policy, flags and answers.
+//! Capabilities of plugins, and their notation in policy, flags and answers.
 
 use std::str::FromStr;
 
@@ -29,7 +29,7 @@ pub enum Access {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Folder {
-    /// Where it is.
+    /// Root of the folder.
     pub root: Root,
     /// Names of the folders below the root that lead there; empty for the root itself.
     pub below: Vec<String>,
@@ -72,7 +72,8 @@ impl FromStr for Folder {
         };
         if !below.iter().all(is_fine) || text.contains("//") {
             return Err(format!(
-                "`{}` is not a folder: names between `/` may not be `.` or `..`, and hold neither `\\` nor `:` nor what cannot be seen",
+                "`{}` is not a folder: names between `/` may not be `.` or `..`, and hold neither `\\` nor `:` nor what \
+                 cannot be seen",
                 text.escape_debug()
             ));
         }
@@ -118,7 +119,7 @@ pub struct Credential {
     pub host: HostPattern,
     /// Name of the header, in lower case.
     pub header: String,
-    /// Its value, with `{NAME}` for secrets that the operator keeps.
+    /// Value of the header, with `{NAME}` for secrets that the operator keeps.
     pub value: String,
 }
 
@@ -156,8 +157,7 @@ impl Capability {
     }
 }
 
-/// As it is written in `policy.toml`, after `--grant` and in the list of answers: `session`, `read:workspace/docs`,
-/// `network:api.github.com`, `tool:read_file`, …
+/// Displays it as in `policy.toml`, after `--grant` and in the list of answers:
 impl std::fmt::Display for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

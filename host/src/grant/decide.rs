@@ -8,7 +8,7 @@ use super::policy::{Asker, Policy};
 use super::table::{Ruling, ceiling};
 use super::{Capability, Granted, Request};
 
-/// What holds for one capability.
+/// Standing of one capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -20,25 +20,25 @@ pub enum Standing {
     Denied,
 }
 
-/// What was decided of one capability.
+/// Decision on one capability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What was asked for.
+    /// Capability that was asked for.
     pub capability: Capability,
-    /// What the plugin's trust gives by itself.
+    /// Ruling of the plugin's trust.
     pub ceiling: Ruling,
-    /// What holds.
+    /// Standing of the capability.
     pub standing: Standing,
-    /// Why, for people.
+    /// Reason for people.
     pub why: String,
 }
 
-/// What was decided of a plugin.
+/// Decision on a plugin.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Decision {
     /// One row for each capability asked for, in order.
     pub rows: Vec<Row>,
-    /// Why what the policy allows a plugin of this name does not count for this one, where something waits for it.
+    /// Reason why the policy's permissions for this name do not apply to this plugin, where a permission waits for them.
     pub passed_over: Option<String>,
 }
 
@@ -59,7 +59,9 @@ impl std::str::FromStr for GrantFlag {
             None => (text, None),
         };
         if plugin.is_empty() {
-            return Err(format!("`{text}` is not written NAME or NAME=CAPABILITY,…"));
+            return Err(format!(
+                "`{text}` is not of the form NAME or NAME=CAPABILITY,…"
+            ));
         }
         let capabilities = list.unwrap_or_default().split(',').map(str::trim);
         let capabilities: Result<Vec<CapabilityPattern>, String> = capabilities
@@ -98,16 +100,16 @@ impl GrantFlag {
     }
 }
 
-/// What is known besides the request.
+/// Facts for a decision besides the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// What the operator wrote.
+    /// Policy of the operator.
     pub policy: &'a Policy,
-    /// What the operator answered before.
+    /// Earlier answers of the operator.
     pub answers: Option<&'a Answers>,
     /// Id of the session that goes on; none for a new one.
     pub session: Option<&'a str>,
-    /// What the operator typed.
+    /// Flags of the command line.
     pub flags: &'a [GrantFlag],
 }
 
@@ -127,10 +129,12 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
     let passed_over = known.policy.passed_over(asker);
     let rows = request.capabilities.iter().map(|capability| {
         let ceiling = ceiling(request.trust, capability);
-        let (ruling, place) = known
-            .policy
-            .ruling(asker, capability)
-            .unwrap_or_else(|| (ceiling, format!("the table for {} plugins", request.trust)));
+        let (ruling, place) = known.policy.ruling(asker, capability).unwrap_or_else(|| {
+            (
+                ceiling,
+                format!("the default for {} plugins", request.trust),
+            )
+        });
         let (standing, why) = match ruling {
             Ruling::Deny => (Standing::Denied, format!("denied: {place}")),
             Ruling::Allow => (Standing::Granted, format!("allowed: {place}")),
@@ -141,12 +145,12 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
             Ruling::Ask => match answer.filter(|a| a.is_for(capability)) {
                 Some(answer) => (
                     Standing::Granted,
-                    format!("answered with yes on {}", day(&answer.given)),
+                    format!("granted on {}", day(&answer.given)),
                 ),
                 None => {
                     let but = passed_over.iter().map(|text| format!("; {text}"));
                     let but: String = but.collect();
-                    (Standing::Waiting, format!("asked about: {place}{but}"))
+                    (Standing::Waiting, format!("not granted: {place}{but}"))
                 }
             },
         };
@@ -170,7 +174,7 @@ fn day(time: &str) -> &str {
 }
 
 impl Decision {
-    /// What the plugin has.
+    /// Returns the granted permissions.
     #[must_use]
     pub fn granted(&self) -> Granted {
         Granted::new(self.of(Standing::Granted).cloned().collect())

@@ -1,4 +1,4 @@
-//! What one plugin was granted.
+//! Permissions that one plugin was granted.
 
 use super::{Access, Capability, Credential, Folder, HostPattern, Root};
 

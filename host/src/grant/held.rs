@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Deepest level of folders that is searched.
 const MAX_DEPTH: usize = 16;
 
-/// Everything that was in a folder when it was read.
+/// Contents of a folder at the time it was read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldFolder {
     root: PathBuf,

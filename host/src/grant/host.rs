@@ -1,21 +1,21 @@
-//! Which hosts a plugin may talk to: `api.github.com`, `*.example.com:8443`, `http://127.0.0.1:8080`, `*`.
+//! Patterns of the hosts that a plugin may connect to: `api.github.com`, `*.example.com:8443`, `http://127.0.0.1:8080`, `*`.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How a request is sent.
+/// Scheme of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
-    /// With TLS; what a pattern means that names no scheme.
+    /// HTTPS; the default of a pattern without a scheme.
     Https,
-    /// Without; only where a pattern says `http://`.
+    /// HTTP; only where a pattern says `http://`.
     Http,
 }
 
 impl Scheme {
-    /// As it stands in a URL.
+    /// Returns the scheme as it is written in a URL.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -195,15 +195,15 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']').ok_or("a `[` has no `]`")?;
         host.parse::<Ipv6Addr>()
-            .map_err(|_| "between brackets stands an IPv6 address")?;
+            .map_err(|_| "brackets must contain an IPv6 address")?;
         return match after.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if after.is_empty() => Ok((host, None)),
-            None => Err("after `]` comes a port or nothing"),
+            None => Err("only a port may follow `]`"),
         };
     }
     match text.split_once(':') {
-        Some((_, port)) if port.contains(':') => Err("an IPv6 address stands between brackets"),
+        Some((_, port)) if port.contains(':') => Err("an IPv6 address must be in brackets"),
         Some((host, port)) => Ok((host, Some(port))),
         None => Ok((text, None)),
     }

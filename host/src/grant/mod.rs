@@ -1,4 +1,4 @@
-//! What a plugin may touch: side effects, requests and trust become grants.
+//! Permissions of plugins: side effects, requests and trust become grants.
 //!
 //! Owns the words (side effect, trust, capability), the operator's policy, the remembered answers, and the decision. The
 //! decision is pure; nothing here links, opens or asks, and nothing here knows what a plugin is made of. Only what the

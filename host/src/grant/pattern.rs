@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Access, Capability, Folder, HostPattern};
 
-/// Which capabilities a line speaks of.
+/// Pattern of capabilities in a line of the policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CapabilityPattern {
@@ -16,11 +16,11 @@ pub struct CapabilityPattern {
 #[derive(Clone, Debug)]
 enum What {
     Session,
-    /// With `None`, every folder but `data`.
+    /// Folders; `None` is every folder but `data`.
     Files(Access, Option<Folder>),
     Network(Option<HostPattern>),
     PrivateNetwork(Option<HostPattern>),
-    /// With `None`, every credential; otherwise those that go to these hosts.
+    /// Credentials that go to these hosts; `None` is every credential.
     Credential(Option<HostPattern>),
     Model,
     Agents,
@@ -87,7 +87,7 @@ impl std::str::FromStr for CapabilityPattern {
         let host = || argument.map(str::parse).transpose();
         let what = match kind {
             "session" | "model" | "agents" if argument.is_some() => {
-                return Err(format!("`{text}`: nothing stands after `{kind}`"));
+                return Err(format!("`{text}`: `{kind}` takes no value"));
             }
             "session" => What::Session,
             "model" => What::Model,

@@ -18,13 +18,13 @@ use crate::paths::ADMIN_POLICY;
 /// Largest policy file. A line for each of a thousand plugins fits.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a policy cannot be used. Nothing runs without it then: a policy that is not read must not allow anything.
+/// Error in a policy. Nothing runs without it then: a policy that is not read must not allow anything.
 #[derive(Debug, thiserror::Error)]
 #[error("the policy {}: {message}", path.display())]
 pub struct PolicyError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong, with the line.
+    /// Problem, with the line.
     pub message: String,
 }
 
@@ -59,7 +59,7 @@ struct File {
     trust: BTreeMap<Trust, Lists>,
 }
 
-/// Both files.
+/// Policy from both files.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Strongest first, each with its name for people.
@@ -69,11 +69,11 @@ pub struct Policy {
 /// A plugin without which nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Required {
-    /// Its name.
+    /// Name of the plugin.
     pub plugin: String,
     /// Digest of its [content](super::Request::content), when it must be that one.
     pub digest: Option<String>,
-    /// Where that is said.
+    /// Place in the policy, `FILE:LINE`.
     pub place: String,
 }
 
@@ -89,12 +89,12 @@ impl Required {
     }
 }
 
-/// Who asks for a capability.
+/// Plugin that asks for a capability.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
     /// Name of the plugin.
     pub plugin: &'a str,
-    /// Where it came from, or less.
+    /// Trust of the plugin, or less.
     pub trust: Trust,
     /// Digest of its [content](super::Request::content).
     pub content: &'a str,
@@ -133,7 +133,7 @@ impl Policy {
         }
     }
 
-    /// Why lists of the policy for a plugin of this name do not count for it, if there are such.
+    /// Returns the reason why the policy's lists for this name do not apply to the plugin, if there are such lists.
     #[must_use]
     pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
         let passed_over = |(name, file): &(String, File)| {
@@ -157,7 +157,7 @@ impl Policy {
         self.files.iter().find_map(passed_over)
     }
 
-    /// Where the policy says that a plugin is left out, if it does.
+    /// Returns the place where the policy disables a plugin, if it does.
     #[must_use]
     pub fn disables(&self, plugin: &str) -> Option<String> {
         let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
@@ -182,7 +182,7 @@ impl Policy {
         files.flat_map(of_file).collect()
     }
 
-    /// What the policy says of a capability, and where. `None` when it says nothing.
+    /// Returns the policy's ruling on a capability, and its place. `None` when it says nothing.
     #[must_use]
     pub fn ruling(&self, asker: Asker<'_>, wanted: &Capability) -> Option<(Ruling, String)> {
         self.files

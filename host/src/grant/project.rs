@@ -1,4 +1,4 @@
-//! Whether a project is trusted: what it brings in `.rind` counts only as it was when the operator said yes.
+//! Trust in projects: the contents of `.rind` are used only as they were when the operator trusted them.
 //!
 //! The folder is in the workspace, where plugins and commands may write. It is read once, see [`HeldFolder`], and its digest is
 //! kept with the yes, in the user's own folder: whoever changes it gains nothing until the operator agrees again.
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{lock_beside, replace_private};
 
-/// Why a project cannot be trusted, or trust in it cannot be kept.
+/// Error while trusting a project or storing the trust.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {message}", path.display())]
 pub struct ProjectError {
     /// The folder or file.
     pub path: PathBuf,
-    /// What is wrong and what to do.
+    /// Problem, and what to do.
     pub message: String,
 }
 
@@ -30,17 +30,17 @@ pub(super) fn refuse(path: &Path, message: impl Into<String>) -> ProjectError {
     }
 }
 
-/// How a project stands.
+/// Trust in a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectTrust {
-    /// It was never trusted.
+    /// The project was never trusted.
     New,
-    /// It was trusted, and what it brings has changed since.
+    /// The project was trusted, and its files have changed since.
     Changed {
-        /// When it was trusted, RFC 3339.
+        /// Time of the trust, RFC 3339.
         since: String,
     },
-    /// It is trusted as it is.
+    /// The project is trusted as it is.
     Trusted,
 }
 
@@ -49,7 +49,7 @@ pub enum ProjectTrust {
 pub struct TrustedProject {
     /// Digest of its `.rind` when it was trusted.
     pub digest: String,
-    /// When that was, RFC 3339.
+    /// Time of the trust, RFC 3339.
     pub since: String,
 }
 
@@ -72,7 +72,9 @@ impl Projects {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
                 refuse(
                     path,
-                    format!("is damaged ({e}); move it away to be asked again for every project"),
+                    format!(
+                        "is damaged ({e}); move it away, and every project is asked about again"
+                    ),
                 )
             })?,
         };
@@ -88,7 +90,7 @@ impl Projects {
         &self.projects
     }
 
-    /// How a project stands whose `.rind` has this digest.
+    /// Returns the trust in a project whose `.rind` has this digest.
     #[must_use]
     pub fn of(&self, workspace: &Path, digest: &str) -> ProjectTrust {
         match self.projects.get(workspace) {

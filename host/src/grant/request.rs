@@ -1,4 +1,4 @@
-//! What a plugin asks for, and the pin that ties an answer to exactly this.
+//! Request of a plugin for permissions, and the pin that ties an answer to exactly this request.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,42 +8,42 @@ use super::{Capability, SideEffect, Trust};
 /// A tool that a plugin offers, as far as its words reach the model and the person who is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfferedTool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Its description.
+    /// Description of the tool.
     pub description: String,
-    /// Its JSON Schema as text.
+    /// JSON Schema as text.
     pub parameters: String,
 }
 
-/// Everything that a decision depends on, as far as it is the plugin's.
+/// Request of a plugin: all its inputs to a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Name of the plugin.
     pub plugin: String,
-    /// Its version, for people.
+    /// Version of the plugin, for people.
     pub version: String,
-    /// What it does, in its own words.
+    /// Description of the plugin, in its own words.
     pub description: String,
-    /// Where it came from, or less when its manifest says so.
+    /// Trust of the plugin, or less when its manifest says so.
     pub trust: Trust,
     /// The folder it came from, where names are anybody's to give: for project and local plugins. Otherwise empty.
     pub source: String,
     /// Digest of its component; empty without one.
     pub digest: String,
-    /// Its manifest as JSON. Hooks, limits and defaults of its settings decide what the same bytes do.
+    /// Manifest as JSON. Hooks, limits and defaults of its settings decide what the same bytes do.
     pub manifest: String,
     /// Side effects that it declares.
     pub side_effects: Vec<SideEffect>,
     /// Capabilities that it asks for.
     pub capabilities: Vec<Capability>,
-    /// Its tools.
+    /// Tools of the plugin.
     pub tools: Vec<OfferedTool>,
     /// Whether its hooks are shown parts of the conversation.
     pub has_hooks: bool,
 }
 
-/// What an answer is for: other bytes, another manifest or another tool description make another pin.
+/// Pin that an answer is valid for: other bytes, another manifest or another tool description make another pin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pin(String);
 

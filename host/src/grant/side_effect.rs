@@ -1,12 +1,12 @@
-//! What a plugin says it does to the world.
+//! Side effects that a plugin declares.
 
 use serde::{Deserialize, Serialize};
 
-/// What a plugin says it does to the world.
+/// Side effect that a plugin declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SideEffect {
-    /// Nothing at all; stands alone.
+    /// No side effect; stands alone.
     None,
     /// Reads or writes files.
     Filesystem,

@@ -1,18 +1,18 @@
-//! What a plugin's trust gives it by itself, asks for, or never gives: the table of grants.
+//! Table of grants: what each trust gives by itself, asks for, or never gives.
 
 use serde::Serialize;
 
 use super::{Access, Capability, Root, Trust};
 
-/// What holds for a capability before anybody was asked.
+/// Ruling on a capability before the operator was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
-    /// It is never given.
+    /// Never granted.
     Deny,
     /// The operator is asked.
     Ask,
-    /// It is given.
+    /// Granted.
     Allow,
 }
 

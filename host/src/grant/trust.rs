@@ -1,8 +1,8 @@
-//! Where a plugin came from.
+//! Trust in a plugin, by its origin.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a plugin came from, from most to least trusted. Never what a plugin says of itself.
+/// Trust in a plugin by its origin, from most to least. Never what a plugin says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {

@@ -11,7 +11,7 @@ fn named(text: &str) -> String {
     clean(text, MAX_NAME_BYTES)
 }
 
-/// What having a capability means, as it goes on after "may": "read files in workspace/docs".
+/// Describes a capability, as a phrase after "may": "read files in workspace/docs".
 #[must_use]
 pub fn in_words(capability: &Capability) -> String {
     match capability {
@@ -68,9 +68,9 @@ fn secrets(value: &str) -> Vec<String> {
     names
 }
 
-/// What capabilities come to that are harmless each alone: whoever sees the conversation or files of the workspace and
-/// reaches out can send the one to the other. `None` when there is no such pair. `has_hooks` says whether the plugin's hooks
-/// are shown parts of the conversation, which takes no capability.
+/// Describes what capabilities allow together that are harmless alone: a plugin that sees the conversation or files of the
+/// workspace and has network access can send the one to the other. `None` when there is no such pair. `has_hooks` says whether
+/// the plugin's hooks are shown parts of the conversation, which takes no capability.
 #[must_use]
 pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! From the parts of a host to an agent in one session.
+//! Builds an agent in one session from the parts of a host.
 
 use std::sync::{Arc, Weak};
 

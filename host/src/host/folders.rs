@@ -1,4 +1,4 @@
-//! Where plugins of a host come from: folders that it loads, or a set that is loaded already.
+//! Sources of a host's plugins: folders that it loads, or a set that is loaded already.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! What stays in the trace of a plugin's reaching for files: one record for each attempt that was refused or failed, up to
-//! a number, then one that says so.
+//! Records a plugin's failed and refused accesses to files, up to a limit, then one record that says so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +13,7 @@ const MAX_RECORDS: u32 = 200;
 /// Longest target and longest reason, in bytes.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// How many records about files a plugin may still leave in a session.
+/// Number of records about files that a plugin may still leave in a session.
 #[derive(Debug)]
 pub(super) struct RecordsLeft(AtomicU32);
 
@@ -40,7 +39,7 @@ impl AccessLog {
             Ok(1) => (
                 "further files".to_owned(),
                 format!(
-                    "more than {MAX_RECORDS} attempts in this session did not work; the rest is not recorded"
+                    "more than {MAX_RECORDS} attempts failed in this session; further ones are not recorded"
                 ),
             ),
             Ok(_) => (clean(target, MAX_TEXT_BYTES), clean(reason, MAX_TEXT_BYTES)),

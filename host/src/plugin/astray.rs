@@ -60,7 +60,7 @@ pub(super) fn astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Strin
         said.extend(folders.filter(is_passed_over).map(|folder| {
             let todo = todo(&folder, held);
             format!(
-                "{} is passed over: it has no {FILE_NAME}; {todo}",
+                "{} is ignored: it has no {FILE_NAME}; {todo}",
                 folder.display()
             )
         }));

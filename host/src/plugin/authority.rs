@@ -1,4 +1,4 @@
-//! Whether what a component imports and exports is covered by what its manifest declares.
+//! Checks that a component's imports and exports are covered by its manifest.
 //!
 //! Decided from names alone, before anything is linked: an import that is not covered is refused, never stubbed. WASI that
 //! a language's standard library pulls in is linked to an empty context; what could reach files or the network is not.
@@ -195,7 +195,8 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
         }
         return refuse(match interface.split('/').next() {
             Some("wasi:sockets") => {
-                "which no plugin may have: use `rind:plugin/http` and declare `network`, or write `[compat] sockets = \"inert\"` if it only imports and never uses them".to_owned()
+                "which no plugin may have: use `rind:plugin/http` and declare `network`, or write `[compat] sockets = \
+                 \"inert\"` if it only imports and never uses them".to_owned()
             }
             Some("wasi:http") => "which this host does not offer; there is `wasi:http/outgoing-handler`".to_owned(),
             _ => "which this host does not know".to_owned(),
@@ -330,14 +331,14 @@ fn missing_key(manifest: &Manifest, name: &str) -> Option<&'static str> {
     (!is_there).then_some(line)
 }
 
-/// What one exported interface is to the host.
+/// Kind of an exported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Export {
     /// A hook on a built-in point.
     Hook(&'static catalog::PointRow),
     /// `tools`, `implement`, `loop` or `commands`.
     Other(&'static str),
-    /// Not one of ours; ignored.
+    /// Interface of another package; ignored.
     Foreign,
 }
 

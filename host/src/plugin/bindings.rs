@@ -1,4 +1,4 @@
-//! What wasmtime generates from `wit/`. Nothing else in the crate is generated; nothing outside `plugin` sees it.
+//! Bindings that wasmtime generates from `wit/`. Nothing else in the crate is generated; nothing outside `plugin` sees it.
 
 wasmtime::component::bindgen!({
     path: "../wit",

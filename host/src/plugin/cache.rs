@@ -21,10 +21,10 @@ use crate::grant::held::HeldFolder;
 /// Largest component that is loaded. CPython with its library has about 20 MiB.
 pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
-/// How long an entry is kept that nobody uses.
+/// Time after which an unused entry is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// How often is looked for such entries, and how exactly their last use is known.
+/// Interval of looking for such entries, and precision of their last use.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Ends the name of the file beside the folder whose time says when that was done last.
@@ -36,7 +36,7 @@ const ENTRY_SUFFIX: &str = ".cwasm";
 /// Length of the keyed hash in front of an entry.
 const MAC_BYTES: usize = 32;
 
-/// Where compiled components are kept.
+/// Cache of compiled components.
 #[derive(Clone, Debug)]
 pub struct CompileCache {
     folder: PathBuf,
@@ -46,7 +46,7 @@ pub struct CompileCache {
 /// Bytes of a component and their name.
 #[derive(Clone, Debug)]
 pub struct ComponentBytes {
-    /// Where they were read.
+    /// Path that they were read from.
     pub path: PathBuf,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -139,7 +139,7 @@ impl CompileCache {
         if !component.bytes.starts_with(b"\0asm") {
             return Err(Error::Compile {
                 path: component.path.clone(),
-                message: "it does not begin as WebAssembly does; build it again".to_owned(),
+                message: "it is not WebAssembly; build it again".to_owned(),
             });
         }
         super::nesting::check(&component.bytes).map_err(|message| Error::Compile {
@@ -150,14 +150,14 @@ impl CompileCache {
         let compiled = deserialize(engine, &code).map_err(|e| Error::Compile {
             path: component.path.clone(),
             message: format!(
-                "the compiler that was started is another one than this program's: {e:#}"
+                "the compiler process is of a different version than this program: {e:#}"
             ),
         })?;
         let mut bytes = self.mark(&entry, &code).as_bytes().to_vec();
         bytes.extend_from_slice(&code);
         // A cache that cannot be written costs time, nothing else.
         if let Err(error) = replace_private(&entry, &bytes) {
-            tracing::warn!(%error, "compiled component was not kept");
+            tracing::warn!(%error, "compiled component was not cached");
         }
         Ok((compiled, false))
     }
@@ -185,7 +185,7 @@ impl CompileCache {
         let mac = blake3::Hash::from_slice(mac).ok()?;
         // `blake3::Hash` compares in constant time.
         if self.mark(entry, code) != mac {
-            tracing::warn!(entry = %entry.display(), "compiled component does not carry this host's mark; it is compiled again");
+            tracing::warn!(entry = %entry.display(), "compiled component lacks this host's signature; it is compiled again");
             return None;
         }
         deserialize(engine, code).ok()
@@ -198,7 +198,7 @@ fn is_entry(name: &str) -> bool {
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// How long ago the file was written or used; `None` when it is not there.
+/// Returns the time since the file was written or used; `None` when it does not exist.
 fn age_of(path: &Path) -> Option<Duration> {
     let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
     // One from the future is new.

@@ -22,26 +22,26 @@ use crate::tool::process::{Ending, Finished, Process, Streams};
 /// The hidden command of the helper.
 pub const COMPILE_COMMAND: &str = "__compile";
 
-/// How long compiling may take. A Python component takes about 10 s on a busy machine.
+/// Deadline of compiling. A Python component takes about 10 s on a busy machine.
 pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
 
 /// Memory that the compiling process may take. 40 MB of dense code took 225 MiB with two processors; huge functions and many
 /// processors take more.
 pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
-/// How much of what the process says is kept for the error.
+/// Bytes of the process's output that are kept for the error.
 const CAPTURE_BYTES: usize = 16 * 1024;
 
 /// Begins the names of its folders within the cache.
 pub(super) const FOLDER_PREFIX: &str = "compiling-";
 
-/// What compiles, and within what bounds.
+/// Compiler of components, with its limits.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     /// A program that knows [`COMPILE_COMMAND`]: Rind's own. Without one a thread compiles, which is given up after the time
     /// limit but cannot be stopped, and whose memory is not limited.
     pub helper: Option<PathBuf>,
-    /// How long one component may take. Default: [`MAX_COMPILE_TIME`].
+    /// Deadline of compiling one component. Default: [`MAX_COMPILE_TIME`].
     pub time_limit: Duration,
     /// Memory that one component may take, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
     pub memory_limit: u64,
@@ -149,7 +149,7 @@ impl Compiler {
         }
     }
 
-    /// On a thread of its own: the runtime stays free, and a compilation without end does not hold up the exit.
+    /// Compiles on a thread of its own: the runtime stays free, and an endless compilation does not delay the exit.
     async fn on_thread(
         &self,
         engine: &Engine,
@@ -183,7 +183,7 @@ impl Compiler {
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
 
-/// What Rust says before it gives up for want of memory.
+/// Message with which Rust aborts when memory is exhausted.
 const OUT_OF_MEMORY: &str = "memory allocation of";
 
 /// The helper, with what follows [`COMPILE_COMMAND`]: memory in bytes, processor time in seconds, and the private folder. It
@@ -194,7 +194,7 @@ const OUT_OF_MEMORY: &str = "memory allocation of";
 pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
     let (Some(memory), Some(seconds)) = (number(), number()) else {
-        return Err("the compiler was called wrongly".to_owned());
+        return Err("the compiler got invalid arguments".to_owned());
     };
     let folder = PathBuf::from(args.next().unwrap_or_default());
     end_with_parent();
@@ -207,5 +207,5 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     let code = engine
         .precompile_component(&bytes)
         .map_err(|e| format!("{e:#}"))?;
-    fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot keep it: {e}"))
+    fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))
 }

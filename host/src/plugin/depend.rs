@@ -1,4 +1,4 @@
-//! What plugins need of each other: dependencies and their order, and implementations of points that others define.
+//! Dependencies between plugins: their order, and implementations of points that others define.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where plugins are looked for, and what wins when a name is found twice.
+//! Finds plugins, and decides between two of the same name.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct Source {
 /// A folder with a manifest in it, or with something that is meant for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// Its trust.
+    /// Trust of the plugins in it.
     pub trust: Trust,
     /// The plugin's folder.
     pub folder: PathBuf,

@@ -10,7 +10,7 @@ use wasmtime::{Config, Engine, WasmBacktraceDetails};
 
 use super::Error;
 
-/// How often guests that compute give way, and so how late a deadline can be noticed.
+/// Interval at which computing guests yield, and so the precision of deadlines.
 pub const TICK: Duration = Duration::from_millis(10);
 
 /// Stack of a guest. The host keeps the rest of [`ASYNC_STACK_BYTES`] for its own functions.

@@ -1,20 +1,20 @@
-//! Why a plugin was not loaded, or not built right. Every text names the file or the plugin, and what to do.
+//! Errors of loading plugins. Every text names the file or the plugin, and what to do.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a plugin was left out.
+/// Reason why a plugin was not loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `read`, `write`, …
+        /// Action that failed:
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
     /// A folder that is meant for a plugin has no manifest.
@@ -30,19 +30,19 @@ pub enum Error {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong, with line and column.
+        /// Problem, with line and column.
         message: String,
     },
     /// The manifest names no component, or there is none where it says.
-    #[error("{}: the component is not there; build it with `rind plugin build {}`", component.display(), folder.display())]
+    #[error("{}: the component is missing; build it with `rind plugin build {}`", component.display(), folder.display())]
     NotBuilt {
-        /// Where it should be.
+        /// Expected path.
         component: PathBuf,
         /// The plugin's folder.
         folder: PathBuf,
     },
     /// The component is larger than may be loaded.
-    #[error("{} has more than {limit} bytes, the most that are loaded", path.display())]
+    #[error("{} is larger than the maximum of {limit} bytes", path.display())]
     TooLarge {
         /// The component.
         path: PathBuf,
@@ -50,15 +50,15 @@ pub enum Error {
         limit: u64,
     },
     /// The bytes are not a component that this host runs.
-    #[error("{} is not a component that can be loaded: {message}", path.display())]
+    #[error("{} is not a valid component: {message}", path.display())]
     Compile {
         /// The component.
         path: PathBuf,
-        /// What the engine says.
+        /// Message of the engine.
         message: String,
     },
     /// Compiling took too long.
-    #[error("{}: compiling took longer than {seconds} s and was given up", path.display())]
+    #[error("{}: compiling was stopped after {seconds} s", path.display())]
     CompileTime {
         /// The component.
         path: PathBuf,
@@ -77,20 +77,20 @@ pub enum Error {
         /// Advice.
         todo: String,
     },
-    /// It imports what it may not have.
+    /// It imports an interface that it may not have.
     #[error("it imports `{import}`, {why}")]
     Import {
         /// Name of the interface.
         import: String,
-        /// Why it is refused and what would change that.
+        /// Reason for the refusal, and what would change it.
         why: String,
     },
-    /// It exports what it may not have, or what the manifest does not agree with.
+    /// It exports an interface that it may not have, or that the manifest contradicts.
     #[error("it exports `{export}`, {why}")]
     Export {
         /// Name of the interface.
         export: String,
-        /// Why it is refused and what would change that.
+        /// Reason for the refusal, and what would change it.
         why: String,
     },
     /// The manifest speaks of an export that the component does not have.
@@ -98,7 +98,7 @@ pub enum Error {
     MissingExport {
         /// The manifest.
         path: PathBuf,
-        /// What it declares.
+        /// Declared side effects.
         declared: String,
         /// The interface that is missing.
         export: String,
@@ -106,7 +106,7 @@ pub enum Error {
     /// The engine refused to link or to start it.
     #[error("it could not be started: {message}")]
     Start {
-        /// What the engine or the guest says.
+        /// Message of the engine or the guest.
         message: String,
     },
     /// A tool that it lists cannot be offered.
@@ -114,21 +114,21 @@ pub enum Error {
     Tool {
         /// Name of the tool.
         tool: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The operator's settings do not fit the manifest's `[config]`.
     #[error("its settings do not fit `[config]` of its manifest: {message}; see {place}")]
     Config {
-        /// What does not fit.
+        /// Contradiction.
         message: String,
-        /// Where they are written: `FILE:LINE`, a flag, or the name of the section.
+        /// Place of the settings: `FILE:LINE`, a flag, or the name of the section.
         place: String,
     },
     /// The policy denies what it cannot run without.
     #[error("{cause}; `rind plugin inspect {name} --grants` shows what it asks for and has", name = .plugin.manifest.name)]
     Denied {
-        /// Which import or export needs it, and the line that denies it.
+        /// Error about the import or export that needs it, and the line that denies it.
         #[source]
         cause: Box<Self>,
         /// The plugin, as far as it was loaded.
@@ -137,40 +137,39 @@ pub enum Error {
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]
     Dependency {
-        /// Which, and what to do.
+        /// Problem, and what to do.
         message: String,
     },
-    /// Its name is that of a plugin that cannot be replaced.
+    /// Its name is reserved for a protected plugin.
     #[error(
-        "the name `{plugin}` is kept for the plugin that comes with Rind, which nobody else can stand in for; give it another \
-         name in plugin.toml"
+        "the name `{plugin}` is reserved for the plugin that comes with Rind; give it another name in plugin.toml"
     )]
     Reserved {
         /// The name.
         plugin: String,
     },
     /// A policy says that nothing runs without it, and it does not run.
-    #[error("nothing runs without plugin {plugin}, which {place} requires: {why}")]
+    #[error("plugin {plugin}, which {place} requires, cannot run: {why}")]
     Required {
-        /// Its name.
+        /// Name of the plugin.
         plugin: String,
-        /// Where that is said.
+        /// Place of the requirement.
         place: String,
-        /// Why it does not run, and what to do.
+        /// Reason why it does not run, and what to do.
         why: String,
     },
     /// Plugins that the operator relies on do not run.
     #[error("{missing}")]
     Relied {
-        /// Each of them: why it does not run, who relies on it, and how to go on without it.
+        /// For each: why it does not run, who relies on it, and how to continue without it.
         missing: String,
     },
-    /// It implements a point that nobody defines.
+    /// It implements a point that no plugin defines.
     #[error("it implements `{point}`, but {why}")]
     UnknownPoint {
         /// Name of the point.
         point: String,
-        /// What is missing.
+        /// Missing part.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Which of our interfaces a component exports, and the functions behind them in one instance.
+//! Exports of a component, and the functions behind them in one instance.
 
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
@@ -9,7 +9,7 @@ use crate::point::catalog::for_each_point;
 
 macro_rules! exports {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-        /// Where each interface's functions are in a component; `None` for those it does not export.
+        /// Indices of each interface's functions in a component; `None` for interfaces that it does not export.
         #[derive(Clone)]
         pub(super) struct Indices {
             $(pub(super) $module: Option<wit::$module::GuestIndices>,)*

@@ -16,8 +16,8 @@ pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
     }
 }
 
-/// At most `limit` bytes of a file and one more, which says that it is larger. The size is not asked for first: a file may grow
-/// between the question and the reading.
+/// Reads at most `limit` bytes of a file and one more, which shows that it is larger. The size is not asked for first: a file
+/// may grow between the question and the reading.
 pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match covering(path, held) {

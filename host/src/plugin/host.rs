@@ -1,4 +1,4 @@
-//! What stands behind one instance: its empty WASI context, its limits, and the way back into the session.
+//! State behind one instance: its empty WASI context, its limits, and its access to the session.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,18 +21,18 @@ use crate::grant::Granted;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
 
-/// What every instance of a plugin in a session shares.
+/// State that all instances of a plugin in a session share.
 pub(super) struct Backing {
     /// Name of the plugin.
     pub(super) plugin: Arc<str>,
     /// The name under which the session keeps its state: that of its own folder, so that one from elsewhere does not inherit
     /// what another of its name kept.
     pub(super) keeper: Arc<str>,
-    /// What it may touch.
+    /// Granted permissions.
     pub(super) granted: Arc<Granted>,
-    /// Its settings, a JSON object.
+    /// Settings, a JSON object.
     pub(super) config: Arc<Value>,
-    /// Its values across sessions.
+    /// Values that persist across sessions.
     pub(super) store: PluginStore,
     /// The folders among it.
     pub(super) folders: Arc<GrantedFolders>,
@@ -44,7 +44,7 @@ pub(super) struct Backing {
     pub(super) log_lines_left: std::sync::atomic::AtomicU32,
     /// Records about files left for the rest of the session.
     pub(super) file_records_left: RecordsLeft,
-    /// What was found and masked in what the plugin says.
+    /// Reports of secrets masked in the plugin's text.
     pub(super) reported: Mutex<Reported>,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct HostState {
     pub(super) backing: Arc<Backing>,
     /// The call that runs now.
     pub(super) call: CurrentCall,
-    /// What stands behind the guest's handles on files.
+    /// Files behind the guest's handles.
     pub(super) handles: Handles,
     stderr: Tail,
 }
@@ -111,7 +111,7 @@ impl HostState {
         }
     }
 
-    /// Where attempts to reach out of the sandbox are recorded, in the call that runs now.
+    /// Returns the log of attempts to leave the sandbox in the current call.
     pub(super) fn access_log(&self) -> AccessLog {
         AccessLog {
             backing: self.backing.clone(),
@@ -124,8 +124,8 @@ impl HostState {
         self.stderr.clear();
     }
 
-    /// What the guest wrote to standard error, on one line. Without Rust's advice on backtraces: there is no environment in
-    /// which it could be followed.
+    /// Returns what the guest wrote to standard error, on one line. Without Rust's advice on backtraces: there is no
+    /// environment in which it could be followed.
     pub(super) fn stderr(&self) -> String {
         let text = self.stderr.text();
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");

@@ -1,4 +1,4 @@
-//! What can be said of a plugin from its bytes: the report behind `rind plugin inspect`.
+//! Reports what a plugin's bytes show: the data behind `rind plugin inspect`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -23,13 +23,13 @@ use crate::point::streaming;
 pub struct HookReport {
     /// Name of the point.
     pub point: String,
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Lower runs first.
     pub priority: u16,
     /// Milliseconds that one call may take.
     pub deadline_ms: u64,
-    /// What its failure does.
+    /// Action when the hook fails.
     pub on_failure: OnFailure,
     /// Whether the turn goes on without it.
     pub is_async: bool,
@@ -40,7 +40,7 @@ pub struct HookReport {
     pub may: Option<Vec<String>>,
     /// Whether it keeps the model's text from being shown before it is whole.
     pub holds_text: bool,
-    /// What it would be without the operator's settings, where they change it.
+    /// Options without the operator's settings, where those change them.
     pub of_plugin: Option<OwnOptions>,
 }
 
@@ -51,7 +51,7 @@ pub struct OwnOptions {
     pub priority: u16,
     /// Milliseconds that one call may take.
     pub deadline_ms: u64,
-    /// What its failure does.
+    /// Action when the hook fails.
     pub on_failure: OnFailure,
 }
 
@@ -68,9 +68,9 @@ impl From<HookSpec> for OwnOptions {
 /// One of the plugin's own settings.
 #[derive(Clone, Debug, Serialize)]
 pub struct SettingReport {
-    /// Its name under `[plugins.NAME.config]`.
+    /// Name under `[plugins.NAME.config]`.
     pub name: String,
-    /// What holds; absent where nothing is set and there is no default.
+    /// Value in effect; absent where nothing is set and there is no default.
     pub value: Option<Value>,
     /// Whether that is the default.
     pub is_default: bool,
@@ -79,11 +79,11 @@ pub struct SettingReport {
 /// A tool.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToolReport {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// First line of its description.
     pub description: String,
-    /// What it may do.
+    /// Class of its effects.
     pub effect_class: EffectClass,
 }
 
@@ -92,7 +92,7 @@ pub struct ToolReport {
 pub struct ImportReport {
     /// Name of the interface.
     pub interface: String,
-    /// What it gives.
+    /// Description of what it gives.
     pub gives: &'static str,
 }
 
@@ -110,52 +110,52 @@ pub struct PointReport {
 /// A capability that it asks for, and how that stands.
 #[derive(Clone, Debug, Serialize)]
 pub struct GrantReport {
-    /// As it is written in policy and flags.
+    /// Capability as written in policy and flags.
     pub capability: String,
-    /// In plain words.
+    /// Description in plain words.
     pub words: String,
-    /// What the plugin's trust gives by itself.
+    /// Ruling of the plugin's trust.
     pub trust_gives: Ruling,
-    /// What holds.
+    /// Standing of the capability.
     pub standing: Standing,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// Everything about a plugin.
+/// Report on a plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// What it does, in its own words.
+    /// Description, in the plugin's own words.
     pub description: String,
-    /// Where it came from.
+    /// Trust of the plugin.
     pub trust: Trust,
-    /// Its folder.
+    /// Folder of the plugin.
     pub folder: String,
     /// Digest of component, manifest and words of its tools: what `policy.toml` names it by.
     pub digest: String,
     /// Reason why it does not run, when it does not.
     pub stopped: Option<String>,
-    /// What it declares to do.
+    /// Declared side effects.
     pub side_effects: Vec<SideEffect>,
-    /// What it asks for, and what it has.
+    /// Requested permissions and their standing.
     pub grants: Vec<GrantReport>,
-    /// What that comes to, when each alone is harmless and together they are not.
+    /// Description of what the permissions allow together, when each alone is harmless.
     pub combined: Option<String>,
-    /// Its hooks in the order of the catalog.
+    /// Hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
-    /// Its settings in the order of its manifest.
+    /// Settings in the order of the manifest.
     pub settings: Vec<SettingReport>,
-    /// Its tools.
+    /// Tools of the plugin.
     pub tools: Vec<ToolReport>,
     /// Contract version, language and SDK that it was built with; absent where no SDK said so.
     pub built_with: Option<Stamp>,
-    /// What it imports.
+    /// Imports of the component.
     pub imports: Vec<ImportReport>,
-    /// What else it exports: `implement`, `loop`, `commands`.
+    /// Further exports: `implement`, `loop`, `commands`.
     pub other_exports: Vec<String>,
     /// Points of others that it implements.
     pub implements: Vec<String>,

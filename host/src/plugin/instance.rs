@@ -23,7 +23,7 @@ use crate::point::failure::Failure;
 /// each other are nested a few levels only.
 const MAX_EXTRA: usize = 4;
 
-/// What it takes to make an instance: compiled, linked and probed once for each plugin.
+/// Template of instances: compiled, linked and probed once for each plugin.
 pub(super) struct Template {
     pub(super) pre: InstancePre<HostState>,
     pub(super) indices: Indices,
@@ -58,7 +58,7 @@ impl Slot {
         }
     }
 
-    /// What its instances share.
+    /// Returns the state that its instances share.
     pub(super) fn backing(&self) -> &Backing {
         &self.backing
     }
@@ -128,7 +128,7 @@ impl Template {
 
 /// An instance that is being called. Dropped without [`Busy::settle`], the instance is thrown away.
 pub(super) struct Busy<'a> {
-    /// Where it goes back to; `None` for one that was made for this call alone.
+    /// Slot that the instance returns to; `None` for one that was made for this call alone.
     place: Option<MutexGuard<'a, Option<Box<Instance>>>>,
     pub(super) instance: Box<Instance>,
     _extra: Option<SemaphorePermit<'a>>,
@@ -150,7 +150,8 @@ impl Busy<'_> {
     }
 }
 
-/// What an error of the engine is to the dispatcher: a limit or a trap, with what the guest printed when it panicked.
+/// Converts an error of the engine into a failure for the dispatcher: a limit or a trap, with what the guest printed when it
+/// panicked.
 fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());

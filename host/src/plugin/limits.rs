@@ -35,7 +35,7 @@ pub(super) const STDERR_BYTES: usize = 4096;
 pub(super) struct Limiter {
     memory_limit: usize,
     memory: usize,
-    /// What the last growth added, to be taken back when the operating system refuses it.
+    /// Bytes that the last growth added, to be taken back when the operating system refuses it.
     last_growth: usize,
     table_elements: usize,
     /// The first limit that was hit, in words.

@@ -1,5 +1,5 @@
-//! From folders to plugins that run: every found plugin is checked, compiled, linked and asked for its tools; one that
-//! fails is reported and left out, the rest run.
+//! Loads plugins from folders: every found plugin is checked, compiled, linked and asked for its tools; one that fails is
+//! reported and not loaded, the rest run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ use crate::grant::{Granted, Request, Trust};
 use crate::message::ToolSpec;
 use crate::paths::Paths;
 
-/// What loading needs to know.
+/// Options for loading plugins.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// Folders to search.
@@ -46,7 +46,7 @@ pub struct LoadOptions {
     pub cache: PathBuf,
     /// File of the key that marks cache entries.
     pub cache_key: PathBuf,
-    /// What compiles components that are not in the cache.
+    /// Compiler for components that are not in the cache.
     pub compiler: Compiler,
     /// Folder that holds a folder of stored values for each plugin.
     pub data: PathBuf,
@@ -58,17 +58,17 @@ pub struct LoadOptions {
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
     pub project_settings: BTreeMap<String, PluginSettings>,
-    /// What `settings` was read from, for the lines that messages name.
+    /// Source of `settings`, for line numbers in messages.
     pub written: Config,
-    /// What `project_settings` was read from.
+    /// Source of `project_settings`.
     pub project_written: Config,
-    /// What plugins are granted.
+    /// Options for granting permissions.
     pub grants: GrantOptions,
     /// The folder that the agent works in.
     pub workspace: PathBuf,
     /// Rind's own folders, which no grant reaches.
     pub protected: Vec<PathBuf>,
-    /// How requests of plugins leave.
+    /// Options for requests of plugins.
     pub egress: EgressOptions,
 }
 
@@ -146,11 +146,11 @@ impl LoadOptions {
 
 /// A plugin that is ready to run.
 pub struct Loaded {
-    /// Its manifest.
+    /// Manifest of the plugin.
     pub manifest: Manifest,
-    /// Where it came from.
+    /// Trust of the plugin.
     pub trust: Trust,
-    /// Its folder.
+    /// Folder of the plugin.
     pub folder: PathBuf,
     /// Digest of its component; empty without one.
     pub digest: String,
@@ -160,11 +160,11 @@ pub struct Loaded {
     pub exports: Vec<String>,
     /// What its component says it was built with.
     pub stamp: Option<Stamp>,
-    /// Its tools.
+    /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
     /// Linear memory that one instance may take, in bytes.
     pub memory_limit: u64,
-    /// How long loading took.
+    /// Time that loading took.
     pub load_time: Duration,
     /// Whether its native code came from the cache.
     pub was_cached: bool,
@@ -172,17 +172,17 @@ pub struct Loaded {
     pub(super) is_required: bool,
     pub(super) settings: PluginSettings,
     pub(super) config: Arc<Value>,
-    /// What it asks for.
+    /// Requested permissions.
     pub request: Request,
-    /// What was decided of that.
+    /// Decision on the request.
     pub decision: Decision,
-    /// What it may touch.
+    /// Granted permissions.
     pub granted: Arc<Granted>,
-    /// Where its requests leave; none without the network, and none while its tools are listed.
+    /// Egress of its requests; `None` without the network, and while its tools are listed.
     pub(super) egress: Option<Arc<PluginEgress>>,
     pub(super) store: PluginStore,
     pub(super) folders: Arc<GrantedFolders>,
-    /// Its own folder among the host's, which holds its store and its `data`.
+    /// Folder of the plugin among the host's, with its store and its `data`.
     pub(super) own_folder: PathBuf,
     pub(super) template: Option<Arc<Template>>,
 }
@@ -199,11 +199,11 @@ impl std::fmt::Debug for Loaded {
 /// A plugin that was found and does not run.
 #[derive(Debug)]
 pub struct LeftOut {
-    /// Its name, or its folder when the manifest could not be read.
+    /// Name, or the folder when the manifest could not be read.
     pub name: String,
-    /// Where it was found.
+    /// Place where it was found.
     pub found: Found,
-    /// Why it does not run.
+    /// Reason why it does not run.
     pub why: Why,
     /// Reason why no session begins without it; `None` when one does.
     pub reliance: Option<Reliance>,
@@ -223,10 +223,10 @@ impl LeftOut {
     }
 }
 
-/// Why a plugin does not run.
+/// Reason why a plugin does not run.
 #[derive(Debug)]
 pub enum Why {
-    /// It could not be loaded.
+    /// Loading failed.
     Failed(Error),
     /// A more trusted plugin has its name.
     Shadowed {
@@ -235,17 +235,17 @@ pub enum Why {
     },
     /// The operator switched it off.
     Disabled {
-        /// Where: `FILE:LINE` or the flag.
+        /// Place: `FILE:LINE` or the flag.
         place: String,
     },
     /// The operator left it out of this run.
     Without,
     /// A policy leaves it out.
     Disallowed {
-        /// Which, and where in it.
+        /// Policy file, and the place in it.
         place: String,
     },
-    /// It asks for what only the operator can give, and there was no yes. Its decision says what waits.
+    /// It needs permissions that only the operator can grant, and they were not granted. Its decision says what waits.
     Held(Box<Loaded>),
 }
 
@@ -263,7 +263,7 @@ impl std::fmt::Display for Why {
                 let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
                 write!(
                     f,
-                    "it asks for what you have not granted: {}",
+                    "it needs permissions that you have not granted: {}",
                     waiting.join(", ")
                 )
             }
@@ -271,7 +271,7 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// Everything that was found, loaded or not.
+/// All plugins that were found, loaded or not.
 #[derive(Debug, Default)]
 pub struct PluginSet {
     /// Plugins that run, dependencies before those that need them, otherwise by name.
@@ -280,7 +280,7 @@ pub struct PluginSet {
     pub left_out: Vec<LeftOut>,
     /// Plugins that the operator relies on and that were not found.
     pub absent: Vec<Absent>,
-    /// What the operator said yes to while they were loaded.
+    /// Permissions that the operator granted while plugins were loaded.
     pub given: Vec<Given>,
     /// Settings that do not count, and why, each a line for people.
     pub refused: Vec<String>,
@@ -392,7 +392,7 @@ impl PluginSet {
 }
 
 impl Loaded {
-    /// What the plugin's instances in one session share.
+    /// Creates the state that the plugin's instances in one session share.
     pub(super) fn backing(
         &self,
         handle: Arc<dyn crate::point::handle::AgentHandle>,

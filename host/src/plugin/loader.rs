@@ -1,4 +1,4 @@
-//! One plugin from its folder to what can run: checked, compiled, asked for its tools, granted, linked.
+//! Loads one plugin from its folder: it is checked, compiled, asked for its tools, granted, linked.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::handle::NoHandle;
 
-/// How long a plugin may take to list its tools when it is loaded.
+/// Deadline for listing a plugin's tools when it is loaded.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Imports through which a plugin waits for what others do.
@@ -40,7 +40,7 @@ const WAITING: [&str; 4] = [
     "rind:plugin/tools-host",
 ];
 
-/// What loading any plugin needs.
+/// Context for loading plugins.
 pub(super) struct Loader<'a> {
     pub(super) engine: Engine,
     pub(super) cache: CompileCache,
@@ -296,7 +296,7 @@ fn offered(tool: &ToolSpec) -> OfferedTool {
     }
 }
 
-/// What the manifest gives options to must be exported.
+/// Checks that every hook with options in the manifest is exported.
 fn check_declared(plugin: &Loaded) -> Result<(), Error> {
     let declared = plugin.manifest.hooks.keys().map(|point| {
         (

@@ -1,14 +1,14 @@
-//! How many modules and components a component holds, and how deep: looked at before it is compiled.
+//! Limits the number and nesting of modules and components in a component, before it is compiled.
 //!
 //! The engine's own limits count types, functions and instances, but not this: a file of 300 KB with ten thousand components
 //! within one another takes 1.6 GB to compile. What is within these bounds is for the compiler's own limits.
 
 use wasmparser::{Parser, Payload};
 
-/// How deep components may stand in one another. What toolchains write has two levels, composed components some more.
+/// Maximum nesting of components. What toolchains write has two levels, composed components some more.
 const MAX_DEPTH: usize = 32;
 
-/// How many modules and components there may be in all. A Python component with its native libraries has about fifty.
+/// Maximum number of modules and components in all. A Python component with its native libraries has about fifty.
 const MAX_PARTS: usize = 1_000;
 
 /// Checks the nesting of a component; the error says what is wrong.

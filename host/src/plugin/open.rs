@@ -32,12 +32,12 @@ const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 /// longer looks dead.
 const WAITING_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What plugins bring to one session.
+/// Plugins opened for one session.
 #[derive(Default)]
 pub struct OpenPlugins {
-    /// Their hooks.
+    /// Hooks of the plugins.
     pub registry: Registry,
-    /// Their tools.
+    /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
     /// The points they define.
     pub points: DefinedPoints,
@@ -179,7 +179,7 @@ impl Loaded {
         }
     }
 
-    /// What the operator says of one hook; a name or an alias of its point will do.
+    /// Returns the operator's settings for one hook, by the name or an alias of its point.
     pub(super) fn hook_settings(&self, point: &str) -> HookSettings {
         settings_for(&self.settings, point)
     }

@@ -13,7 +13,7 @@ use crate::grant::Trust;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
-/// Their names.
+/// Names of protected plugins.
 const NAMES: &[&str] = &[crate::audit::PLUGIN];
 
 /// Whether a plugin of this name is one of them.
@@ -22,7 +22,7 @@ pub fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Those of the plugins in `sources` that are protected.
+/// Returns the plugins in `sources` that are protected.
 #[must_use]
 pub fn among(sources: &[Source]) -> Vec<Found> {
     let mut found = discover(sources, None);
@@ -40,11 +40,11 @@ pub fn among(sources: &[Source]) -> Vec<Found> {
     found
 }
 
-/// Why something that would switch a protected plugin off does not.
+/// Returns the message for a refused attempt to switch a protected plugin off.
 #[must_use]
 pub fn refusal(what: &str, plugin: &str) -> String {
     format!(
-        "plugin {plugin} runs in spite of {what}: only the administrator can switch it off, with `disable = true` under \
+        "plugin {plugin} runs despite {what}: only the administrator can switch it off, with `disable = true` under \
          [plugins.{plugin}] in {ADMIN_POLICY}"
     )
 }

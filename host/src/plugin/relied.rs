@@ -33,14 +33,14 @@ pub enum Reliance {
         /// The flag.
         flag: &'static str,
     },
-    /// It blocks when it fails, and was installed or granted before.
+    /// The plugin blocks on failure, and was installed or granted before.
     Guard,
-    /// It blocked when it failed, and an answer of the operator's for it holds.
+    /// The plugin blocked on failure, and an answer of the operator for it is valid.
     Remembered {
         /// The folder that it was in; empty for one that was installed.
         source: String,
     },
-    /// Only the administrator can switch it off.
+    /// Only the administrator can switch the plugin off.
     Protected,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Reliance {
                 "it blocks when it fails, or may do so, and it was installed or granted before",
             ),
             Self::Remembered { .. } => {
-                f.write_str("it blocked when it failed, and your yes to it still holds")
+                f.write_str("it blocks when it fails, and your grant is still valid")
             }
             Self::Protected => f.write_str("only the administrator can switch it off"),
         }
@@ -68,7 +68,7 @@ impl Reliance {
             Self::Configured { place } => {
                 format!("`--without {plugin}` for one run; `enabled = false` at {place} for good")
             }
-            Self::Named { .. } => format!("leave the flag out, or add `--without {plugin}`"),
+            Self::Named { .. } => format!("omit the flag, or add `--without {plugin}`"),
             Self::Guard => {
                 format!("`--without {plugin}` for one run; `rind plugin disable {plugin}` for good")
             }
@@ -100,11 +100,11 @@ impl Absent {
     fn why(&self) -> String {
         match &self.reliance {
             Reliance::Remembered { source } if source.is_empty() => {
-                "it is not installed any more".to_owned()
+                "it is no longer installed".to_owned()
             }
             Reliance::Remembered { source } => {
                 format!(
-                    "{source} is not there any more, or its project is not trusted as it is now"
+                    "{source} no longer exists, or its project is not trusted in its present state"
                 )
             }
             _ => ABSENT.to_owned(),
@@ -131,7 +131,7 @@ impl PluginSet {
             .chain(absent)
             .map(|(name, why, reliance)| {
                 format!(
-                    "plugin {name} cannot run: {why}\n  nothing runs without it: {reliance}\n  to go on without it: {}",
+                    "plugin {name} cannot run: {why}\n  required: {reliance}\n  to run without it: {}",
                     reliance.go_on(name)
                 )
             })

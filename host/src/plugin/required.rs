@@ -38,19 +38,20 @@ impl PluginSet {
         Ok(())
     }
 
-    /// Why none of the plugins that run is a required one of this name.
+    /// Returns the reason why no running plugin is the required one of this name.
     fn missing(&self, required: &Required) -> String {
         let name = &required.plugin;
         let other = self.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(other) = other {
             return match &required.digest {
                 Some(digest) => format!(
-                    "the one that runs is another: it has the digest {}, and {digest} is required; put that one back, or write the \
-                     digest of this one there",
+                    "the loaded one has digest {}, and {digest} is required; restore the required one, or change the digest \
+                     there",
                     other.request.content()
                 ),
                 None => format!(
-                    "the one of its name that runs is a {} plugin, and anybody can name one of those; write `digest = {:?}` there \
+                    "the one of its name that runs is a {} plugin, and anybody can name one of those; write `digest = {:?}` \
+                     there \
                      if it is the one that is meant",
                     other.trust,
                     other.request.content()
@@ -58,9 +59,9 @@ impl PluginSet {
             };
         }
         let text = if self.left_out.iter().any(|left| left.name == *name) {
-            "it is left out; `rind plugin list` says why"
+            "it is not loaded; `rind plugin list` shows why"
         } else {
-            "it is not there; `rind plugin list` shows what is"
+            "it does not exist; `rind plugin list` shows all plugins"
         };
         text.to_owned()
     }

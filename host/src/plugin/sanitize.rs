@@ -19,15 +19,15 @@ use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{Masked, Scanner, aside};
 use crate::text::clean;
 
-/// How much of a text is read to make a short line of it, in bytes: far more than a line, so that a secret at its end is seen
-/// whole and no half of it stays.
+/// Bytes of a text that are read to make a short line of it: far more than a line, so that a secret at its end is seen whole
+/// and no half of it stays.
 const MAX_LINE_SOURCE_BYTES: usize = 1 << 20;
 
 /// Most maskings on record for one plugin in one step. What is masked is masked; this bounds what is said of it.
 const MAX_REPORTS: usize = 32;
 
-/// What was reported of a plugin in the step that runs now: what was masked, and the rule. A guest that says one thing a
-/// thousand times leaves one record of it.
+/// Reports of a plugin in the current step: what was masked, and the rule. A guest that says one thing a thousand times leaves
+/// one record of it.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     turn: u32,
@@ -36,7 +36,7 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// Those of the rules that were not reported of this target yet.
+    /// Adds a report, and returns the rules that were not reported of this target yet.
     fn add(&mut self, at: (u32, u32), target: &str, rules: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
         if (self.turn, self.step) != at {
             (self.turn, self.step) = at;
@@ -58,7 +58,7 @@ impl Reported {
 pub(super) struct Sanitizer<'a> {
     backing: &'a Backing,
     caller: &'a Caller,
-    /// Where the call was made: the name of a point, `tool`, the name of an import.
+    /// Place of the call: the name of a point, `tool`, the name of an import.
     place: &'a str,
     /// Whether the place is a point, and the call one of its hook.
     is_hook: bool,
@@ -135,7 +135,7 @@ impl<'a> Sanitizer<'a> {
         let listed = list(&rules);
         self.report(what, &rules, AccessOutcome::Denied);
         Err(HandleError::Denied(format!(
-            "the {what} holds what looks like a secret ({listed}); use one without it"
+            "the {what} contains what looks like a secret ({listed}); remove it"
         )))
     }
 
@@ -186,7 +186,7 @@ impl<'a> Sanitizer<'a> {
     }
 }
 
-/// As much of a text as is read to make a line of it. What is cut off takes its word along: half a word may be half a secret,
+/// Cuts a text to what is read to make a line of it. What is cut off takes its word along: half a word may be half a secret,
 /// and what was masked before it may be so much shorter that the line reaches this far.
 fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);

@@ -30,7 +30,7 @@ pub(super) fn config(
     let Some(declared) = &manifest.config else {
         return match &given {
             Value::Object(map) if map.is_empty() => Ok(given),
-            _ => Err(refuse(&[], "the plugin has no settings".to_owned())),
+            _ => Err(refuse(&[], "the plugin takes no settings".to_owned())),
         };
     };
     let schema = object_schema(declared);

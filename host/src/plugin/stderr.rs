@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// How much a guest may write at once.
+/// Bytes that a guest may write at once.
 const PERMIT_BYTES: usize = 64 << 10;
 
 /// The last bytes that were written. A stream that closes when it is full would make Rust's `eprintln!` panic, and end a
@@ -34,8 +34,8 @@ impl Tail {
         }
     }
 
-    /// What is kept, as text. When there was more, it begins after the first blank: half a word may be half a secret, which
-    /// nobody recognises. Without a blank there is nothing to begin after.
+    /// Returns the kept output as text. When there was more, it begins after the first blank: half a word may be half a secret,
+    /// which nobody recognises. Without a blank there is nothing to begin after.
     pub(super) fn text(&self) -> String {
         let mut bytes: Vec<u8> = self.lock().iter().copied().collect();
         if bytes.len() == self.capacity {

@@ -27,7 +27,7 @@ pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Most keys of a plugin.
 const MAX_KEYS: usize = 10_000;
 
-/// How long a count of what is kept holds. Other processes may write to the same store; they count as well.
+/// Time for which a count stays valid. Other processes may write to the same store; they count as well.
 const COUNT_HOLDS: Duration = Duration::from_secs(1);
 
 /// The store of one plugin.
@@ -38,7 +38,7 @@ pub struct PluginStore {
     taken: Arc<Mutex<Option<Taken>>>,
 }
 
-/// What is kept, as it was counted last and changed here since.
+/// Bytes and keys in use, as last counted and changed here since.
 #[derive(Debug)]
 struct Taken {
     counted: Instant,

@@ -24,9 +24,9 @@ use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<Slot>,
-    /// How long one call may take.
+    /// Deadline of one call.
     pub(super) deadline: Duration,
-    /// What the plugin may do, in plain words.
+    /// Permissions of the plugin, in plain words.
     pub(super) may: Arc<[String]>,
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         for text in [&tool.description, &tool.parameters] {
             if let Some(finding) = Scanner::shared().scan(text).first() {
                 return Err(refuse(format!(
-                    "its description or schema holds what looks like a secret ({})",
+                    "its description or schema contains what looks like a secret ({})",
                     finding.rule
                 )));
             }
@@ -152,7 +152,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     Ok(specs)
 }
 
-/// What a plugin may do, in plain words, as a question about one of its tools says it.
+/// Describes the permissions of a plugin, for questions about its tools.
 pub(super) fn may(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
     let each = granted.capabilities().iter().map(grant::in_words);
     each.chain(grant::combined(granted, has_hooks)).collect()

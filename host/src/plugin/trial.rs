@@ -1,4 +1,4 @@
-//! Whether the sandbox does on this machine what everything relies on, found by trying.
+//! Tests that the sandbox works on this machine, by trying it.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -17,7 +17,7 @@ const ENDLESS: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x
 /// The smallest component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// How long an endless loop may go on before it counts as not stopped; a hundred ticks.
+/// Time after which an endless loop counts as not stopped; a hundred ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and says how long it took until that was stopped.

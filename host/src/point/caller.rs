@@ -1,4 +1,4 @@
-//! Who is calling a hook or a tool: the context that guests see, and the chain of plugins that caused the call.
+//! Caller of a hook or a tool: the context that guests can ask for, and the chain of plugins that caused the call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct CallContext {
     pub tool_calls: u32,
 }
 
-/// How deep plugins may cause calls of plugins before it is refused.
+/// Maximum depth of plugins calling plugins.
 pub const MAX_NESTING: usize = 4;
 
 /// The context, and which plugins' code led here.
@@ -70,7 +70,7 @@ impl Caller {
         }
     }
 
-    /// Where something happens that is done for this caller.
+    /// Returns the origin of what is done for this caller.
     #[must_use]
     pub fn origin(&self) -> Origin {
         Origin {

@@ -38,8 +38,10 @@ macro_rules! for_each_point {
             PreTool, "pre-tool", pre_tool, Gate, p::ProposedCall, o::CallOutcome, ["tool_call", "loop.before_tool"], "pass, change arguments, ask, block; a note";
             PostTool, "post-tool", post_tool, Mutate, Arc<p::FinishedCall>, o::ResultOutcome, ["tool_result", "loop.after_tool"], "new content, error flag, inject";
             SteeringReceived, "steering-received", steering_received, Mutate, p::TurnInput, o::SteeringOutcome, ["steering_received"], "pass, replace, drop, inject";
-            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria, own verdict";
-            PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict (bounded)";
+            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria, \
+             own verdict";
+            PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict \
+             (bounded)";
             PreOutput, "pre-output", pre_output, Mutate, String, o::OutputOutcome, ["loop.before_send"], "new text, block";
             PostOutput, "post-output", post_output, Observe, String, o::Observed, ["loop.after_send"], "–";
             TurnEnd, "turn-end", turn_end, Observe, p::TurnSummary, o::Observed, ["turn_end"], "–";
@@ -58,13 +60,13 @@ pub(crate) use for_each_point;
 /// One built-in point, for tables and checks.
 #[derive(Clone, Copy, Debug)]
 pub struct PointRow {
-    /// Its name, that of its WIT interface.
+    /// Name, that of its WIT interface.
     pub name: &'static str,
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Names that other systems use; accepted in `plugin.toml`, nowhere else.
     pub aliases: &'static [&'static str],
-    /// What a hook may return, in words.
+    /// Description of what a hook may return.
     pub returns: &'static str,
     /// Names of what a hook may do, which `may` in a manifest can narrow.
     pub rights: &'static [&'static str],

@@ -33,7 +33,7 @@ struct Waits {
     since: Option<Instant>,
     /// Time that waiting took so far.
     total: Duration,
-    /// When its own wait began, if one goes on.
+    /// Start of its own wait, if it is waiting.
     own_since: Option<Instant>,
     own_total: Duration,
 }

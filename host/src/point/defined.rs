@@ -15,7 +15,7 @@ use super::payload::{CheckArguments, PluginPayload};
 /// One declared point.
 #[derive(Clone)]
 pub struct DefinedPoint {
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Checks what the owner passes.
     pub payload: Arc<CheckArguments>,
@@ -62,7 +62,10 @@ impl DefinedPoints {
         let (owner, name) = name.split_once('.').unwrap_or((plugin, name));
         let full_name = format!("{owner}.{name}");
         let point = self.points.get(&full_name).ok_or_else(|| {
-            HandleError::NotFound(format!("plugin `{owner}` declares no point `{name}`; add [points.{name}] to its plugin.toml"))
+            HandleError::NotFound(format!(
+                "plugin `{owner}` declares no point `{name}`; add [points.{name}] to its \
+             plugin.toml"
+            ))
         })?;
         if plugin != owner && !point.callers.iter().any(|allowed| allowed == plugin) {
             return Err(HandleError::Denied(format!(

@@ -1,11 +1,12 @@
-//! How a hook can fail, and what its failure does to the turn.
+//! Failures of hooks, and their effect on the turn.
 
 use std::any::Any;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a hook gave no outcome. Texts come from guests or the engine; they are capped and carry no control characters.
+/// Reason why a hook returned no outcome. Texts come from guests or the engine; they are capped and carry no control
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The hook returned its typed error.
@@ -18,13 +19,13 @@ pub enum Failure {
     #[error("it was stopped at its deadline of {} ms", .0.as_millis())]
     Deadline(Duration),
     /// The guest went over a limit of memory, tables, handles or data.
-    #[error("it went over a limit: {0}")]
+    #[error("it exceeded a limit: {0}")]
     Limit(String),
     /// The outcome does not check.
     #[error("its outcome was refused: {0}")]
     Malformed(String),
     /// The host's own code panicked while it called the hook or took its outcome in.
-    #[error("the host failed inside while it was called: {0}")]
+    #[error("an internal error of the host occurred during the call: {0}")]
     Panic(String),
     /// The plugin cannot be called here, for a reason that is not the guest's doing.
     #[error("it could not be called: {0}")]
@@ -50,7 +51,7 @@ impl Failure {
     }
 }
 
-/// What a failing hook does to what it was asked to judge.
+/// Action when a hook fails, for what it was to judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {

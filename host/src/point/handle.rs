@@ -1,4 +1,4 @@
-//! How plugin code reaches back into the host: the one small trait between the sandbox and the agent.
+//! The one small trait through which plugin code calls the host.
 //!
 //! The sandbox holds one handle per plugin and session and calls it from host imports. Whoever implements it decides
 //! nothing about authority: an import that was not granted is not linked, so its method is never called.
@@ -14,22 +14,22 @@ use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
 use crate::message::{Message, Usage};
 
-/// Why a host function did not do its work (`wit/types.wit`, `error`).
+/// Error of a host function (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandleError {
     /// The plugin passed something that makes no sense.
     #[error("{0}")]
     InvalidInput(String),
-    /// No such thing.
+    /// The target does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Not allowed.
+    /// The call is not allowed.
     #[error("{0}")]
     Denied(String),
     /// Too big, too many, or too often.
     #[error("{0}")]
     Limit(String),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}")]
     Failed(String),
 }
@@ -48,7 +48,7 @@ pub struct PointAnswer {
 pub struct ModelQuestion {
     /// System prompt; may be empty.
     pub system: String,
-    /// What is asked.
+    /// Prompt.
     pub prompt: String,
     /// Name of the model; `None` is the session's.
     pub model: Option<String>,
@@ -56,19 +56,19 @@ pub struct ModelQuestion {
     pub max_tokens: u32,
 }
 
-/// What a model said.
+/// Reply of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelReply {
-    /// Its text.
+    /// Text of the reply.
     pub text: String,
-    /// What was used.
+    /// Tokens used.
     pub usage: Usage,
 }
 
 /// A task for a subagent (`wit/agents.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentTask {
-    /// What it is to do.
+    /// Task.
     pub prompt: String,
     /// Names of the tools that it may use.
     pub tools: Vec<String>,
@@ -76,13 +76,13 @@ pub struct AgentTask {
     pub max_steps: u32,
 }
 
-/// What plugin code may ask of the session it runs in. Every method names the plugin, and acts for it alone. Those that take
-/// a caller get one that already has the plugin in its call chain.
+/// Functions of a session that plugin code may call. Every method names the plugin, and acts for it alone. Those that take a
+/// caller get one that already has the plugin in its call chain.
 pub trait AgentHandle: Send + Sync {
     /// One line of the plugin's log. It was capped and escaped.
     fn log(&self, plugin: &str, level: Level, text: &str);
 
-    /// Something a hook or tool asked for besides its answer.
+    /// Applies an effect that a hook or tool returned.
     fn effect(&self, plugin: &str, effect: Effect);
 
     /// The plugin's code reached out of its sandbox.

@@ -32,11 +32,11 @@ use merge::{Merge, MergeEnv, Merged};
 pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
-    /// What hooks may do there.
+    /// Kind of the point: what its hooks may do.
     const KIND: PointKind;
-    /// What hooks are shown and, at gate and mutate points, what they change.
+    /// Payload that hooks receive and, at gate and mutate points, change.
     type Payload: Clone + Send + Sync + 'static;
-    /// What one hook answers.
+    /// Outcome of one hook.
     type Outcome: Send + 'static;
 
     /// Checks `outcome` and applies it to `payload`. An error leaves the payload as it was and is that hook's failure.

@@ -1,4 +1,4 @@
-//! What hooks may answer: the Rust side of `wit/outcomes.wit`, field for field, before it is merged.
+//! Outcomes of hooks: the Rust side of `wit/outcomes.wit`, field for field, before they are merged.
 //!
 //! Data only; [`super::merge`] decides what an outcome comes to. A field left `None` or empty changes nothing.
 
@@ -7,27 +7,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// How loud a log line or notice is.
+/// Level of a log line or notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// For the author of the plugin.
+    /// Detail for the author of the plugin.
     Debug,
-    /// Something an operator may want to read.
+    /// Information for the operator.
     Info,
-    /// Something looks wrong.
+    /// A warning.
     Warn,
-    /// Something failed.
+    /// An error.
     Error,
 }
 
-/// Something a hook asks the host to do besides its outcome.
+/// Effect that a hook requests besides its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Effect {
     /// Write a line to the log.
     Log {
-        /// How loud.
+        /// Level.
         level: Level,
         /// One line.
         text: String,
@@ -48,7 +48,7 @@ pub enum Effect {
     },
     /// Show a notice to the person at the terminal.
     Notify {
-        /// How loud.
+        /// Level.
         level: Level,
         /// One line.
         text: String,
@@ -64,14 +64,14 @@ pub struct Injection {
     pub keep: bool,
 }
 
-/// Of a hook that only looks.
+/// Outcome of a hook that only observes.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Extra requests.
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on incoming text.
+/// Outcome of a hook on incoming text.
 #[derive(Clone, Debug, Default)]
 pub struct InputOutcome {
     /// Text to put in place of the input.
@@ -84,7 +84,7 @@ pub struct InputOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on the assessment.
+/// Outcome of a hook on the assessment.
 #[derive(Clone, Debug, Default)]
 pub struct AssessmentOutcome {
     /// Assessment to put in place; its `input` is ignored.
@@ -93,7 +93,7 @@ pub struct AssessmentOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook that contributes to the system prompt.
+/// Outcome of a hook that contributes to the system prompt.
 #[derive(Clone, Debug, Default)]
 pub struct PromptOutcome {
     /// Parts to add.
@@ -102,7 +102,7 @@ pub struct PromptOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook that edits the parts of the system prompt.
+/// Outcome of a hook that edits the parts of the system prompt.
 #[derive(Clone, Debug, Default)]
 pub struct PartsOutcome {
     /// Parts to add, or to put in place of those with the same key.
@@ -113,7 +113,7 @@ pub struct PartsOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook that may change one text and nothing else.
+/// Outcome of a hook that may change one text and nothing else.
 #[derive(Clone, Debug, Default)]
 pub struct TextOutcome {
     /// Text to put in place.
@@ -138,7 +138,7 @@ pub enum MessageEdit {
     Append(String),
 }
 
-/// Of a hook on the messages of one request.
+/// Outcome of a hook on the messages of one request.
 #[derive(Clone, Debug, Default)]
 pub struct ContextOutcome {
     /// Edits in order.
@@ -199,7 +199,7 @@ pub struct RequestOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on a request as it goes over the wire.
+/// Outcome of a hook on a request as it goes over the wire.
 #[derive(Clone, Debug, Default)]
 pub struct WireOutcome {
     /// Body to send instead, JSON text, an object.
@@ -208,7 +208,7 @@ pub struct WireOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on the model's answer.
+/// Outcome of a hook on the model's answer.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyOutcome {
     /// Text to put in place of the message's text.
@@ -221,10 +221,10 @@ pub struct ReplyOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What a hook says to a tool call.
+/// Verdict of a hook on a tool call.
 #[derive(Clone, Debug, Default)]
 pub enum CallVerdict {
-    /// Nothing against it.
+    /// No objection.
     #[default]
     Pass,
     /// Run it with these arguments, JSON text.
@@ -235,7 +235,7 @@ pub enum CallVerdict {
     Block(String),
 }
 
-/// Of a hook on a tool call.
+/// Outcome of a hook on a tool call.
 #[derive(Clone, Debug, Default)]
 pub struct CallOutcome {
     /// The verdict.
@@ -246,7 +246,7 @@ pub struct CallOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on a tool result.
+/// Outcome of a hook on a tool result.
 #[derive(Clone, Debug, Default)]
 pub struct ResultOutcome {
     /// Content to put in place.
@@ -259,7 +259,7 @@ pub struct ResultOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What to do with text that came in during a turn.
+/// Action for text that arrived during a turn.
 #[derive(Clone, Debug, Default)]
 pub enum SteeringAction {
     /// Take it as it is.
@@ -271,10 +271,10 @@ pub enum SteeringAction {
     Drop(String),
 }
 
-/// Of a hook on steering.
+/// Outcome of a hook on steering.
 #[derive(Clone, Debug, Default)]
 pub struct SteeringOutcome {
-    /// What to do with the text.
+    /// Action for the text.
     pub action: SteeringAction,
     /// Messages to add.
     pub inject: Vec<Injection>,
@@ -282,7 +282,7 @@ pub struct SteeringOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook before reflection.
+/// Outcome of a hook before reflection.
 #[derive(Clone, Debug, Default)]
 pub struct ReflectionOutcome {
     /// Draft to put in place.
@@ -295,7 +295,7 @@ pub struct ReflectionOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What reflection is to decide instead.
+/// Verdict that replaces the one of reflection.
 #[derive(Clone, Debug, Default)]
 pub enum VerdictChange {
     /// Leave the verdict as it is.
@@ -307,7 +307,7 @@ pub enum VerdictChange {
     Again(String),
 }
 
-/// Of a hook on the verdict of reflection.
+/// Outcome of a hook on the verdict of reflection.
 #[derive(Clone, Debug, Default)]
 pub struct VerdictOutcome {
     /// The new verdict.
@@ -316,7 +316,7 @@ pub struct VerdictOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on the output.
+/// Outcome of a hook on the output.
 #[derive(Clone, Debug, Default)]
 pub struct OutputOutcome {
     /// Text to put in place.
@@ -327,7 +327,7 @@ pub struct OutputOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// Of a hook on text as it is written.
+/// Outcome of a hook on text as it is written.
 #[derive(Clone, Debug, Default)]
 pub struct DeltaOutcome {
     /// Text to put in place.
@@ -366,7 +366,7 @@ pub struct PointOutcome {
 /// What a hook says to compaction or archival.
 #[derive(Clone, Debug, Default)]
 pub enum SliceVerdict {
-    /// Nothing against it.
+    /// No objection.
     #[default]
     Pass,
     /// Do not do it, for this reason.
@@ -375,7 +375,7 @@ pub enum SliceVerdict {
     Summary(String),
 }
 
-/// Of a hook before compaction or archival.
+/// Outcome of a hook before compaction or archival.
 #[derive(Clone, Debug, Default)]
 pub struct SliceOutcome {
     /// The verdict.

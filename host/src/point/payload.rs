@@ -1,4 +1,4 @@
-//! What hooks are shown at each point: the Rust side of `wit/payloads.wit`, field for field.
+//! Payloads of hooks at each point: the Rust side of `wit/payloads.wit`, field for field.
 //!
 //! Data only. A payload may carry host-side checks that guests never see (marked so); it must not carry authority.
 
@@ -27,7 +27,7 @@ pub struct SessionInfo {
     pub model: String,
 }
 
-/// Where a text came from.
+/// Source of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -48,11 +48,11 @@ pub enum Source {
 pub struct TurnInput {
     /// The text.
     pub text: String,
-    /// Where it came from.
+    /// Source of the input.
     pub source: Source,
 }
 
-/// How a turn is to be taken on.
+/// Decision on how to handle a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
@@ -68,20 +68,20 @@ pub enum Decision {
     Parallelize,
 }
 
-/// What assessment made of the input.
+/// Assessment of the input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assessment {
     /// The input it judged.
     pub input: String,
-    /// How the turn is to be taken on.
+    /// Decision on how to handle the turn.
     pub decision: Decision,
-    /// From 0 to 1.
+    /// Confidence from 0 to 1.
     pub confidence: f64,
-    /// Why, in short phrases.
+    /// Reasons, in short phrases.
     pub reasons: Vec<String>,
 }
 
-/// How long a part of the system prompt stays the same; earlier tiers come first.
+/// Tier of a part of the system prompt: how long it stays the same; earlier tiers come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
@@ -96,31 +96,31 @@ pub enum Tier {
 /// One part of the system prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
 pub struct PromptPart {
-    /// Its tier.
+    /// Tier of the part.
     pub tier: Tier,
     /// Unique within the prompt; that of a plugin's part begins with `PLUGIN:`. Parts of a tier are ordered by the rest.
     pub key: String,
-    /// Who put it there: `host`, a file, or a plugin's name.
+    /// Author of the part: `host`, a file, or a plugin's name.
     pub source: String,
     /// The text.
     pub text: String,
 }
 
-/// What `system-prompt` hooks are shown, and the parts collected so far (which they are not shown).
+/// Input of `system-prompt` hooks, and the parts collected so far (which the hooks do not see).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PromptContext {
     /// Name of the model.
     pub model: String,
     /// Names of the tools that are active.
     pub tools: Vec<String>,
-    /// How the turn is taken on.
+    /// Decision on how to handle the turn.
     pub decision: Decision,
     /// The host's own parts; what hooks contribute is added to them. Guests do not see it.
     #[serde(skip)]
     pub parts: Vec<PromptPart>,
 }
 
-/// What a request to the model is for.
+/// Purpose of a request to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -135,7 +135,7 @@ pub enum Purpose {
 /// A request to the model that is about to be made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelRequest {
-    /// What it is for.
+    /// Purpose of the request.
     pub purpose: Purpose,
     /// Name of the provider.
     pub provider: String,
@@ -147,7 +147,7 @@ pub struct ModelRequest {
     pub max_tokens: Option<u32>,
     /// Names of the tools that are active.
     pub tools: Vec<String>,
-    /// How many messages will be sent.
+    /// Number of messages in the request.
     pub messages: u32,
     /// Tokens used so far in this turn.
     pub usage: Usage,
@@ -185,7 +185,7 @@ pub struct WireResponse {
     pub status: u16,
     /// Milliseconds from sending the request to the end of the stream.
     pub latency_ms: u64,
-    /// What was used.
+    /// Tokens used.
     pub usage: Usage,
     /// Cost in US dollars; `None` when no price is known.
     pub cost_usd: Option<f64>,
@@ -203,7 +203,7 @@ pub type CheckArguments = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 pub struct ProposedCall {
     /// The call.
     pub call: ToolCall,
-    /// What the tool may do.
+    /// Class of the tool's effects.
     pub effect_class: EffectClass,
     /// Name of the plugin the tool is from; `None` for a built-in tool.
     pub plugin: Option<String>,
@@ -225,7 +225,7 @@ impl fmt::Debug for ProposedCall {
 pub struct FinishedCall {
     /// The call with its final arguments.
     pub call: ToolCall,
-    /// What came of it.
+    /// Result of the call.
     pub result: ToolResult,
     /// Milliseconds that the tool ran; 0 when it was refused.
     pub duration_ms: u64,
@@ -249,9 +249,9 @@ pub struct Reflection {
     pub input: String,
     /// Tool calls of the turn in order.
     pub tools: Vec<UsedTool>,
-    /// What a good answer must meet; hooks add to it.
+    /// Criteria for a good answer; hooks add to them.
     pub criteria: Vec<String>,
-    /// What a hook decided in place of the built-in reflection. Guests do not see it.
+    /// Verdict of a hook in place of the built-in reflection. Guests do not see it.
     pub verdict: Option<OwnVerdict>,
 }
 
@@ -265,7 +265,7 @@ pub enum OwnVerdict {
     Again(String),
 }
 
-/// What reflection decided.
+/// Verdict of reflection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReflectVerdict {
     /// The answer as it stands.
@@ -274,7 +274,7 @@ pub struct ReflectVerdict {
     pub continue_because: Option<String>,
 }
 
-/// Why a turn ended.
+/// Reason why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
@@ -293,7 +293,7 @@ pub enum StopReason {
 /// A turn that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize, JsonSchema)]
 pub struct TurnSummary {
-    /// Why it ended.
+    /// Reason for the end.
     pub stop: StopReason,
     /// Steps made.
     pub steps: u32,
@@ -308,7 +308,7 @@ pub struct TurnSummary {
     pub unpriced_tokens: u64,
     /// Milliseconds from input to end.
     pub duration_ms: u64,
-    /// What was shown to the user; empty when the turn was cut off before. Events and session entries carry it beside the
+    /// Output shown to the user; empty when the turn was cut off before. Events and session entries carry it beside the
     /// summary, not in it.
     #[serde(skip)]
     pub output: String,
@@ -317,39 +317,39 @@ pub struct TurnSummary {
 /// Part of a conversation that is about to be compacted or archived, or just was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Slice {
-    /// Why: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
+    /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
     pub reason: String,
     /// The messages.
     pub messages: Vec<Message>,
-    /// What takes their place; empty before it was made.
+    /// Summary that replaces them; empty before it is made.
     pub summary: String,
 }
 
 /// A subagent that starts or has ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SubagentInfo {
-    /// Its id.
+    /// Id of the subagent.
     pub id: String,
-    /// What it was asked to do.
+    /// Task of the subagent.
     pub task: String,
-    /// What it answered; empty at the start.
+    /// Answer of the subagent; empty at the start.
     pub answer: String,
     /// Whether it failed.
     pub is_error: bool,
 }
 
-/// Something that went wrong.
+/// Report of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureReport {
-    /// Where: a point, a tool, `provider` or `session`.
+    /// Place: a point, a tool, `provider` or `session`.
     pub place: String,
-    /// What happened.
+    /// Message.
     pub message: String,
     /// The plugin that failed, if one did.
     pub plugin: Option<String>,
 }
 
-/// What the implementers of a plugin-defined point are shown.
+/// Payload for implementers of a plugin-defined point.
 #[derive(Clone)]
 pub struct PluginPayload {
     /// The value: for gate and mutate the one that the chain rewrites, for collect the array of contributions.

@@ -1,4 +1,4 @@
-//! Which hooks are out for the rest of the turn, and why.
+//! Hooks that are disabled for the rest of the turn, with reasons.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ impl Quarantine {
             .store(false, std::sync::atomic::Ordering::Release);
     }
 
-    /// Why a hook is out, if it is.
+    /// Returns the reason why a hook is disabled, if it is.
     #[must_use]
     pub fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
         // The common case takes no lock and makes no key.

@@ -1,4 +1,4 @@
-//! Which hooks are bound to which point, in the order they run.
+//! Hooks bound to each point, in the order they run.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub const DEFAULT_PRIORITY: u16 = 100;
 /// Deadline of a hook that names none, from the pipeline design that its stages come from.
 pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Everything about a hook but its code.
+/// Description of a hook, without its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookSpec {
     /// Name of the plugin.
@@ -23,9 +23,9 @@ pub struct HookSpec {
     pub point: String,
     /// Lower runs first; equal priorities run in order of the plugin's name.
     pub priority: u16,
-    /// How long one call may take.
+    /// Deadline of one call.
     pub deadline: Duration,
-    /// What its failure does.
+    /// Action when the hook fails.
     pub on_failure: OnFailure,
     /// Whether the turn goes on without waiting for it; observe points only.
     pub is_async: bool,
@@ -65,9 +65,9 @@ impl HookSpec {
 
 /// A hook and what is known of it.
 pub struct Bound<P: Point> {
-    /// What is known of it.
+    /// Description of the hook.
     pub spec: Arc<HookSpec>,
-    /// Its code.
+    /// Code of the hook.
     pub hook: Arc<dyn Hook<P>>,
 }
 

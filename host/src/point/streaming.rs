@@ -1,4 +1,4 @@
-//! Whether the model's text may be shown while it is written, decided from the hooks that are bound.
+//! Decides from the bound hooks whether the model's text may be shown while it is written.
 //!
 //! Text that was shown cannot be taken back. So it streams only when every hook that may still change or refuse it has given
 //! that right up, or its plugin looks at `output-delta` as well. Start from [`Streaming::of`].
@@ -33,11 +33,11 @@ pub struct Holder {
 /// Way of the model's text to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Streaming {
-    /// As it is written: no hook may change it.
+    /// While it is written: no hook may change it.
     Free,
     /// As far as the hooks of `output-delta` have let it through.
     Judged,
-    /// When it is whole and these have judged it.
+    /// When it is complete and these have judged it.
     Held(Vec<Holder>),
 }
 

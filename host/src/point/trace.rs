@@ -1,4 +1,4 @@
-//! What a dispatch leaves behind: one record for every hook that was bound, whatever came of it.
+//! Trace records of dispatch: one for every bound hook, whatever its outcome.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use serde::Serialize;
 
 use super::outcome::Effect;
 
-/// What a hook did.
+/// Outcome of a hook call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceOutcome {
-    /// Nothing against it, nothing changed.
+    /// No objection, no change.
     Pass,
-    /// It changed something.
+    /// The hook changed something.
     Changed,
-    /// It asked for approval.
+    /// The hook asked for approval.
     Asked,
-    /// It refused.
+    /// The hook refused.
     Blocked,
-    /// It failed, and the turn goes on without it.
+    /// The hook failed, and the turn continues without it.
     Failed,
-    /// It failed, and what it would have judged is refused.
+    /// The hook failed, and what it was to judge is refused.
     FailedBlocking,
-    /// It was dropped earlier in this turn and not called.
+    /// The hook was disabled earlier in this turn and not called.
     Dropped,
-    /// It was dropped earlier in this turn and goes on refusing.
+    /// The hook was disabled earlier in this turn and continues to refuse.
     DroppedBlocking,
 }
 
@@ -39,13 +39,13 @@ pub struct TraceRecord {
     #[serde(serialize_with = "as_str")]
     #[schemars(with = "String")]
     pub plugin: Arc<str>,
-    /// What it did.
+    /// Outcome of the call.
     pub outcome: TraceOutcome,
     /// Names of what it changed or added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub changed: Vec<&'static str>,
-    /// Why it asked or refused, in the plugin's words, or how it failed.
+    /// Reason for asking or refusing, in the plugin's words, or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Microseconds until it answered.
@@ -74,7 +74,7 @@ impl TraceRecord {
     }
 }
 
-/// What a plugin reached for.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reached {
@@ -88,13 +88,13 @@ pub enum Reached {
     Secret,
 }
 
-/// What came of it.
+/// Outcome of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOutcome {
-    /// It was done.
+    /// The access succeeded.
     Done,
-    /// It was allowed and did not work.
+    /// The access was allowed and failed.
     Failed,
     /// It was refused.
     Denied,
@@ -109,21 +109,21 @@ pub struct AccessRecord {
     #[serde(serialize_with = "as_str")]
     #[schemars(with = "String")]
     pub plugin: Arc<str>,
-    /// What it reached for.
+    /// Kind of access.
     pub reached: Reached,
-    /// Which one: a verb and a path, a method and a URL without its query, a name. Printable, and cut when long.
+    /// Target: a verb and a path, a method and a URL without its query, a name. Printable, and cut when long.
     pub target: String,
-    /// What came of it.
+    /// Outcome of an access.
     pub outcome: AccessOutcome,
-    /// Why, when it was not done.
+    /// Reason, when the access did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where its code ran.
+    /// Origin of the access.
     #[serde(flatten)]
     pub origin: Origin,
 }
 
-/// Where in a session a plugin's code ran: which agent, turn and step, and in which hook or tool call.
+/// Origin of plugin code within a session: agent, turn and step, and hook or tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Origin {
     /// `main`, or the id of a subagent.
@@ -158,7 +158,7 @@ fn as_option_str<S: serde::Serializer>(
     name.as_deref().serialize(serializer)
 }
 
-/// Where dispatch reports to. Called in the task of the dispatch, so it must be quick and must not call a plugin.
+/// Receiver of reports from dispatch. Called in the task of the dispatch, so it must be quick and must not call a plugin.
 pub trait Sink: Send + Sync {
     /// One hook was called, or left out.
     fn trace(&self, record: TraceRecord);

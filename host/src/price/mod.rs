@@ -26,16 +26,16 @@ const PER: f64 = 1_000_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of input that is not cached.
+    /// Price of input that is not cached.
     #[serde(deserialize_with = "dollars")]
     pub input: f64,
-    /// Of output.
+    /// Price of output.
     #[serde(deserialize_with = "dollars")]
     pub output: f64,
-    /// Of input that was read from the cache; absent: as other input.
+    /// Price of input that was read from the cache; absent: as other input.
     #[serde(default, deserialize_with = "some_dollars")]
     pub cache_read: Option<f64>,
-    /// Of input that was written to the cache; absent: as other input.
+    /// Price of input that was written to the cache; absent: as other input.
     #[serde(default, deserialize_with = "some_dollars")]
     pub cache_write: Option<f64>,
 }

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 
 use crate::point::payload::{PromptPart, Tier};
 
-/// How much of one file is taken, in bytes: some thousand tokens, enough for a long guide.
+/// Bytes of one file that are used: some thousand tokens, enough for a long guide.
 pub const MAX_FILE_BYTES: usize = 32 << 10;
 
-/// How much of all files together is taken, in bytes; those nearest to the workspace come first.
+/// Bytes of all files together that are used; files nearest to the workspace come first.
 pub const MAX_TOTAL_BYTES: usize = 64 << 10;
 
 /// Names of context files, in the order they are taken within a folder.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// What was found.
+/// Context files that were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContextFiles {
     /// One part for each file; the outermost folder comes first, so that what is nearest has the last word.
@@ -128,7 +128,7 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
     true
 }
 
-/// What was read of a file.
+/// Text read from a file.
 struct ReadFile {
     text: String,
     /// Whether there is more in the file.
@@ -147,7 +147,7 @@ fn read(root: &Path, path: &Path) -> Result<ReadFile, String> {
     }
     if real.extension().is_none_or(|extension| extension != "md") {
         return Err(format!(
-            "it is a link to {}, and only links to Markdown files count",
+            "it is a link to {}, and only links to Markdown files are followed",
             real.display()
         ));
     }

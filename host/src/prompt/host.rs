@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::point::payload::{Decision, PromptPart, Tier};
 
-/// Who Rind is to the model.
+/// Introduction of Rind to the model.
 const IDENTITY: &str = "You are an agent working for the user through Rind, a program on the user's machine. You act \
 through the tools you are given and report in plain text. Be accurate and brief. Say what you did, what you found, and \
 what is left. Never claim to have done what no tool result shows.";
 
-/// How to use tools, whatever they are.
+/// Instructions for using tools.
 const TOOLS: &str = "Using tools:
 - Look before you change: read a file before you edit it, and prefer small edits over rewriting.
 - Calls that do not depend on each other may be made in one step; calls that only read then run side by side.
@@ -20,14 +20,14 @@ refusal: do something else, or tell the user.
 from the user.
 - When the task is done, check the result where a tool can check it, then answer without calling tools.";
 
-/// What the host knows when it makes its parts.
+/// Facts that the host's parts are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct HostFacts<'a> {
     /// Folder the agent works in.
     pub workspace: &'a Path,
     /// Today, as `2026-01-31`. Without the time of day the text stays the same for a day.
     pub date: &'a str,
-    /// How the turn is taken on.
+    /// Decision on how to handle the turn.
     pub decision: Decision,
     /// Whether there are any tools.
     pub has_tools: bool,

@@ -39,7 +39,7 @@ fn chosen(key: &str) -> &str {
     }
 }
 
-/// What the session's ledger keeps of parts.
+/// Converts parts into rows for the session's ledger.
 #[must_use]
 pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
@@ -55,7 +55,7 @@ pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
         .collect()
 }
 
-/// What the ledger keeps of the tool definitions of a request, in their order; nothing without tools.
+/// Returns the hash of a request's tool definitions, in their order; empty without tools.
 #[must_use]
 pub fn tools_hash(tools: &[ToolSpec]) -> String {
     let defined = |tool: &ToolSpec| json!([tool.name, tool.description, tool.parameters]);

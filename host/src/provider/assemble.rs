@@ -33,7 +33,7 @@ pub(crate) trait Decoder: Send {
     fn finish(self) -> Result<ModelReply, Fault>;
 }
 
-/// What a decoder makes of a stream.
+/// Reply of a model, decoded from a stream.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ModelReply {
     pub(crate) message: Message,
@@ -43,14 +43,14 @@ pub(crate) struct ModelReply {
     pub(crate) usage: Usage,
 }
 
-/// What may be wrong with a stream.
+/// Fault of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is not in the format.
+    /// The stream does not match the format.
     Bad { what: String, excerpt: String },
-    /// It stopped before the answer was complete.
+    /// The stream ended before the reply was complete.
     EndedEarly,
-    /// It is longer than an answer may be.
+    /// The stream is longer than a reply may be.
     TooLong { max_bytes: usize },
     /// The server reported an error inside the stream; `status` is what it would have been over plain HTTP.
     Server { status: u16, message: String },

@@ -1,4 +1,4 @@
-//! Where a model API is and what opens it: address, key, and the environment variables that set them.
+//! Address and key of a model API, and the environment variables that set them.
 //!
 //! Owns keys and keeps them out of logs and errors. It must not read the environment (`select` is handed it) nor send
 //! anything. Start from [`Endpoint`].
@@ -47,7 +47,7 @@ pub struct Endpoint {
     pub key: Option<ApiKey>,
     /// Environment variable that holds the key, for messages.
     pub key_env: String,
-    /// What to do when nobody answers, a half sentence for people.
+    /// Advice for a server that does not answer, half a sentence for people.
     pub advice: String,
 }
 

@@ -1,4 +1,4 @@
-//! Why a model gave no answer: one typed error for every provider.
+//! Errors of requests to models: one type for every provider.
 //!
 //! Owns the wording. It must not decide what is retried (`retry` does) nor print anything. Text of a server is only
 //! ever held as [`ServerText`], which caps and labels it. Start from [`Error`].
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::server_text::ServerText;
 
-/// What a provider was waited for.
+/// Phase of a request in which the provider is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The connection.
@@ -37,7 +37,7 @@ impl Phase {
     }
 }
 
-/// Why a model gave no answer. The text says what to do about it.
+/// Error of a request to a model. The text says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,7 +45,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
 
-    /// No key where one is needed.
+    /// A key is needed and missing.
     #[error("no API key for {provider}: set {key_env}, or choose another provider with --provider")]
     MissingKey {
         /// Name of the provider.
@@ -71,7 +71,7 @@ pub enum Error {
     },
 
     /// Nobody answers at the address.
-    #[error("no server of {provider} answers at {url} ({cause}): {advice}")]
+    #[error("cannot reach {provider} at {url}: {cause}; {advice}")]
     Unreachable {
         /// Name of the provider.
         provider: String,
@@ -79,7 +79,7 @@ pub enum Error {
         url: String,
         /// The innermost cause, from the operating system or the TLS library.
         cause: String,
-        /// What to start or to set.
+        /// Advice on what to start or set.
         advice: String,
     },
 
@@ -145,7 +145,7 @@ pub enum Error {
         status: u16,
         /// Attempts made.
         attempts: u32,
-        /// How long the server asked to wait.
+        /// Delay that the server asked for.
         retry_after: Option<Duration>,
         /// The server's own message.
         said: ServerText,
@@ -175,9 +175,9 @@ pub enum Error {
     Timeout {
         /// Name of the provider.
         provider: String,
-        /// What it was waited for.
+        /// Phase that timed out.
         phase: Phase,
-        /// How long.
+        /// Time waited, in milliseconds.
         after_ms: u64,
     },
 
@@ -186,17 +186,17 @@ pub enum Error {
     BadStream {
         /// Name of the provider.
         provider: String,
-        /// What is wrong with it.
+        /// Problem.
         what: String,
         /// The place in the answer.
         excerpt: ServerText,
-        /// Which address to check.
+        /// Advice on the address to check.
         advice: String,
     },
 
     /// The answer has more bytes than one may have.
     #[error(
-        "the answer of {provider} was cut off: it is longer than {max_bytes} bytes; ask for less at once, or raise \
+        "the answer of {provider} was cut off: it is longer than {max_bytes} bytes; ask for less, or raise \
          provider.http.max_answer_bytes"
     )]
     TooLong {
@@ -223,7 +223,7 @@ pub enum Error {
     EndedEarly {
         /// Name of the provider.
         provider: String,
-        /// How it ended.
+        /// Cause.
         cause: String,
     },
 
@@ -238,8 +238,8 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// No such provider.
-    #[error("unknown provider `{name}`: choose one of {known} with --provider")]
+    /// The provider does not exist.
+    #[error("unknown provider `{name}`; known: {known}")]
     UnknownProvider {
         /// Name that was asked for.
         name: String,
@@ -263,9 +263,9 @@ pub enum Error {
     BadSetting {
         /// Name of the provider.
         provider: String,
-        /// Where the value is from, such as an environment variable.
+        /// Origin of the value, such as an environment variable.
         setting: String,
-        /// What is wrong with it; never the value of a key.
+        /// Problem; never the value of a key.
         what: String,
     },
 
@@ -278,7 +278,7 @@ pub enum Error {
     ReadScript {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -290,12 +290,12 @@ pub enum Error {
         script: String,
         /// Line of the fault, from 1, when it is known.
         line: Option<usize>,
-        /// What is wrong, and what would be right.
+        /// Problem, and the correct form.
         what: String,
     },
 
     /// A script told the provider to fail.
-    #[error("script {script}, reply {reply} fails as it is told to, with status {status}: {said}")]
+    #[error("script {script}, reply {reply} simulates a failure, with status {status}: {said}")]
     ScriptedFailure {
         /// The file, or how the script was given.
         script: String,
@@ -307,7 +307,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// No reply of a script is left for a request.
+    /// The script has no reply left for a request.
     #[error(
         "script {script} has no reply left for step {step} after the input \"{input}\" (used {used} so far): add a \
          [[reply]], or raise `times` of one"

@@ -32,7 +32,7 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Longest delay between two attempts that the host chooses itself.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
-/// How long to wait for a model API, and how often to try.
+/// Timeouts and retries of a model API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
@@ -180,7 +180,7 @@ impl Http {
         }
     }
 
-    /// How long to wait before the next attempt; `None` gives up.
+    /// Returns the delay before the next attempt; `None` gives up.
     fn delay(&self, failure: &Failure, backoff: Option<Duration>) -> Option<Duration> {
         let backoff = backoff?;
         match failure.retry_after {

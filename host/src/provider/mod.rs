@@ -32,7 +32,7 @@ pub use select::{ProviderConfig, Selected, select};
 pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
 
-/// How much of a raw answer is kept for `after-provider-response`, in bytes.
+/// Bytes of a raw answer that are kept for `after-provider-response`.
 pub const MAX_RAW_BYTES: usize = 256 << 10;
 
 /// A block of the system prompt; a block ends where the provider may put a cache border.
@@ -61,7 +61,7 @@ pub struct Request {
     pub max_tokens: Option<u32>,
 }
 
-/// What happens while an answer streams in.
+/// Event while an answer streams in.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// More text.
@@ -79,7 +79,7 @@ pub enum StreamEvent {
         attempt: u32,
         /// Milliseconds until then.
         delay_ms: u64,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -91,7 +91,7 @@ pub struct Response {
     pub message: Message,
     /// Name of the model that wrote it, as the provider says; `None` where it says none.
     pub model: Option<String>,
-    /// Why it ended.
+    /// Reason for the end.
     pub finish: Finish,
     /// Usage as the provider reports it; the agent estimates the rest.
     pub usage: Usage,

@@ -1,4 +1,4 @@
-//! What a failed attempt means: which error it is, and whether and when to try again.
+//! Classifies failed attempts: the error, and whether and when to try again.
 //!
 //! Owns the reading of statuses, error bodies and `Retry-After`. It must not send nor wait; `http` does. Start from
 //! [`status_failure`].
@@ -18,7 +18,7 @@ pub(crate) struct Failure {
     /// Boxed, because it passes through many hands.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
-    /// What the server asked for.
+    /// Delay that the server asked for.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -42,14 +42,14 @@ impl Failure {
     }
 }
 
-/// What an attempt was about, for the error's text.
+/// Description of an attempt, for the error's text.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) model: &'a str,
     /// Path of the request under the base URL.
     pub(crate) path: &'a str,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub(crate) number: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Which provider and model a run uses, and why.
+//! Selects provider and model of a run.
 //!
 //! Owns the order of preference and the presets. It must not read the environment: lookups are handed in, so that the
 //! command line alone decides what counts. Start from [`select`].
@@ -37,13 +37,13 @@ impl Section for ProviderConfig {
     const NAME: &'static str = "provider";
 }
 
-/// What was chosen.
+/// Selected provider and model.
 pub struct Selected {
     /// The provider.
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
     pub model: String,
-    /// Why, half a sentence for people.
+    /// Reason for the choice, half a sentence for people.
     pub why: String,
 }
 
@@ -354,8 +354,7 @@ mod tests {
             (
                 "name = \"gemini\"",
                 &[],
-                "unknown provider `gemini`: choose one of anthropic, openai, ollama, openrouter, \
-                scripted with --provider",
+                "unknown provider `gemini`; known: anthropic, openai, ollama, openrouter, scripted",
             ),
             (
                 "name = \"openai\"\nbase_url = \"localhost\"",

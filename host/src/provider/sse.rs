@@ -26,7 +26,7 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
-/// What is wrong with the bytes, and the line it was found in.
+/// Problem with the bytes, and the line it was found in.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SseFault {
     pub(crate) what: String,
@@ -157,7 +157,7 @@ impl RawCopy {
         self.n_bytes += piece.len();
     }
 
-    /// What was kept, as text that ends with a whole character.
+    /// Returns the kept bytes as text that ends with a whole character.
     pub(crate) fn into_text(mut self) -> String {
         if let Err(error) = std::str::from_utf8(&self.kept)
             && error.error_len().is_none()

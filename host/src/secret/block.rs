@@ -1,4 +1,4 @@
-//! Where a PEM block ends.
+//! Finds the end of a PEM block.
 
 /// Longest block, in bytes. A key of 16384 bits has 13 KB; PGP keys carry signatures with them.
 const MAX_BYTES: usize = 64 << 10;
@@ -6,10 +6,10 @@ const MAX_BYTES: usize = 64 << 10;
 /// Longest line that ends a block, in bytes.
 const MAX_LAST_LINE_BYTES: usize = 80;
 
-/// So many characters of base64 in a row make a key of what stands after a first line, when a last line follows.
+/// Characters of base64 in a row that mark the text after a first line as a key, when a last line follows.
 const MIN_RUN: usize = 16;
 
-/// And so many when none does: prose about keys must not be taken for one.
+/// The same without a last line: prose about keys must not be taken for one.
 const MIN_RUN_WITHOUT_END: usize = 40;
 
 /// The end of a block whose first line ends at `from`; `None` when no key follows it. Line breaks may be escaped, as in a
@@ -40,7 +40,7 @@ pub(super) fn end(text: &[u8], from: usize) -> Option<usize> {
     (longest >= MIN_RUN_WITHOUT_END).then_some(limit)
 }
 
-/// How much of `rest`, which stands after `-----END `, belongs to that line.
+/// Returns the length of the part of `rest`, which follows `-----END `, that belongs to that line.
 fn last_line(rest: &[u8]) -> usize {
     let line = rest.get(..MAX_LAST_LINE_BYTES).unwrap_or(rest);
     let dashes = line.windows(5).position(|five| five == b"-----");

@@ -27,7 +27,7 @@ use rule::{Rule, RuleSet};
 pub use aside::aside;
 pub use outgoing::check_outgoing;
 
-/// How often a masked text is scanned again. A second secret may show only when the first is gone; a third hardly ever.
+/// Maximum number of scans of a masked text. A second secret may show only when the first is gone; a third hardly ever.
 const MAX_ROUNDS: usize = 4;
 
 /// The length of the shortest text that could hold a secret, in bytes: a password in a URL, `://:abc@d`.
@@ -38,7 +38,7 @@ const MIN_BYTES: usize = 9;
 pub struct Finding {
     /// Id of the rule that found it.
     pub rule: Arc<str>,
-    /// Where it stands, in bytes.
+    /// Range in the text, in bytes.
     pub range: Range<usize>,
 }
 
@@ -72,7 +72,7 @@ impl Scanner {
         Self { rules, prefilter }
     }
 
-    /// What a rule finds, in words.
+    /// Returns the description of a rule.
     #[must_use]
     pub fn description(&self, rule: &str) -> Option<&str> {
         let found = self.rules.iter().find(|known| &*known.id == rule);

@@ -1,4 +1,4 @@
-//! Where keywords stand: the part of a scan that every text pays for.
+//! Finds keywords: the part of a scan that every text pays for.
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
@@ -8,8 +8,8 @@ use super::rule::Rule;
 /// The vectorised search sorts what it looks for into at most so many buckets and confuses what shares one.
 const N_BUCKETS: usize = 16;
 
-/// Where to look for keywords. Two searches, because the vectorised one tells texts apart by as many bytes as its shortest
-/// word has: the few keywords of three bytes would make it stop at half of all words if they were among the others.
+/// Search for keywords. Two searches, because the vectorised one tells texts apart by as many bytes as its shortest word has:
+/// the few keywords of three bytes would make it stop at half of all words if they were among the others.
 #[derive(Debug)]
 pub(super) struct Prefilter {
     short: Group,
@@ -19,7 +19,7 @@ pub(super) struct Prefilter {
 #[derive(Debug)]
 struct Group {
     search: Search,
-    /// For each word: the rules that may begin there.
+    /// Rules that may begin at each word.
     candidates: Vec<Vec<usize>>,
 }
 
@@ -29,7 +29,7 @@ enum Search {
     Packed(Searcher),
     /// Byte by byte, everywhere.
     Automaton(AhoCorasick),
-    /// There is nothing to look for.
+    /// Finds nothing.
     Nothing,
 }
 

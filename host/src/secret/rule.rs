@@ -11,7 +11,7 @@ use super::block;
 /// The rules that the program comes with.
 const BUILT_IN: &str = include_str!("rules.toml");
 
-/// How many bytes from a keyword on are looked at when a rule says nothing else.
+/// Bytes that are read from a keyword on, unless a rule says otherwise.
 const WINDOW_BYTES: usize = 256;
 
 /// `rules.toml`.
@@ -41,11 +41,11 @@ pub(super) struct RuleSpec {
     block: bool,
 }
 
-/// What must stand before a keyword.
+/// Condition on the character before a keyword.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Before {
-    /// No letter, digit, `_` or `-`.
+    /// A character other than a letter, digit, `_` or `-`.
     #[default]
     Boundary,
     Digit,
@@ -152,7 +152,7 @@ impl Rule {
         Some(range)
     }
 
-    /// Where the secret stands in a window that begins with the keyword.
+    /// Returns the range of the secret in a window that begins with the keyword.
     fn matched(&self, window: &[u8]) -> Option<Range<usize>> {
         let regex = self.regex.get()?;
         // Groups cost several times as much.

@@ -21,15 +21,15 @@ const AGENTS: &str = "agents";
 /// Longest id of a subagent, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
-/// How deep subagents of subagents are looked for: more than can be run.
+/// Maximum depth at which subagents of subagents are looked for: more than can be run.
 const MAX_DEPTH: usize = 8;
 
 /// A subagent that has a session of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
-    /// Its id.
+    /// Id of the subagent.
     pub agent: String,
-    /// What it is or was to do; of a holder, what its turn was about.
+    /// Task; of a holder, the subject of its turn.
     pub task: String,
     /// Whether it only keeps an archived turn.
     pub is_holder: bool,
@@ -143,7 +143,7 @@ impl SessionFolder {
 }
 
 impl Session {
-    /// Its folder.
+    /// Returns the folder of the subagent's session.
     #[must_use]
     pub fn place(&self) -> SessionFolder {
         SessionFolder {

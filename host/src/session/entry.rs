@@ -1,4 +1,4 @@
-//! What a line of a session file says.
+//! Entries of a session file.
 //!
 //! Owns the entry types and their JSON. A type that this version does not know is kept as it is, so that an old host can
 //! open what a newer one wrote. Start from [`Body`].
@@ -20,9 +20,9 @@ pub struct Entry {
     pub id: String,
     /// Id of the entry before it; `None` for the first.
     pub parent: Option<String>,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of the entry, in milliseconds since 1970.
     pub time: i64,
-    /// What it says.
+    /// Content of the entry.
     #[serde(flatten)]
     pub body: Body,
 }
@@ -30,11 +30,11 @@ pub struct Entry {
 /// One part of a system prompt, as the ledger keeps it: enough to see who changed the prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptRow {
-    /// Its tier.
+    /// Tier of the part.
     pub tier: Tier,
-    /// Its key.
+    /// Key of the part.
     pub key: String,
-    /// Who put it there.
+    /// Author of the part.
     pub source: String,
     /// Length of the text.
     pub bytes: usize,
@@ -47,24 +47,24 @@ pub struct PromptRow {
 /// A subagent without tools that keeps an archived turn. Its session is the file `agents/ID/session.jsonl` beside this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its id.
+    /// Id of the subagent.
     pub agent: String,
-    /// What the turn was about, one line.
+    /// Subject of the turn, one line.
     pub task: String,
 }
 
 /// A finished turn that is to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTurn {
-    /// Its number.
+    /// Number of the turn.
     pub turn: u32,
-    /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+    /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
     pub reason: String,
     /// Number of attempts.
     pub tries: u32,
 }
 
-/// What an entry says.
+/// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Body {
@@ -96,9 +96,9 @@ pub enum Body {
     },
     /// A finished turn is to be archived, or no longer is; the last entry of a turn counts.
     Archival {
-        /// Its number.
+        /// Number of the turn.
         turn: u32,
-        /// Why: `max-steps`, `tool-calls` or `token-threshold`.
+        /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
         /// Number of attempts.
         tries: u32,
@@ -112,20 +112,20 @@ pub enum Body {
     },
     /// A turn starts.
     TurnStart {
-        /// Its number, from 1.
+        /// Number of the turn.
         turn: u32,
         /// The text that came in, before any hook.
         input: String,
-        /// Where it came from.
+        /// Source of the input.
         source: Source,
     },
     /// A turn ended.
     TurnEnd {
-        /// Its number.
+        /// Number of the turn.
         turn: u32,
-        /// How it went.
+        /// Summary of the turn.
         summary: TurnSummary,
-        /// What the user was told.
+        /// Output for the user.
         output: String,
     },
     /// One call of the provider.
@@ -136,7 +136,7 @@ pub enum Body {
         step: u32,
         /// Name of the model that was asked.
         model: String,
-        /// What it used, with the tokens that the provider read from its cache and wrote to it.
+        /// Tokens used, with those that the provider read from its cache and wrote to it.
         usage: Usage,
         /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +147,7 @@ pub enum Body {
         /// without tools.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         tools: String,
-        /// Their names.
+        /// Names of the tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_names: Vec<String>,
     },
@@ -161,7 +161,7 @@ pub enum Body {
         step: u32,
         /// Name of the model that was asked.
         model: String,
-        /// What it used.
+        /// Tokens used.
         usage: Usage,
         /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,7 +171,7 @@ pub enum Body {
     },
     /// The host asked a model for itself: for a second look at an answer, for the summary of a turn, or what a transcript says.
     HostAsked {
-        /// What for: `reflect`, `archive` or `query`.
+        /// Purpose: `reflect`, `archive` or `query`.
         about: String,
         /// Id of the subagent whose transcript was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,14 +182,14 @@ pub enum Body {
         step: u32,
         /// Name of the model that was asked.
         model: String,
-        /// What it used.
+        /// Tokens used.
         usage: Usage,
         /// Cost in US dollars; `None` when no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
         /// Milliseconds until the end of the answer.
         latency_ms: u64,
-        /// Its words, cut when they are long; they are in no message.
+        /// Text of the question, cut when it is long; it is in no message.
         #[serde(default)]
         text: String,
     },
@@ -211,26 +211,26 @@ pub enum Body {
     },
     /// A subagent starts. Its own session is the file `agents/ID/session.jsonl` beside this one.
     SubagentStart {
-        /// Its id.
+        /// Id of the subagent.
         agent: String,
         /// The plugin that runs it; `None` is the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
-        /// What it is to do.
+        /// Task of the subagent.
         task: String,
         /// Names of its tools.
         tools: Vec<String>,
     },
     /// A subagent ended.
     SubagentEnd {
-        /// Its id.
+        /// Id of the subagent.
         agent: String,
-        /// What it answered, or why it has no answer.
+        /// Answer, or the reason why there is none.
         answer: String,
         /// Whether it failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
-        /// What it used; counted in the turn as well.
+        /// Tokens used; counted in the turn as well.
         usage: Usage,
     },
     /// A tool is about to run.
@@ -239,9 +239,9 @@ pub enum Body {
         call: String,
         /// Name of the tool.
         name: String,
-        /// What it may do.
+        /// Class of the tool's effects.
         effect_class: EffectClass,
-        /// Its final arguments, where no message before says them: a hook changed them, or a plugin makes the call.
+        /// Final arguments, where no message before states them: a hook changed them, or a plugin makes the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
         /// The plugin that makes the call; `None` is the model.
@@ -254,19 +254,19 @@ pub enum Body {
         call: String,
         /// Milliseconds that it ran.
         duration_ms: u64,
-        /// Who refused it, if it was refused.
+        /// Plugin or policy that refused the call, if it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused_by: Option<String>,
         /// The result of a call that a plugin made, cut when it is long; it is in no message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<ToolResult>,
     },
-    /// What a hook did.
+    /// Outcome of a hook call.
     Trace {
         /// The trace record.
         record: Value,
     },
-    /// What a plugin's code reached for outside of its sandbox.
+    /// Access of a plugin's code from its sandbox.
     Access {
         /// The access record.
         record: Value,
@@ -281,7 +281,7 @@ pub enum Body {
         step: u32,
         /// Point of the hook.
         point: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A plugin's session state changed. Exactly one of the three last fields is there.
@@ -306,7 +306,7 @@ pub enum Body {
         plugin: String,
         /// The plugin's name for it.
         name: String,
-        /// What it holds.
+        /// Value.
         value: Value,
     },
     /// Shown text of an answer became void.
@@ -320,12 +320,12 @@ pub enum Body {
     Injected {
         /// Name of the plugin.
         plugin: String,
-        /// Its words.
+        /// Text.
         text: String,
         /// Whether it was kept.
         keep: bool,
     },
-    /// What the system prompt is made of, written when it changed.
+    /// System prompt, written when it changed.
     Prompt {
         /// The parts in order.
         parts: Vec<PromptRow>,
@@ -337,7 +337,7 @@ pub enum Body {
     Cut {
         /// Number of the turn.
         turn: u32,
-        /// Why.
+        /// Reason.
         reason: String,
         /// Ids of the calls that had no result.
         calls: Vec<String>,
@@ -345,20 +345,20 @@ pub enum Body {
     /// Messages were taken out of the conversation and others put in their place, by archival or compaction. The lines
     /// that hold them stay.
     Replaced {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Ids of the messages taken out.
         removed: Vec<String>,
-        /// What is in the place of the first of them.
+        /// Messages that replace the first of them.
         messages: Vec<Message>,
-        /// Who keeps them, when they are an archived turn.
+        /// Holder of the messages, when they are an archived turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<Holder>,
     },
     /// An entry of a type that this version does not know.
     #[serde(untagged)]
     Unknown {
-        /// Everything it holds.
+        /// All fields of the entry.
         #[serde(flatten)]
         fields: Map<String, Value>,
     },
@@ -416,17 +416,17 @@ impl Entry {
     }
 }
 
-/// What a plugin did: reads as [`Body::Trace`] or [`Body::Access`]. Written as it is, because there are many of these in a
+/// Action of a plugin: reads as [`Body::Trace`] or [`Body::Access`]. Written as it is, because there are many of these in a
 /// step and making a [`Value`] of each takes longer than writing it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Report<'a> {
-    /// What a hook did.
+    /// Outcome of a hook call.
     Trace {
         /// The trace record.
         record: &'a TraceRecord,
     },
-    /// What a plugin's code reached for outside of its sandbox.
+    /// Access of a plugin's code from its sandbox.
     Access {
         /// The access record.
         record: &'a AccessRecord,

@@ -17,7 +17,7 @@ use super::transcript::{Transcript, closing, tool_message};
 use super::{Error, SessionSpec};
 use crate::message::{Message, ToolResult};
 
-/// What the model reads when the host stopped before a call had a result.
+/// Result that the model sees when the host stopped before a call had a result.
 const INTERRUPTED: &str =
     "[interrupted: the session ended before this call had a result; it may or may not have run]";
 
@@ -124,7 +124,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Its id.
+    /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &Arc<str> {
         &self.id
@@ -148,7 +148,7 @@ impl Session {
         self.is_resumed
     }
 
-    /// What was repaired or left out when it was opened, in words for the user.
+    /// Returns what was repaired or left out when the session was opened, as messages for the user.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.notices
@@ -169,7 +169,7 @@ impl Session {
         Ok(())
     }
 
-    /// Like [`Session::append`] for those who can do nothing about an error: the next [`Session::sync`] returns it.
+    /// Appends like [`Session::append`], for callers that cannot handle an error: the next [`Session::sync`] returns it.
     pub fn append_or_defer(&self, body: Body) {
         let mut inner = self.lock();
         let written = inner.append(body);
@@ -200,8 +200,8 @@ impl Session {
         self.lock().log.check()
     }
 
-    /// What a power cut could still take, for somebody to put on the disk while others go on; `None` when there is nothing.
-    /// That it failed is told by the next write or sync.
+    /// Returns the data that a power cut could still lose, to be synced while others continue; `None` when there is none. That
+    /// it failed is told by the next write or sync.
     pub(crate) fn unsynced(&self) -> Result<Option<Unsynced>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {

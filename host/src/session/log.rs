@@ -17,10 +17,10 @@ pub(super) const FILE: &str = "session.jsonl";
 /// Name of the file whose lock says that somebody writes to the session, and which holds that process's id.
 const LOCK: &str = "lock";
 
-/// How many bytes of lines wait at most.
+/// Maximum number of bytes of lines that wait.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
-/// What the log needs of a file; tests put a full disk in its place.
+/// File operations of the log; tests replace them with a full disk.
 pub(super) trait Disk: Send + Sync {
     /// Adds bytes at the end, perhaps only some of them before it fails.
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
@@ -60,13 +60,13 @@ pub(super) struct Log {
     lock: Option<File>,
 }
 
-/// What opening an existing file found.
+/// Result of opening an existing file.
 pub(super) struct Opened {
     /// The file, ready for more lines.
     pub(super) log: Log,
-    /// Its whole lines.
+    /// Complete lines of the file.
     pub(super) bytes: Vec<u8>,
-    /// What was repaired, in words.
+    /// Repairs, as messages.
     pub(super) notices: Vec<String>,
 }
 

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// Most ids that an error names.
 const MAX_NAMED: usize = 3;
 
-/// What a session is opened with: it stands in the file, so that a reader knows who took part.
+/// Description of a session: it is written to the file, so that a reader knows who took part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSpec {
     /// Folder the agent works in.
@@ -42,7 +42,7 @@ pub struct SessionSpec {
     pub model: String,
 }
 
-/// Why a session could not be opened, read or written.
+/// Error while opening, reading or writing a session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -51,7 +51,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -60,14 +60,14 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
     /// An entry cannot be put as JSON.
     #[error("cannot put an entry of the session as JSON")]
     Encode(#[from] serde_json::Error),
-    /// Somebody else writes to the session.
+    /// Another process writes to the session.
     #[error(
         "the session {} is open in another process{}; end that one first",
         path.display(),
@@ -84,18 +84,18 @@ pub enum Error {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the file.
         found: u32,
     },
     /// No session has this id.
     #[error("there is no session `{wanted}` in {}", root.display())]
     Unknown {
-        /// What was asked for.
+        /// Id that was asked for.
         wanted: String,
         /// The folder of all sessions.
         root: PathBuf,
     },
-    /// There is a last session, and none of it is of this folder.
+    /// The last session is of another folder.
     #[error(
         "no session has worked in {} yet; the last one anywhere is {last}, in {elsewhere}: give that id, or work \
          in that folder",
@@ -106,7 +106,7 @@ pub enum Error {
         workspace: PathBuf,
         /// The last session of another folder.
         last: String,
-        /// That folder.
+        /// Folder of the last session.
         elsewhere: String,
     },
     /// Several sessions have ids that start so.
@@ -116,7 +116,7 @@ pub enum Error {
         found.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
     )]
     Ambiguous {
-        /// What was asked for.
+        /// Id that was asked for.
         wanted: String,
         /// The ids, the last used first.
         found: Vec<String>,
@@ -140,7 +140,7 @@ pub enum Error {
     Limit {
         /// Name of the plugin.
         plugin: String,
-        /// Which limit.
+        /// Limit that was exceeded.
         what: String,
     },
 }

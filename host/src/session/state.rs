@@ -53,7 +53,7 @@ pub(super) struct States {
 }
 
 impl States {
-    /// No state yet; `folder` is the session's.
+    /// Creates an empty state; `folder` is the session's.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             blobs: files(folder),

@@ -13,7 +13,7 @@ use super::state::copy_blobs;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
 
-/// How many lines of a session are read for the list: its first input is near the top.
+/// Lines of a session that are read for the list: its first input is near the top.
 const ROW_LINES: usize = 64;
 
 /// The folder of all sessions. Nothing is held open.
@@ -25,17 +25,17 @@ pub struct SessionStore {
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SessionRow {
-    /// Its id.
+    /// Id of the session.
     pub id: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub created: i64,
-    /// When something was last written, in milliseconds since 1970.
+    /// Time of the last write, in milliseconds since 1970.
     pub updated: i64,
     /// Folder the agent worked in.
     pub workspace: String,
     /// Name of the model it began with.
     pub model: String,
-    /// Its first input, if there was one.
+    /// First input of the session, if there was one.
     pub first_input: Option<String>,
     /// Length of its file.
     pub bytes: u64,
@@ -44,7 +44,7 @@ pub struct SessionRow {
 /// A session that was asked for, and what it was about when it was last used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Its id.
+    /// Id of the session.
     pub id: String,
     /// Folder the agent worked in.
     pub workspace: PathBuf,
@@ -155,7 +155,7 @@ impl SessionStore {
         }
     }
 
-    /// Like [`SessionStore::resolve`] for somebody who works in a folder: `last` is the last session of that folder.
+    /// Resolves like [`SessionStore::resolve`] for a working folder: `last` is the last session of that folder.
     pub fn resolve_in(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
         if wanted != "last" {
             return self.resolve(wanted);
@@ -218,7 +218,7 @@ impl SessionStore {
             .collect())
     }
 
-    /// Like [`SessionStore::resolve_in`], and `ID/agents/AGENT` is the session of a subagent, which may be read.
+    /// Resolves like [`SessionStore::resolve_in`]; `ID/agents/AGENT` is the session of a subagent, which may be read.
     pub fn resolve_any(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
         let Some((id, below)) = wanted.split_once('/') else {
             return self.resolve_in(wanted, workspace);
@@ -234,7 +234,7 @@ impl SessionStore {
         })
     }
 
-    /// How many turns a session has. Reads its file, but not every line of it.
+    /// Counts the turns of a session. Reads its file, but not every line of it.
     pub fn n_turns(&self, id: &str) -> Result<usize, Error> {
         let entries = self.entries_with(id, &[b"turn-start"])?;
         let is_start = |entry: &&Entry| matches!(entry.body, Body::TurnStart { .. });

@@ -1,4 +1,4 @@
-//! How much of a file is on the disk.
+//! Tracks how much of a file is on the disk.
 //!
 //! The disk is waited for without the lock on the session, so that others write meanwhile: perhaps on another thread.
 
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::log::Disk;
 
-/// What is known of one file.
+/// State of one file.
 pub(super) struct Synced {
     /// Length up to which it is on the disk.
     len: AtomicU64,
     has_failed: AtomicBool,
-    /// Why, until somebody was told.
+    /// Error that was not reported yet.
     why: Mutex<Option<io::Error>>,
     /// Held while the disk works: an operating system tells of a failed write only once, and whoever waits must not miss it.
     working: Mutex<()>,

@@ -129,7 +129,7 @@ impl Transcript {
     }
 }
 
-/// What the model reads when the line with a result could not be read.
+/// Result that the model sees when the line with a result could not be read.
 const LOST: &str = "[lost: the session file has no readable result of this call]";
 
 /// The message that closes a call whose result never came.

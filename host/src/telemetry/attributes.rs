@@ -1,4 +1,4 @@
-//! What is said of things in a trace: names, numbers and outcomes, and nothing that anybody wrote.
+//! Attributes of spans: names, numbers and outcomes, and no text that anybody wrote.
 
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::names as n;
 use crate::message::{Finish, Usage};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached, TraceRecord};
 
-/// Why a model stopped, as a list of one.
+/// Returns the finish reason, as a list of one.
 pub(super) fn finish_reasons(finish: Finish) -> KeyValue {
     let reason = match finish {
         Finish::Done => "stop",
@@ -29,7 +29,7 @@ pub(super) fn tool(name: &str) -> &str {
     }
 }
 
-/// What a hook did.
+/// Returns the attributes of a hook call.
 pub(super) fn hook(record: &TraceRecord) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new(n::POINT, record.point.to_string()),
@@ -50,7 +50,7 @@ pub(super) fn is_news(record: &AccessRecord) -> bool {
     record.reached != Reached::External || record.outcome != AccessOutcome::Done
 }
 
-/// Without its target, which may be a path or an address that somebody typed.
+/// Returns the attributes of an access, without its target, which may be a path or an address that somebody typed.
 pub(super) fn access(record: &AccessRecord) -> Vec<KeyValue> {
     vec![
         KeyValue::new(n::PLUGIN, record.plugin.to_string()),

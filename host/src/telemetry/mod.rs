@@ -33,7 +33,7 @@ use tree::Tree;
 /// Name of the service where the environment names none.
 const SERVICE: &str = "rind";
 
-/// Why there is no telemetry.
+/// Error that keeps telemetry off.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -48,9 +48,9 @@ pub enum Error {
 #[derive(Debug, thiserror::Error)]
 #[error("{n_spans} OpenTelemetry spans were not sent: {why}")]
 pub struct Lost {
-    /// How many.
+    /// Number of spans.
     pub n_spans: u64,
-    /// Why the first of them was not.
+    /// Error of the first of them.
     pub why: String,
 }
 
@@ -60,7 +60,7 @@ pub struct Telemetry {
     tree: Tree,
     outbox: Outbox,
     sending: JoinHandle<()>,
-    /// Its spans stop when it is gone.
+    /// Provider of the spans, which stop when it is dropped.
     _provider: SdkTracerProvider,
 }
 
@@ -128,7 +128,7 @@ impl Telemetry {
     }
 }
 
-/// What the environment says of this process, and what it does not say.
+/// Returns the resource that describes this process, from the environment and defaults.
 fn resource() -> Resource {
     let found = Resource::builder().build();
     let get = |key: &'static str| found.get(&Key::from_static_str(key));

@@ -4,7 +4,7 @@
 //! repository of their own (`open-telemetry/semantic-conventions-genai`). So the names are written out, and a change of theirs
 //! is a change here and nowhere else.
 
-/// What is done: one of the operations below.
+/// Operation: one of the operations below.
 pub(super) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 /// Name of the provider of the model.
 pub(super) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
@@ -18,7 +18,7 @@ pub(super) const GEN_AI_AGENT_ID: &str = "gen_ai.agent.id";
 pub(super) const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
 /// Model that answered.
 pub(super) const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
-/// Why it stopped.
+/// Finish reasons of a response.
 pub(super) const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Tokens of the prompt, cached ones included.
 pub(super) const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
@@ -34,9 +34,9 @@ pub(super) const GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS: &str =
 pub(super) const GEN_AI_TOOL_NAME: &str = "gen_ai.tool.name";
 /// Id of its call.
 pub(super) const GEN_AI_TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
-/// What kind of tool it is.
+/// Type of a tool.
 pub(super) const GEN_AI_TOOL_TYPE: &str = "gen_ai.tool.type";
-/// What kind of failure it was.
+/// Type of a failure.
 pub(super) const ERROR_TYPE: &str = "error.type";
 
 /// Operation of a turn, or of a subagent.
@@ -48,7 +48,7 @@ pub(super) const EXECUTE_TOOL: &str = "execute_tool";
 /// Type of every tool here: the host runs it.
 pub(super) const FUNCTION: &str = "function";
 
-/// What stands for a name that is none.
+/// Placeholder for an unknown name.
 pub(super) const OTHER: &str = "_OTHER";
 
 /// Name of the main agent.
@@ -75,35 +75,35 @@ pub(super) const PLUGIN: &str = "rind.plugin";
 pub(super) const BY: &str = "rind.by";
 /// Name of a point.
 pub(super) const POINT: &str = "rind.point";
-/// What a hook did, or what became of an access.
+/// Outcome of a hook or an access.
 pub(super) const OUTCOME: &str = "rind.outcome";
 /// Names of what a hook changed.
 pub(super) const CHANGED: &str = "rind.changed";
 /// Microseconds that a hook took.
 pub(super) const MICROS: &str = "rind.micros";
-/// What an access reached for: files, network, external, secret.
+/// Kind of access: files, network, external, secret.
 pub(super) const REACHED: &str = "rind.reached";
-/// What a tool may do.
+/// Class of a tool's effects.
 pub(super) const EFFECT_CLASS: &str = "rind.tool.effect_class";
-/// Who refused a tool call.
+/// Source of a tool call's refusal.
 pub(super) const REFUSED_BY: &str = "rind.tool.refused_by";
 /// Number of a turn in its session.
 pub(super) const TURN: &str = "rind.turn";
 /// Number of a step in its turn.
 pub(super) const STEP: &str = "rind.step";
-/// How many steps a turn had.
+/// Number of steps in a turn.
 pub(super) const STEPS: &str = "rind.steps";
-/// How many tool calls a turn had.
+/// Number of tool calls in a turn.
 pub(super) const TOOL_CALLS: &str = "rind.tool_calls";
-/// Why a turn ended.
+/// Reason for the end of a turn.
 pub(super) const STOP: &str = "rind.stop";
-/// How the input was judged.
+/// Decision of the assessment.
 pub(super) const DECISION: &str = "rind.decision";
-/// How many hooks were called in a turn.
+/// Number of hook calls in a turn.
 pub(super) const HOOK_CALLS: &str = "rind.hooks.calls";
 /// Microseconds that they took together.
 pub(super) const HOOK_MICROS: &str = "rind.hooks.micros";
-/// How many messages are replaced or moved.
+/// Number of messages that are replaced or moved.
 pub(super) const MESSAGES: &str = "rind.messages";
 /// Tokens that the request would have without, or that they have.
 pub(super) const TOKENS: &str = "rind.tokens";
@@ -111,7 +111,7 @@ pub(super) const TOKENS: &str = "rind.tokens";
 pub(super) const COMPACT_BUILT_IN: &str = "rind.compact.built_in";
 /// Whether a turn was moved to a holder.
 pub(super) const ARCHIVED: &str = "rind.archive.done";
-/// Which attempt of a request comes.
+/// Number of the attempt of a request.
 pub(super) const ATTEMPT: &str = "rind.attempt";
 /// Milliseconds until then.
 pub(super) const DELAY_MS: &str = "rind.delay_ms";

@@ -14,7 +14,7 @@ use super::names as n;
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) span: Span,
-    /// What its children start in.
+    /// Context for child spans.
     pub(super) context: Context,
     has_failed: bool,
 }
@@ -32,7 +32,7 @@ impl Open {
         self.span.add_event_with_timestamp(name, at, attributes);
     }
 
-    /// Of several failures the first is the cause of the others.
+    /// Marks the span as failed; the first of several failures is kept, as the cause of the others.
     pub(super) fn fail(&mut self, kind: Cow<'static, str>) {
         if std::mem::replace(&mut self.has_failed, true) {
             return;
@@ -51,7 +51,7 @@ impl Open {
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) turn: Open,
-    /// What is done to the conversation: it is made shorter, or archived.
+    /// Span of compaction or archival.
     pub(super) aside: Option<Open>,
     pub(super) requests: HashMap<u32, Open>,
     pub(super) calls: HashMap<String, Open>,

@@ -17,10 +17,10 @@ const MAX_WAITING: usize = 2048;
 /// Spans of one request at most, as in the specification.
 const MAX_BATCH: usize = 512;
 
-/// How long a span waits for others to be sent with.
+/// Time that a span waits for others to be sent with.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Where spans go when they end.
+/// Queue of ended spans.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox(Arc<State>);
 
@@ -30,7 +30,7 @@ struct State {
     sender: Mutex<Option<Sender<SpanData>>>,
     n_ended: AtomicU64,
     n_sent: AtomicU64,
-    /// Why the first request that failed did.
+    /// Error of the first failed request.
     why: Mutex<Option<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! From events to spans: which begin, which end, and what stands below what.
+//! Builds spans from events: which begin, which end, and how they nest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::event::{Event, Stamped};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::point::trace::TraceOutcome;
 
-/// Everything that is open.
+/// Spans that are open.
 #[derive(Debug)]
 pub(super) struct Tree {
     tracer: SdkTracer,
@@ -23,7 +23,7 @@ pub(super) struct Tree {
     agents: HashMap<Arc<str>, Running>,
     /// The last turn of the main agent: it is archived after its end.
     ended: Context,
-    /// When the last event was.
+    /// Time of the last event.
     last: SystemTime,
 }
 
@@ -98,7 +98,7 @@ impl Tree {
         }
     }
 
-    /// Something that is done to the conversation.
+    /// Opens or ends the span of compaction or archival.
     fn aside(
         &self,
         stamped: &Stamped,
@@ -198,7 +198,7 @@ impl Tree {
         }
     }
 
-    /// What happens in a turn.
+    /// Handles an event within a turn.
     fn within(&mut self, stamped: &Stamped, at: SystemTime) {
         let Some(mut agent) = self.agents.remove(&stamped.agent) else {
             return;

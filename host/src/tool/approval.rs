@@ -24,13 +24,13 @@ const MAX_REASON_BYTES: usize = 500;
 pub struct Question {
     /// Name of the tool.
     pub tool: String,
-    /// What it may do.
+    /// Class of the tool's effects.
     pub effect_class: EffectClass,
     /// Name of the plugin the tool is from; `None` for a built-in tool.
     pub plugin: Option<String>,
     /// Name of the plugin that makes the call; `None` is the model.
     pub by: Option<String>,
-    /// What the plugin that the tool is from may do, in plain words.
+    /// Permissions of the plugin that the tool is from, in plain words.
     pub may: Vec<String>,
     /// Preview of the call, for people; all of it.
     pub arguments: Vec<ShownLine>,
@@ -59,7 +59,7 @@ impl Question {
         Self {
             covers: covers
                 .map(|parts| parts.join("; "))
-                .map_err(|why| clean(&format!("asked about every time: {why}"), MAX_REASON_BYTES)),
+                .map_err(|why| clean(&format!("asks every time: {why}"), MAX_REASON_BYTES)),
             parts,
             tool,
             effect_class: spec.effect_class,
@@ -93,26 +93,25 @@ impl Question {
         self
     }
 
-    /// What must have been answered with always, all of it, so that the call need not be asked about; empty when nothing is
-    /// enough.
+    /// Keys that must all have been answered with always for the call to run without a question; empty when nothing is enough.
     fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
         let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();
         self.parts.iter().map(key)
     }
 }
 
-/// What was answered.
+/// Answer to an approval question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// This call may run.
+    /// Allows this call.
     Yes,
-    /// It may not; the text is told to the model.
+    /// Denies the call; the text is for the model.
     No(String),
-    /// It may, and so may later calls of exactly this tool in this session that are [covered](Question::covers).
+    /// Allows the call, and later calls of exactly this tool in this session that are [covered](Question::covers).
     Always,
 }
 
-/// Somebody who can be asked.
+/// An approver of tool calls.
 pub trait Approver: Send + Sync {
     /// Asks and waits for the answer, as long as that takes; the caller drops the future when the turn is cancelled. Called
     /// once for each call that needs approval, one at a time within an agent. What cannot be asked is a no.

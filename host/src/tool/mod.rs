@@ -82,21 +82,21 @@ impl ToolOutput {
     }
 }
 
-/// What a running call may use besides its arguments.
+/// Context of a running call, besides its arguments.
 #[derive(Clone, Debug)]
 pub struct ToolCtx {
-    /// Who is calling.
+    /// Caller of the tool.
     pub caller: Caller,
     /// Set when the call is to stop; a tool that may take long must watch it. The future may also just be dropped.
     pub cancel: CancellationToken,
 }
 
-/// Something the model may call.
+/// A tool that the model may call.
 pub trait Tool: Send + Sync {
-    /// Its name, description, schema and effect class. Must not change while the tool is registered.
+    /// Returns name, description, schema and effect class. Must not change while the tool is registered.
     fn spec(&self) -> &ToolSpec;
 
-    /// What whoever runs its code may do besides answering, in plain words, for the question whether a call may run.
+    /// Returns the permissions of the plugin that runs its code, in plain words, for approval questions.
     fn may(&self) -> Arc<[String]> {
         Arc::default()
     }

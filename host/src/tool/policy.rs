@@ -1,4 +1,4 @@
-//! Whether a tool call may run: the operator's rules, the defaults of each effect class, and the modes of this run.
+//! Decides whether a tool call may run: the operator's rules, the defaults of each effect class, and the modes of this run.
 //!
 //! Pure: it asks nobody and runs nothing. What hooks say comes before and cannot allow what is denied here. Start from
 //! [`ToolPolicy::decide`].
@@ -21,29 +21,29 @@ use rule::Facet;
 /// Longest part of a command that is named in a reason.
 const MAX_PART_BYTES: usize = 120;
 
-/// What a rule or a default says.
+/// Decision of a rule or a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// The call runs.
     Allow,
-    /// Somebody is asked first.
+    /// Asks first.
     Ask,
     /// The call does not run.
     Deny,
 }
 
-/// What holds for an effect class that no rule speaks of.
+/// Defaults for effect classes that no rule mentions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClassDefaults {
-    /// For tools that only read. Default: allow.
+    /// Default for tools that only read. Default: allow.
     pub read: Rule,
-    /// For tools that change files. Default: ask.
+    /// Default for tools that change files. Default: ask.
     pub write: Rule,
-    /// For tools that run programs. Default: ask.
+    /// Default for tools that run programs. Default: ask.
     pub execute: Rule,
-    /// For tools that talk to the network or to other services. Default: ask.
+    /// Default for tools that talk to the network or to other services. Default: ask.
     pub external: Rule,
 }
 
@@ -69,7 +69,8 @@ impl ClassDefaults {
     }
 }
 
-/// How this run treats what the rules decide. The default is the most careful: nobody said yes and nobody can be asked.
+/// Mode of the run, which modifies what the rules decide. The default is the most careful: nobody said yes and nobody can be
+/// asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyMode {
     /// `--yes`: what would be asked is allowed. Never allows what is denied.
@@ -80,7 +81,7 @@ pub struct PolicyMode {
     pub has_terminal: bool,
 }
 
-/// What is to happen with a call.
+/// Verdict on a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolVerdict {
     /// Run it.
@@ -96,7 +97,7 @@ pub enum ToolVerdict {
 /// A verdict and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What is to happen.
+    /// Verdict.
     pub verdict: ToolVerdict,
     /// The rule, default or mode that decided, for people.
     pub rule: String,
@@ -132,7 +133,7 @@ pub struct ToolPolicy {
     /// and runs when every part may.
     #[serde(default)]
     pub rules: Vec<PolicyRule>,
-    /// What holds where no rule matches.
+    /// Defaults where no rule matches.
     #[serde(default)]
     pub defaults: ClassDefaults,
     /// Modes of this run; from flags, never from a file.
@@ -221,7 +222,7 @@ impl Policy for ToolPolicy {
                 ))
             }
             Strictness::Ask if !self.mode.has_terminal => ToolVerdict::Deny(format!(
-                "`{}` needs approval by {rule}, and there is no terminal to ask at. The operator can allow it with --yes, or \
+                "`{}` needs approval by {rule}, and there is no terminal to ask at. The operator can pass --yes, or \
                  in the configuration with `{}`",
                 spec.name,
                 allow_line(spec, subject)
@@ -234,8 +235,8 @@ impl Policy for ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// Why rules cannot speak of any tool that there is, each with its number from 0. `known` are the tools, each with its
-    /// plugin.
+    /// Returns the rules that match no existing tool, by their number from 0, with the reason. `known` are the tools, each with
+    /// its plugin.
     #[must_use]
     pub fn faults(&self, known: &[(Option<&str>, &str)]) -> Vec<(usize, String)> {
         let rules = self.rules.iter().enumerate();
@@ -326,7 +327,7 @@ impl ToolPolicy {
     }
 }
 
-/// What a call of a plugin's tool would have been allowed to touch.
+/// Describes the permissions that a call of a plugin's tool would have had.
 fn permissions_text(spec: &ToolSpec, may: &[String]) -> String {
     match &spec.plugin {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! Which tools there are: the built-in ones and those of plugins, each with the check of its arguments.
+//! Registry of tools: the built-in ones and those of plugins, each with the check of its arguments.
 //!
 //! It must not know which of them a turn may use. Start from [`ToolRegistry`].
 
@@ -20,10 +20,10 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Most tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
-/// Where a tool is from.
+/// Origin of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// It comes with Rind.
+    /// The tool comes with Rind.
     BuiltIn,
     /// The plugin of this name.
     Plugin(String),
@@ -44,7 +44,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why a tool is not taken.
+/// Reason why a tool is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -53,19 +53,19 @@ pub enum RegistryError {
         "{origin}: `{name}` is not a name for a tool (1 to {MAX_NAME_BYTES} of a-z, A-Z, 0-9, _ and -)"
     )]
     BadName {
-        /// Where the tool is from.
+        /// Origin of the tool.
         origin: Origin,
-        /// Its name, control characters escaped.
+        /// Name of the tool, control characters escaped.
         name: String,
     },
     /// Another tool has the name.
     #[error("tool `{name}` of {origin} is refused: the name is already taken by {taken_by}")]
     NameTaken {
-        /// Where the refused tool is from.
+        /// Origin of the refused tool.
         origin: Origin,
         /// The name.
         name: String,
-        /// Where the tool that has the name is from.
+        /// Origin of the tool that has the name.
         taken_by: Origin,
     },
     /// The description is too long.
@@ -73,9 +73,9 @@ pub enum RegistryError {
         "tool `{name}` of {origin} is refused: its description has {bytes} bytes, more than {MAX_DESCRIPTION_BYTES}"
     )]
     DescriptionTooLong {
-        /// Where the tool is from.
+        /// Origin of the tool.
         origin: Origin,
-        /// Its name.
+        /// Name of the tool.
         name: String,
         /// Size of the description.
         bytes: usize,
@@ -85,19 +85,19 @@ pub enum RegistryError {
         "tool `{name}` of {origin} is refused: one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
     )]
     TooMany {
-        /// Where the tool is from.
+        /// Origin of the tool.
         origin: Origin,
-        /// Its name.
+        /// Name of the tool.
         name: String,
     },
     /// The schema is not taken.
     #[error("tool `{name}` of {origin} is refused: {source}")]
     Schema {
-        /// Where the tool is from.
+        /// Origin of the tool.
         origin: Origin,
-        /// Its name.
+        /// Name of the tool.
         name: String,
-        /// What is wrong with the schema.
+        /// Problem with the schema.
         #[source]
         source: SchemaError,
     },
@@ -108,11 +108,11 @@ pub enum RegistryError {
 pub struct ToolEntry {
     /// The tool.
     pub tool: SharedTool,
-    /// What it said of itself when it was registered; what it says later is not asked.
+    /// Description at registration; later descriptions are ignored.
     pub spec: Arc<ToolSpec>,
     /// Checks arguments against its schema.
     pub check: Arc<CheckArguments>,
-    /// What its plugin may do, in plain words, for people. The model is not told.
+    /// Permissions of its plugin, in plain words, for people. The model is not told.
     pub may: Arc<[String]>,
 }
 
@@ -183,7 +183,7 @@ impl ToolRegistry {
         self.entries.remove(name)
     }
 
-    /// Those of the tools that `names` holds.
+    /// Returns the tools that `names` contains.
     #[must_use]
     pub fn only(&self, names: &[String]) -> Self {
         let mut only = self.clone();
@@ -215,7 +215,7 @@ impl ToolRegistry {
         entries
     }
 
-    /// What all tools say of themselves, in the order of [`Self::entries`].
+    /// Returns the descriptions of all tools, in the order of [`Self::entries`].
     #[must_use]
     pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
         self.entries()

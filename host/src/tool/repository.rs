@@ -103,7 +103,7 @@ pub(super) struct Before {
 /// Fingerprint of a file that decides what git runs.
 struct Known {
     stamp: Stamp,
-    /// To be put back.
+    /// Bytes to be put back.
     bytes: Option<Vec<u8>>,
 }
 

@@ -19,7 +19,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
 /// Most bytes of an answer when the configuration says nothing.
 pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long a tool has to stop by itself, and to say what it did so far, before it is dropped. Longer than processes have
+/// Time that a tool has to stop by itself, and to report what it did so far, before it is dropped. Longer than processes have
 /// between SIGTERM and SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(4);
 

@@ -1,4 +1,4 @@
-//! Whether the commands of `bash` run confined: what the operator wants, and what comes of what the machine can do.
+//! Settings for confining `bash`, and their result on this machine.
 //!
 //! Pure: what the machine can do is found out by `process::confine`, and the paths are made whole by whoever reads the
 //! settings. Start from [`commands`].
@@ -15,16 +15,16 @@ use crate::config::{Section, number};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// They run confined or not at all.
+    /// Commands run confined or not at all.
     Required,
-    /// They run confined where the machine can do it; elsewhere it is said that they are not.
+    /// Commands run confined where the machine supports it; elsewhere a notice says that they are not.
     #[default]
     WhenPossible,
-    /// They run with all rights of the user.
+    /// Commands run with all rights of the user.
     Off,
 }
 
-/// Which mechanism keeps commands to their files and away from other processes.
+/// Choice of the mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
@@ -91,8 +91,8 @@ impl Section for SandboxConfig {
     const NAME: &'static str = "sandbox";
 }
 
-/// How commands run, from what is wanted and what was [found out](crate::tool::process::confine::detect). `keeper` is Rind's own
-/// binary, which ends what unconfined commands leave behind.
+/// Returns the way in which commands run, from what is wanted and what was [detected](crate::tool::process::confine::detect).
+/// `keeper` is Rind's own binary, which ends what unconfined commands leave behind.
 #[must_use]
 pub fn commands(
     need: Need,

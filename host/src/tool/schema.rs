@@ -19,7 +19,7 @@ pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// Deepest nesting of a schema.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// How many errors one check tells.
+/// Number of errors that one check reports.
 const TOLD_ERRORS: usize = 3;
 
 /// Longest text of one told error; the text may quote an argument of any size.
@@ -31,13 +31,14 @@ const MAX_BACKTRACK_STEPS: usize = 10_000;
 /// Largest compiled regular expression.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// How many subschemas may apply to one value, counted through references. More is a schema that was built to be slow.
+/// Maximum number of subschemas that may apply to one value, counted through references. More is a schema that was built to be
+/// slow.
 const MAX_APPLIED_SCHEMAS: u64 = 10_000;
 
-/// How many subschemas in all may be tried on one call's arguments, counted from above.
+/// Maximum number of subschemas that may be tried on one call's arguments.
 const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
 
-/// How many references and combinations may lie inside each other before one value is checked.
+/// Maximum nesting of references and combinations before one value is checked.
 const MAX_CHAIN_DEPTH: usize = 16;
 
 /// Subschemas times values that one check may come to. Each pair costs some ten nanoseconds, and nothing can interrupt it.
@@ -57,32 +58,32 @@ const UNCHECKED: [&str; 7] = [
     "examples",
 ];
 
-/// Why a schema is refused.
+/// Reason why a schema is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It does not describe an object.
+    /// The schema does not describe an object.
     #[error("the schema must be an object with `\"type\": \"object\"`")]
     NotAnObject,
-    /// It is too large.
+    /// The schema is too large.
     #[error("the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}")]
     TooLarge {
-        /// Its size as compact JSON.
+        /// Size as compact JSON.
         bytes: usize,
     },
-    /// It is nested too deeply.
+    /// The schema is nested too deeply.
     #[error("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")]
     TooDeep,
-    /// It refers to something outside itself, or in a way that cannot be followed.
+    /// The schema refers to something outside itself, or in a way that cannot be followed.
     #[error("the schema refers to `{reference}`; only references within it (`#…`) are taken")]
     OutsideReference {
         /// The reference.
         reference: String,
     },
-    /// Its references go in a circle or multiply.
+    /// The references of the schema are circular or multiply.
     #[error("the schema's references apply to the same value again and again")]
     Explosive,
-    /// It is not a valid schema.
+    /// The schema is invalid.
     #[error("the schema is not valid: {0}")]
     Invalid(String),
 }
@@ -118,7 +119,7 @@ fn build(schema: &Value) -> Result<Validator, SchemaError> {
 pub struct Misfit {
     /// The keys that lead to it, from the outermost.
     pub keys: Vec<String>,
-    /// What is wrong, without where.
+    /// Problem, without its position.
     pub message: String,
 }
 

@@ -7,7 +7,7 @@ use super::command::{Command, MAX_COVER_BYTES};
 /// Subject of a call, besides its tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
-    /// Nothing that rules have words for.
+    /// No subject: rules can only name the tool.
     #[default]
     Any,
     /// A command for a shell.
@@ -23,7 +23,7 @@ pub enum Subject {
 pub enum WorkspacePath {
     /// The path from the workspace, without links and `..`; empty for the workspace itself.
     Known(String),
-    /// It cannot be told, or it is outside.
+    /// The path is unknown, or outside.
     Unknown,
 }
 

@@ -27,7 +27,7 @@ const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 /// Later files win, as in ripgrep.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EntryKind {
     File,
@@ -36,12 +36,12 @@ pub(super) enum EntryKind {
     Other,
 }
 
-/// How a walk ended.
+/// End of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
-    /// Everything was visited, or the visitor stopped it.
+    /// Everything was visited, or the visitor stopped the walk.
     Complete,
-    /// There is more than one walk looks at.
+    /// The limit of one walk was reached.
     TooMany,
 }
 

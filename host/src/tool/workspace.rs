@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::subject::WorkspacePath;
 use crate::git::leads_into_repository;
 
-/// Why a file of the workspace could not be used. The texts are for the model.
+/// Error while using a file of the workspace. The texts are for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -30,7 +30,7 @@ pub enum WorkspaceError {
         /// The path as it was given.
         path: String,
     },
-    /// There is nothing at the path.
+    /// No file at the path.
     #[error("`{path}` does not exist")]
     Missing {
         /// The path as it was given.
@@ -68,7 +68,7 @@ pub enum WorkspaceError {
     TooLarge {
         /// The path as it was given.
         path: String,
-        /// Its size.
+        /// Size in bytes.
         bytes: u64,
         /// The most the caller takes.
         cap: u64,
@@ -78,7 +78,7 @@ pub enum WorkspaceError {
     Io {
         /// The path as it was given.
         path: String,
-        /// What the system says.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -88,7 +88,7 @@ pub enum WorkspaceError {
     /// Looking took too long.
     #[error("stopped: it took longer than {seconds} s; narrow it by path, glob or pattern")]
     TooLong {
-        /// Its deadline.
+        /// Deadline in seconds.
         seconds: u64,
     },
     /// The host failed.
@@ -118,9 +118,9 @@ const CALLED_OFF: Duration = Duration::from_millis(100);
 /// The folder that built-in tools may touch.
 #[derive(Debug)]
 pub struct Workspace {
-    /// Without links.
+    /// Root of the workspace, without links.
     root: PathBuf,
-    /// As it was given, absolute; may go through links.
+    /// Path as it was given, absolute; may contain links.
     given: PathBuf,
     dir: Dir,
 }

@@ -18,7 +18,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     text
 }
 
-/// What the first line of a session holds in place of the hash of a line.
+/// Returns the value that the first line of a session holds in place of a previous hash.
 pub(crate) fn root(session: &str) -> String {
     hash(format!("rind audit {session}").as_bytes())
 }
@@ -31,7 +31,7 @@ pub(crate) struct Head {
     pub(crate) session: String,
     /// Number of the line, from 1; 0 before the first.
     pub(crate) n: u64,
-    /// Its hash.
+    /// Hash of the line.
     pub(crate) hash: String,
 }
 
@@ -46,7 +46,7 @@ impl Head {
     }
 }
 
-/// Where an event happened.
+/// Position of an event: time, turn and agent.
 #[derive(Clone, Copy)]
 pub(crate) struct EventPosition<'a> {
     /// Milliseconds since 1970.
@@ -99,7 +99,7 @@ impl Writer {
     }
 }
 
-/// What a segment, the file that was written last, ends with.
+/// End of a segment, the file that was written last.
 pub(crate) struct End {
     /// Bytes behind the last line break.
     pub(crate) torn: usize,

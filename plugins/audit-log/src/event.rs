@@ -1,11 +1,11 @@
-//! What is written of an event: names, numbers and hashes, never a text.
+//! Converts events into lines: names, numbers and hashes, never a text.
 
 use rind_sdk::prelude::*;
 use rind_sdk::serde::Serialize;
 
 use crate::chain::hash;
 
-/// What a line tells of.
+/// Event of a line.
 #[derive(Debug, Serialize)]
 #[serde(crate = "rind_sdk::serde", tag = "type", rename_all = "kebab-case")]
 pub(crate) enum Event {
@@ -102,7 +102,7 @@ pub(crate) fn output(shown: &str) -> Event {
     Event::Output(Text::of(shown))
 }
 
-/// How a turn ended.
+/// Returns the event for the end of a turn.
 pub(crate) fn turn_end(summary: &TurnSummary) -> Event {
     let stop = match summary.stop {
         StopReason::Done => "done",
@@ -121,7 +121,7 @@ pub(crate) fn turn_end(summary: &TurnSummary) -> Event {
     }
 }
 
-/// Something went wrong.
+/// Returns the event for a failure.
 pub(crate) fn failure(failure: &Failure) -> Event {
     Event::Failure {
         r#where: short(&failure.where_),

@@ -1,4 +1,4 @@
-//! Where the lines are: segments in the plugin's `data` folder, and the head of the chain in the session's state.
+//! Stores the lines: segments in the plugin's `data` folder, and the head of the chain in the session's state.
 
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,10 +12,10 @@ use crate::event::Event;
 /// Bytes after which a new segment begins.
 const SEGMENT_BYTES: u64 = 128 << 10;
 
-/// How much of the end of a segment is read to find its last line. Lines are a few hundred bytes.
+/// Bytes at the end of a segment that are read to find its last line. Lines are a few hundred bytes.
 const TAIL_BYTES: u32 = 8 << 10;
 
-/// Where the head of the chain is kept. The host reads it when it checks the log.
+/// Key of the head of the chain. The host reads it when it checks the log.
 const HEAD: &str = "head";
 
 /// Adds lines to the log of the session.
@@ -58,11 +58,11 @@ pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
 #[derive(Clone, Copy)]
 struct Segment {
     number: u32,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
 }
 
-/// What this instance wrote last.
+/// Last write of this instance.
 struct Last {
     head: Head,
     segment: Segment,
@@ -76,7 +76,7 @@ thread_local! {
     static LAST: Cell<Option<Last>> = const { Cell::new(None) };
 }
 
-/// Where the log ends, from its files, with the lines that say what is wrong there.
+/// Finds the end of the log in its files, with the lines that describe damage there.
 fn look(
     folder: &str,
     session: &str,
@@ -139,7 +139,7 @@ fn last_segment(folder: &str) -> Result<Segment, Error> {
     Ok(Segment { number, size })
 }
 
-/// What a segment of this size ends with.
+/// Reads the end of a segment of this size.
 fn end_of(path: &str, size: u64) -> Result<chain::End, Error> {
     if size == 0 {
         return Ok(chain::end(&[]));

@@ -115,7 +115,7 @@ fn follows_version(before: &[u8]) -> bool {
             .any(|word| trimmed.ends_with(word))
 }
 
-/// How many bytes from `at` on fit, at most `most`.
+/// Counts the bytes from `at` on that fit, at most `most`.
 fn run(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..]
         .iter()

@@ -1,4 +1,4 @@
-//! What holds the whole output back: patterns of the operator, and built-in categories.
+//! Patterns that hold the whole output back: those of the operator, and built-in categories.
 
 use regex_lite::Regex;
 use rind_sdk::prelude::Error;
@@ -29,7 +29,7 @@ const CATEGORIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Why a text is held back, if it is. The reason does not repeat the text.
+/// Returns the reason for holding a text back, if there is one. The reason does not repeat the text.
 ///
 /// # Errors
 /// When a pattern of the operator is not a regular expression, with its number.

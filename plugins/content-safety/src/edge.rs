@@ -1,4 +1,4 @@
-//! Where data may begin and end, so that parts of longer things (hashes, versions, paths, identifiers) are not taken for it.
+//! Boundaries of data, so that parts of longer things (hashes, versions, paths, identifiers) are not taken for it.
 
 /// Whether data may begin at `at`: not within a word, a path, a version or a number with a fraction.
 pub(crate) fn begins(text: &[u8], at: usize) -> bool {

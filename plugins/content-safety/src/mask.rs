@@ -11,7 +11,7 @@ use crate::{addresses, edge, numbers, open};
 pub(crate) struct Masked {
     /// The text.
     pub(crate) text: String,
-    /// How often each kind was masked.
+    /// Number of masked places by kind.
     pub(crate) counts: BTreeMap<DataKind, usize>,
 }
 
@@ -78,7 +78,7 @@ fn replaced(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> Stri
     masked
 }
 
-/// Where data is that begins at or behind `from`, in order and apart from each other.
+/// Finds data that begins at or behind `from`, in order and without overlaps.
 fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, DataKind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();
@@ -106,7 +106,7 @@ fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, Data
     finds
 }
 
-/// Where data of a kind ends that begins at `at`, if it does.
+/// Returns the end of data of a kind that begins at `at`, if there is any.
 fn end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
     if !kind.may_begin(text[at]) || !edge::begins(text, at) {
         return None;

@@ -1,4 +1,4 @@
-//! Which end of a text may become data with what follows it: a number that is written in pieces is one number.
+//! Finds the end of a text that may become data with what follows: a number that is written in pieces is one number.
 
 use crate::edge;
 use crate::numbers;
@@ -10,7 +10,7 @@ const BEHIND: usize = 2;
 /// Bytes of the longest text that is looked at, an email address.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
-/// Where, at or behind `from`, the end of `text` begins that cannot be judged before more of it is there.
+/// Returns the position, at or behind `from`, from which `text` cannot be judged before more of it is there.
 pub(crate) fn begins(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())

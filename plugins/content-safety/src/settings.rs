@@ -2,7 +2,7 @@
 
 use rind_sdk::data;
 
-/// What to mask and what to hold back.
+/// Settings: data to mask and text to hold back.
 #[data]
 pub(crate) struct Settings {
     /// Kinds of data to mask.
@@ -52,7 +52,7 @@ impl DataKind {
         }
     }
 
-    /// What stands in place of the data.
+    /// Returns the placeholder for the data.
     pub(crate) fn placeholder(self) -> &'static str {
         match self {
             Self::Card => "[card masked]",

@@ -1,4 +1,4 @@
-//! What may be spent, and the reason once it is.
+//! Budgets, and the reason once one is spent.
 
 use std::fmt::Display;
 
@@ -23,7 +23,7 @@ impl<T: Default + Copy> Limits<T> {
     }
 }
 
-/// Why no more may be asked, if a budget is spent.
+/// Returns the reason for refusing a request, if a budget is spent.
 pub(crate) fn spent(ledger: &Ledger, usd: &Limits<f64>, tokens: &Limits<u64>) -> Option<String> {
     let (turn, session) = (&ledger.this_turn, &ledger.session);
     over("turn", turn.usd, usd.turn, dollars, "budget_usd.turn")

@@ -8,13 +8,13 @@ use rind_sdk::prelude::{Purpose, Usage};
 /// Names that are told apart in one list. Further ones are counted together.
 const MAX_NAMES: usize = 200;
 
-/// Where further names are counted.
+/// Name under which further names are counted.
 const OTHERS: &str = "(others)";
 
-/// Who a request is from when it is a plugin's and cannot be told whose.
+/// Author of a plugin's request when the plugin is unknown.
 const SOME_PLUGIN: &str = "(a plugin)";
 
-/// Who a request is from that the host makes for itself.
+/// Author of a request that the host makes for itself.
 const HOST: &str = "(host)";
 
 /// Name of the row of requests without an answer.
@@ -41,7 +41,7 @@ pub(crate) struct Sum {
     pub(crate) cache_read: u64,
     #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) cache_write: u64,
-    /// What is known of the cost, in dollars.
+    /// Known part of the cost, in dollars.
     #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) usd: f64,
     /// Tokens of models without a price. With any, `usd` is the least that it was.
@@ -107,7 +107,7 @@ pub(crate) struct ToolSum {
     pub(crate) millis: u64,
     /// Tokens of its results, estimated from their bytes.
     pub(crate) tokens: u64,
-    /// What these cost as input once, in dollars, estimated.
+    /// Cost of these as input once, in dollars, estimated.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) usd: f64,
 }
@@ -115,7 +115,7 @@ pub(crate) struct ToolSum {
 /// A request under way.
 #[data]
 pub(crate) struct Waiting {
-    /// Who asks, when it is not the agent itself.
+    /// Author of the request, when it is not the agent itself.
     by: Option<String>,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Open {
     plugin: Option<String>,
 }
 
-/// Everything that is kept of a session.
+/// Counts of a session.
 #[data]
 #[derive(Default)]
 #[serde(default)]
@@ -140,7 +140,7 @@ pub(crate) struct Ledger {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, Sum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
-    /// What each agent is asking just now.
+    /// Open request of each agent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) waiting: BTreeMap<String, Waiting>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -149,7 +149,7 @@ pub(crate) struct Ledger {
     pub(crate) usd_per_token: f64,
 }
 
-/// Where a hook was called, as far as it counts here.
+/// Position of a hook call, as far as it counts here.
 pub(crate) struct At {
     pub(crate) agent: String,
     /// 0 for the main agent.

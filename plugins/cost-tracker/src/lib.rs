@@ -14,7 +14,7 @@ mod cost_tracker {
     use crate::{say, totals};
     use rind_sdk::prelude::*;
 
-    /// Where the sums of the session are kept.
+    /// Key of the sums of the session.
     const KEY: &str = "ledger";
 
     thread_local! {

@@ -37,7 +37,7 @@ fn usage(input: u64, output: u64) -> Usage {
     }
 }
 
-/// What the host makes of it, for the models of these tests.
+/// Returns the host's price for the models of these tests.
 fn cost(model: &str, used: &Usage) -> Option<f64> {
     let (input, output) = match model {
         "sonnet" => (3.0, 15.0),

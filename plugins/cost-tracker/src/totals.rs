@@ -1,4 +1,4 @@
-//! What all sessions together have cost, in the plugin's store.
+//! Costs of all sessions together, in the plugin's store.
 
 use rind_sdk::prelude::*;
 
@@ -33,7 +33,7 @@ pub(crate) fn keep(session: &str, sum: &Sum) -> Result<(), Error> {
     Ok(())
 }
 
-/// Everything that was ever counted.
+/// Returns the sum over all sessions.
 pub(crate) fn all() -> Result<Sum, Error> {
     let mut all: Sum = store::get_json(EARLIER)?.unwrap_or_default();
     for key in store::keys(PREFIX)? {

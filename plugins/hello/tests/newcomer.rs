@@ -1,4 +1,4 @@
-//! What this plugin promises to newcomers.
+//! Tests of what this plugin promises to newcomers.
 
 #[test]
 fn a_plugin_with_a_tool_and_a_hook_takes_at_most_25_lines() {

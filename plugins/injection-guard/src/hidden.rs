@@ -6,7 +6,7 @@ use std::borrow::Cow;
 pub(crate) struct Revealed<'a> {
     /// The text; what was spelt in tag characters is at its end.
     pub(crate) text: Cow<'a, str>,
-    /// How suspicious they are, from 0 to 1.
+    /// Weight as a sign, from 0 to 1.
     pub(crate) weight: f32,
 }
 

@@ -29,7 +29,7 @@ mod injection_guard {
     /// The name of this plugin.
     const OWN: &str = "injection-guard";
 
-    /// How many of the last messages are asked for at first: a step mostly adds two, after the last that was looked at.
+    /// Number of the last messages that are read at first: a step mostly adds two, after the last that was checked.
     const FEW: u32 = 3;
 
     /// The most that can be asked for.

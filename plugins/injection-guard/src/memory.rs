@@ -1,4 +1,4 @@
-//! How far the conversation was looked at, and what was found in it. Kept in the session's state for each agent.
+//! Progress through the conversation and the finds in it. Kept in the session's state for each agent.
 
 use rind_sdk::prelude::{Error, Message, data, state};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use crate::report::Find;
 /// Most messages whose finds are remembered; the oldest are forgotten first, by their ids.
 const MAX_FINDS: usize = 500;
 
-/// What is remembered of one agent's conversation.
+/// Memory of one agent's conversation.
 #[data]
 #[derive(Default)]
 pub(crate) struct Memory {
@@ -23,7 +23,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What was kept, or nothing.
+    /// Loads the stored memory, or returns an empty one.
     pub(crate) fn load(agent: &str) -> Result<Self, Error> {
         let key = format!("memory/{agent}");
         let memory: Self = state::get_json(&key)?.unwrap_or_default();
@@ -68,7 +68,7 @@ impl Memory {
         self.finds.values().any(Option::is_some)
     }
 
-    /// What was found in `messages`, now or earlier, that is foreign.
+    /// Returns the finds in `messages`, earlier ones included, that are not the user's.
     pub(crate) fn finds_in(&self, messages: &[Message]) -> Vec<String> {
         let found = messages
             .iter()

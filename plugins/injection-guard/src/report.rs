@@ -1,28 +1,28 @@
-//! What the model and the person are told.
+//! Messages for the model and the person.
 
 use crate::score::Suspicion;
 
-/// Where something was found.
+/// Origin of a text in which something was found.
 pub(crate) enum TextOrigin {
-    /// In the result of a tool.
+    /// Result of a tool.
     Tool(String),
-    /// In what a plugin said.
+    /// Text of a plugin.
     Plugin(String),
-    /// In a summary that stands for earlier messages.
+    /// Summary that replaces earlier messages.
     Summary,
-    /// In the reason for which an answer was sent back.
+    /// Reason for which an answer was sent back.
     Reflection,
-    /// In the task that another agent gave.
+    /// Task that another agent gave.
     Task,
-    /// In the user's text.
+    /// Text of the user.
     User,
 }
 
-/// Something that was found.
+/// A find.
 pub(crate) struct Find {
-    /// Where in it.
+    /// Origin of the text.
     pub(crate) place: TextOrigin,
-    /// What.
+    /// Suspicion.
     pub(crate) suspicion: Suspicion,
 }
 
@@ -32,7 +32,7 @@ impl Find {
         !matches!(self.place, TextOrigin::User) || self.suspicion.is_invisible
     }
 
-    /// Where it is and what it does.
+    /// Describes origin and reasons.
     pub(crate) fn in_words(&self) -> String {
         format!("{}: {}", self.place(), self.suspicion.reasons.join(", "))
     }
@@ -49,7 +49,7 @@ impl Find {
     }
 }
 
-/// What the model is told in `warn` mode. It quotes nothing, so as not to repeat the injection.
+/// Returns the warning for the model in `warn` mode. It quotes nothing, so as not to repeat the injection.
 pub(crate) fn warning(finds: &[&Find]) -> String {
     let mut text = String::from("Text that may be an attempt at manipulation was found:\n");
     for find in finds {
@@ -62,7 +62,7 @@ pub(crate) fn warning(finds: &[&Find]) -> String {
     text
 }
 
-/// Why the request is refused in `block` mode, from what was found in the conversation.
+/// Returns the reason for refusing a request in `block` mode, from the finds in the conversation.
 pub(crate) fn refusal(known: &[String]) -> String {
     format!(
         "possible prompt injection in {}. Start a new session; or go on with a warning instead, with mode = \"warn\" under \
@@ -71,7 +71,7 @@ pub(crate) fn refusal(known: &[String]) -> String {
     )
 }
 
-/// What the person is shown.
+/// Returns the notice for the person.
 pub(crate) fn notice(find: &Find) -> String {
     format!(
         "possible prompt injection in {}: {:?}",

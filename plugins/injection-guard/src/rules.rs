@@ -1,6 +1,6 @@
-//! What prompt injections say, as data. A finding needs a weight of 1 within a short stretch of text.
+//! Phrases of prompt injections, as data. A finding needs a weight of 1 within a short stretch of text.
 
-/// What a rule is a sign of. Within a stretch, each kind counts once.
+/// Kind of sign that a rule finds. Within a stretch, each kind counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignKind {
     /// Telling the model to drop its instructions.
@@ -28,10 +28,10 @@ pub(crate) enum SignKind {
 }
 
 impl SignKind {
-    /// How many there are.
+    /// Number of kinds.
     pub(crate) const COUNT: usize = Self::Hidden as usize + 1;
 
-    /// What it is, in words.
+    /// Describes the kind.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Override => "it says to drop earlier instructions",
@@ -51,9 +51,9 @@ impl SignKind {
 
 /// One rule.
 pub(crate) struct Rule {
-    /// What it is a sign of.
+    /// Kind of sign.
     pub(crate) kind: SignKind,
-    /// How strong a sign.
+    /// Weight of the sign.
     pub(crate) weight: f32,
     /// Whether it counts in full only as an order ("ignore …", not "models ignore …").
     pub(crate) is_order: bool,
@@ -308,7 +308,7 @@ pub(crate) const MARKS: &[(f32, &str)] = &[
     (0.6, "--- end of tool output ---"),
 ];
 
-/// What a line that poses as a turn starts with, in lower case.
+/// Beginnings of lines that pose as a turn, in lower case.
 pub(crate) const TURNS: &[&str] = &[
     "system:",
     "assistant:",

@@ -11,10 +11,10 @@ use std::sync::LazyLock;
 /// Most bytes of a text that are looked at.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// How many bytes signs may be apart to be added up.
+/// Maximum distance of signs that are added up, in bytes.
 const STRETCH: usize = 700;
 
-/// How many words around a sign tell whether it is talked about rather than said.
+/// Number of words around a sign that decide whether it is quoted.
 const CONTEXT: usize = 25;
 
 /// Characters of it that the person is shown.
@@ -23,9 +23,9 @@ const EXCERPT: usize = 100;
 /// A text that looks like an injection.
 #[derive(Debug)]
 pub(crate) struct Suspicion {
-    /// What it does, strongest first.
+    /// Reasons, strongest first.
     pub(crate) reasons: Vec<&'static str>,
-    /// How it starts.
+    /// Beginning of the stretch.
     pub(crate) excerpt: String,
     /// Whether somebody who reads the text does not see it.
     pub(crate) is_invisible: bool,
@@ -86,7 +86,7 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
     })
 }
 
-/// How a text starts, with a mark where it goes on.
+/// Returns the beginning of a text, with a mark where it continues.
 fn excerpt(text: &str) -> String {
     let start: String = text.chars().take(EXCERPT).collect();
     let goes_on = start.len() < text.len();
@@ -126,7 +126,7 @@ struct Patterns {
     patterns: Vec<Pattern>,
     /// The words that a pattern may start with, in groups of those that begin alike, each with the indices of its patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// For each [`start`] its group; the first group is empty. Most words of a text begin like none of these.
+    /// Group of each [`start`]; the first group is empty. Most words of a text begin like none of these.
     group_of: Vec<u8>,
 }
 
@@ -319,7 +319,8 @@ fn begins_with(text: &str, word: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Where in a line, in small letters, somebody is named who then speaks to the model as if it were their turn.
+/// Finds the position in a line, in small letters, at which a name begins that then speaks to the model as if it were their
+/// turn.
 fn turn(line: &str) -> Option<usize> {
     let trimmed = line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
     let said = TURNS.iter().find_map(|turn| {

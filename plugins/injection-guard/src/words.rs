@@ -7,9 +7,9 @@ use crate::pattern::Sentences;
 /// One word.
 #[derive(Debug)]
 pub(crate) struct Word<'a> {
-    /// In lower case, look-alike letters replaced.
+    /// Text in lower case, look-alike letters replaced.
     pub(crate) text: Cow<'a, str>,
-    /// Where it starts in the text.
+    /// Start in the text.
     pub(crate) start: usize,
     /// Whether a sentence, a quote or an item of a list starts with it.
     pub(crate) begins: bool,
@@ -23,11 +23,11 @@ pub(crate) struct Word<'a> {
     pub(crate) joined: bool,
 }
 
-/// Where a word is.
+/// Range of a word.
 struct Span {
     start: usize,
     end: usize,
-    /// What it is made of, as bits.
+    /// Kinds of its characters, as bits.
     seen: u8,
 }
 
@@ -47,7 +47,7 @@ impl Span {
     }
 }
 
-/// Where the words of a text are, and nothing of what stands between them: enough to see that there is nothing in most texts.
+/// Ranges of the words of a text, without what is between them: enough to see that most texts hold nothing.
 pub(crate) struct Outline<'a> {
     text: &'a str,
     spans: Vec<Span>,
@@ -77,7 +77,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Of one sentence, because nobody has looked at where sentences begin: what matches here may be none.
+/// Treats the text as one sentence, since sentence boundaries are not known yet: a match may be none.
 impl Sentences for Outline<'_> {
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
         Some(self.spans.get(index)?.fold(self.text))
@@ -117,7 +117,7 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// What an ASCII character is, as bits: a small letter or a digit, a capital, an apostrophe, or anything else. A word is
+/// Kinds of ASCII characters, as bits: a small letter or a digit, a capital, an apostrophe, or anything else. A word is
 /// [`INSIDE`], what is between two of them [`OUTSIDE`]: an apostrophe may be part of a word and begins none.
 const SMALL: u8 = 1;
 const CAPITAL: u8 = 2;
@@ -125,7 +125,7 @@ const APOSTROPHE: u8 = 4;
 const OTHER: u8 = 8;
 const INSIDE: u8 = SMALL | CAPITAL | APOSTROPHE;
 const OUTSIDE: u8 = OTHER | APOSTROPHE;
-/// What is no ASCII character.
+/// Kind of all characters beyond ASCII.
 const BEYOND: u8 = 16;
 
 /// The bits of each byte: this is done for every byte that the model is given to read.
@@ -144,8 +144,8 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// Where the characters from `from` on end that are of these kinds, those beyond ASCII judged by `is_one`, and the bits of what
-/// is among them.
+/// Returns the end of the run of characters of these kinds from `from` on, those beyond ASCII judged by `is_one`, and the bits
+/// of the characters in it.
 fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
     let (mut at, mut seen) = (from, 0);
     while let Some(byte) = text.as_bytes().get(at) {
@@ -165,17 +165,17 @@ fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (us
     (at, seen)
 }
 
-/// What the characters between two words say of the second one.
+/// Properties of a word that the characters before it decide.
 #[derive(Default)]
 struct Gap {
-    /// Something new begins with it.
+    /// A sentence begins with the word.
     begins: bool,
-    /// It is on another line. Prose is wrapped in the middle of a sentence; a line that starts with a capital or a dash starts
-    /// one.
+    /// The word is on another line. Prose is wrapped in the middle of a sentence; a line that starts with a capital or a dash
+    /// starts one.
     goes_on_below: bool,
 }
 
-/// Which quotes are open.
+/// Open quotes.
 #[derive(Default)]
 struct Quotes {
     straight: bool,

@@ -1,4 +1,4 @@
-//! How often something happened, and what to say about it.
+//! Counts repetitions, and the advice on them.
 
 use rind_sdk::data;
 
@@ -25,7 +25,7 @@ impl Settings {
     }
 }
 
-/// Something that was seen, and how often in a row.
+/// A call or edit, and the number of times in a row.
 #[data]
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -33,7 +33,7 @@ pub(crate) struct Seen {
     what: u64,
     /// The turn it was seen in, where turns are told apart.
     turn: Option<u32>,
-    /// How often.
+    /// Number of times.
     pub(crate) times: u32,
 }
 
@@ -53,17 +53,17 @@ impl Seen {
     }
 }
 
-/// What to tell the model and the person.
+/// Advice for the model and the person.
 pub(crate) struct Advice {
-    /// For the model.
+    /// Text for the model.
     pub(crate) text: String,
-    /// For the person.
+    /// Notice for the person.
     pub(crate) notice: String,
     /// Whether the call is refused.
     pub(crate) refuse: bool,
 }
 
-/// What there is to say once something was done `times`, counting this time.
+/// Returns the advice after `times` times, counting this one.
 pub(crate) fn advice(
     what: &str,
     done: &str,

@@ -1,4 +1,4 @@
-//! What a call is about: a hash that is the same for the same call, and the file that it edits.
+//! Subject of a call: a hash that is the same for the same call, and the file that it edits.
 
 use rind_sdk::serde_json::Value;
 use rind_sdk::types::ToolCall;

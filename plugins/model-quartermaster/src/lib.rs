@@ -13,13 +13,13 @@ mod model_quartermaster {
     use crate::task::{self, Running};
     use rind_sdk::prelude::*;
 
-    /// Where the statistics are, across sessions.
+    /// Key of the statistics, across sessions.
     const STATS: &str = "stats";
 
     /// The most messages that can be asked for.
     const ALL: u32 = 1000;
 
-    /// Where a turn under way is kept.
+    /// Returns the key of a running turn.
     fn key() -> String {
         format!("turn/{}", caller::agent())
     }

@@ -39,7 +39,7 @@ impl Settings {
     }
 }
 
-/// What to do about the model.
+/// Action on the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Leave it as it is.
@@ -61,7 +61,7 @@ fn defer(why: String) -> Pick {
     Pick { action, why }
 }
 
-/// What to do about `current` at a task of this kind. `chance` is a number from 0 to 1 that decides whether to explore.
+/// Decides on `current` for a task of this kind. `chance` is a number from 0 to 1 that decides whether to explore.
 pub(crate) fn pick(
     kind: &str,
     current: &str,
@@ -155,7 +155,7 @@ fn latency(model: &Candidate, stat: &Stat) -> f64 {
     }
 }
 
-/// By cost, in dollars where all have prices and in tokens otherwise, then by latency.
+/// Orders by cost, in dollars where all have prices and in tokens otherwise, then by latency.
 fn cheaper(a: &(&Candidate, Stat), b: &(&Candidate, Stat), has_prices: bool) -> Ordering {
     let cost = |(model, stat): &(&Candidate, Stat)| match has_prices {
         true => dollars(model, stat).unwrap_or(f64::MAX),
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Each model with good turns, all turns and tokens a turn.
+    /// Builds statistics from each model's good turns, all turns and tokens per turn.
     fn stats(of: &[(&str, u32, u32, u64)]) -> Stats {
         let mut stats = Stats::default();
         for (model, good, n, input) in of {

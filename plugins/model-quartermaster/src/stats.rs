@@ -1,4 +1,4 @@
-//! What is known of each model and kind of task, within bounds.
+//! Statistics of each model and kind of task, within bounds.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const Z: f64 = 1.96;
 pub(crate) struct Stat {
     /// Turns.
     pub(crate) n: f64,
-    /// Those that went well.
+    /// Turns that went well.
     pub(crate) good: f64,
     pub(crate) input: f64,
     pub(crate) output: f64,
@@ -69,7 +69,7 @@ impl Stat {
     }
 }
 
-/// By kind, then by model.
+/// Statistics by kind, then by model.
 #[data]
 #[derive(Default)]
 #[serde(transparent)]

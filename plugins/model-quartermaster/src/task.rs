@@ -1,4 +1,4 @@
-//! What kind of task a request is, and how its turn goes.
+//! Classifies the task of a request, and follows its turn.
 
 use rind_sdk::data;
 use rind_sdk::prelude::*;
@@ -48,7 +48,7 @@ impl Running {
         }
     }
 
-    /// What the turn shows of the model, once it has ended; `None` when that says nothing of the model.
+    /// Returns whether the ended turn was a success of the model; `None` when it says nothing about the model.
     pub(crate) fn observed(&self, stop: StopReason) -> Option<Observed> {
         let has_ended = match stop {
             StopReason::Done => true,

@@ -1,4 +1,4 @@
-//! Whether a command is a check, by the operator's patterns.
+//! Recognizes checks, by the operator's patterns.
 
 use crate::command::commands;
 

@@ -1,4 +1,5 @@
-//! Which simple commands a shell line runs. Good enough to tell `cargo test` from `echo cargo test`; it is not a shell.
+//! Splits a shell line into the simple commands that it runs. Good enough to tell `cargo test` from `echo cargo test`; it is
+//! not a shell.
 
 /// Programs that run the command after them, as far as their options have no words of their own.
 const WRAPPERS: &[&str] = &[
@@ -8,13 +9,13 @@ const WRAPPERS: &[&str] = &[
 /// Words of the shell that a command follows.
 const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
 
-/// How deep `bash -c` within `bash -c` is followed.
+/// Maximum nesting of `bash -c` that is followed.
 const DEEPEST: usize = 4;
 
 /// A simple command of a line.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// Its words with quotes taken off, wrappers and assignments left out, and the program without its folder.
+    /// Words without quotes, wrappers and assignments, and the program without its folder.
     pub(crate) words: Vec<String>,
     /// Whether the line fails when it fails.
     pub(crate) decides: bool,

@@ -1,4 +1,4 @@
-//! What was edited in a turn and not checked since, and what to say about it.
+//! Tracks files that were edited in a turn and not checked since.
 
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
@@ -26,14 +26,14 @@ pub(crate) struct Settings {
     pub(crate) exempt: Vec<String>,
 }
 
-/// What a call did to the work.
+/// Effect of a call on the work.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Did {
-    /// It edited this file.
+    /// An edit of this file.
     Edit(String),
-    /// It was a check, and passed.
+    /// A check that passed.
     Check,
-    /// It was a check that says nothing good of the work.
+    /// A check that does not show that the work is good.
     Unproven(Unproven),
     /// Neither.
     Other,
@@ -92,7 +92,7 @@ impl Did {
     }
 }
 
-/// Where one agent's turn stands.
+/// Progress of one agent's turn.
 #[data]
 #[derive(Default)]
 pub(crate) struct Progress {
@@ -108,7 +108,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// What was kept for an agent in this turn, or a new start.
+    /// Loads the stored progress of an agent in this turn, or starts anew.
     pub(crate) fn load(agent: &str, turn: u32) -> Result<Self, Error> {
         let kept: Self = state::get_json(&key(agent))?.unwrap_or_default();
         Ok(if kept.turn == turn {
@@ -147,7 +147,7 @@ impl Progress {
         true
     }
 
-    /// What is missing for an answer to stand, said once a turn. A question is no claim that the work is done.
+    /// Returns the objection to an answer, once a turn. A question is no claim that the work is done.
     pub(crate) fn objection(&mut self, answer: &str) -> Option<Objection> {
         let answer =
             answer.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"')".contains(last));
@@ -195,11 +195,11 @@ impl Progress {
     }
 }
 
-/// Why an answer is sent back.
+/// Objection with which an answer is sent back.
 pub(crate) struct Objection {
-    /// For the model.
+    /// Text for the model.
     pub(crate) to_model: String,
-    /// For the person.
+    /// Text for the person.
     pub(crate) to_person: String,
 }
 

@@ -1,10 +1,10 @@
-//! What follows what: counts for one place in a sequence of tools, and the suggestion that they allow.
+//! Counts which tool follows which, and suggests from the counts.
 
 use std::collections::BTreeMap;
 
 use rind_sdk::data;
 
-/// From this many cases on all counts are halved, so that habits of today outweigh those of long ago.
+/// Number of cases from which all counts are halved, so that recent habits outweigh old ones.
 const HALVED_AT: u32 = 200;
 
 /// Most followers of one place; the most frequent are kept.
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) suggest: bool,
 }
 
-/// How often each tool came next.
+/// Counts of the tools that came next.
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
@@ -30,16 +30,16 @@ pub(crate) struct Followers(BTreeMap<String, u32>);
 /// The tool that mostly came next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Favourite {
-    /// Its name.
+    /// Name of the tool.
     pub(crate) tool: String,
-    /// How often it came next.
+    /// Number of times it came next.
     pub(crate) times: u32,
-    /// How often any tool did.
+    /// Number of times any tool came next.
     pub(crate) total: u32,
 }
 
 impl Followers {
-    /// How many cases are counted.
+    /// Counts the cases.
     pub(crate) fn total(&self) -> u32 {
         self.0
             .values()

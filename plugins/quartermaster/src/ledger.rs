@@ -25,7 +25,7 @@ pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What came after these tools, with what is learnt and not kept yet.
+/// Returns the followers of these tools, including what is not stored yet.
 pub(crate) fn followers(
     place: &[String],
     learnt: &BTreeMap<String, Followers>,

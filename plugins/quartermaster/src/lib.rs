@@ -13,7 +13,7 @@ mod quartermaster {
     use crate::trail::Trail;
     use rind_sdk::prelude::*;
 
-    /// How many of the last messages are asked for: the answer with the calls, and results of those before.
+    /// Number of the last messages that are read: the answer with the calls, and results of those before.
     const LOOK_BACK: u32 = 32;
 
     #[hook]

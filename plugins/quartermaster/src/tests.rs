@@ -35,7 +35,7 @@ fn names(tools: &[&str]) -> Vec<String> {
 /// A place and what came after it.
 type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
 
-/// What is said after `before` when these counts are known of places.
+/// Returns the suggestion after `before` when these counts are known.
 fn said(before: &[&str], known: &[Known<'_>]) -> Option<String> {
     suggestion(&names(before), &settings(), |place| {
         let (_, counts) = known.iter().find(|(known, _)| names(known) == place)?;
@@ -177,7 +177,7 @@ fn load(caller: Caller) -> Trail {
     Trail::load().unwrap()
 }
 
-/// How often one tool came after others, in the turns that have ended and in those that have not.
+/// Returns how often one tool came after others, in ended and running turns.
 fn times(before: &[&str], next: &str) -> u64 {
     let count = |followers: Option<&Followers>| {
         let counts = rind_sdk::serde_json::to_value(followers).unwrap();

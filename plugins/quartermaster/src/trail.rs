@@ -7,7 +7,7 @@ use rind_sdk::prelude::{Error, caller, data, state};
 use crate::follow::{Followers, places};
 use crate::ledger::key_of;
 
-/// Where an agent is.
+/// Trail of an agent.
 #[data]
 #[derive(Default)]
 pub(crate) struct Trail {
@@ -19,9 +19,9 @@ pub(crate) struct Trail {
     tools: Vec<String>,
     /// The step of the last suggestion.
     suggested_in: u32,
-    /// What was suggested in this turn.
+    /// Suggestions in this turn.
     suggested: Vec<String>,
-    /// What was learnt and is not in the store yet, by the store's keys.
+    /// Learnt counts that are not in the store yet, by the store's keys.
     #[serde(default)]
     learnt: BTreeMap<String, Followers>,
 }
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 impl Trail {
-    /// What was kept for an agent in this turn, or a new start.
+    /// Loads the stored trail of an agent in this turn, or starts anew.
     pub(crate) fn load() -> Result<Self, Error> {
         let kept = TRAIL.with(|cached| cached.get(&key()))?;
         let kept = kept.unwrap_or_default();
@@ -64,7 +64,7 @@ impl Trail {
         }
     }
 
-    /// What is not in the store yet.
+    /// Returns the counts that are not in the store yet.
     pub(crate) fn learnt(&self) -> &BTreeMap<String, Followers> {
         &self.learnt
     }

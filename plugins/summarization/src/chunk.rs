@@ -43,7 +43,7 @@ fn text(message: &Message, result_bytes: usize) -> String {
     lines
 }
 
-/// Both ends of a text that is longer than `limit` bytes, all of it at most that.
+/// Shortens a text that is longer than `limit` bytes to its two ends.
 fn shorten(text: &str, limit: usize) -> String {
     const GAP: &str = "\n[…]\n";
     if text.len() <= limit {

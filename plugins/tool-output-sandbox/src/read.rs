@@ -1,17 +1,17 @@
-//! What `read_output` answers.
+//! Answers `read_output`.
 
 use crate::rows::{Row, rows};
 
 /// Most rows of one answer.
 const MAX_ROWS: usize = 2000;
 
-/// What is asked for.
+/// Request of the tool.
 pub(crate) struct Request<'a> {
     /// First row, from 1.
     pub(crate) offset: usize,
     /// Most rows.
     pub(crate) limit: usize,
-    /// Only rows that contain this.
+    /// Text that rows must contain.
     pub(crate) search: Option<&'a str>,
 }
 

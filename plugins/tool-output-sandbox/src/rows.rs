@@ -20,9 +20,9 @@ pub(crate) struct Settings {
 /// A row and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row<'a> {
-    /// Its text.
+    /// Text of the row.
     pub(crate) text: &'a str,
-    /// Its text and what follows it on the same line.
+    /// Text of the row and what follows it on the same line.
     pub(crate) rest: &'a str,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// What the model sees in place of a large result: the beginning, the end, and how to get at what lies between.
+/// Returns the preview that replaces a large result: the beginning, the end, and how to read what lies between.
 pub(crate) fn preview(text: &str, kept: &Result<String, Error>, settings: &Settings) -> String {
     let all: Vec<Row<'_>> = rows(text).collect();
     // A row has a line break too. The share keeps the whole well below the threshold whatever the rows are like.
@@ -85,7 +85,7 @@ pub(crate) fn preview(text: &str, kept: &Result<String, Error>, settings: &Setti
     shown
 }
 
-/// How many rows there are until there are `most`, or more than `bytes` of them. One fits always.
+/// Counts rows up to `most`, or up to more than `bytes` bytes. One fits always.
 fn fitting<'a>(rows: impl Iterator<Item = &'a Row<'a>>, most: usize, bytes: usize) -> usize {
     let mut used = 0;
     let fit = rows.take(most).take_while(|row| {

@@ -6,7 +6,7 @@
 mod everything {
     use rind_sdk::prelude::*;
 
-    /// How notes are shown.
+    /// Style of shown notes.
     #[args]
     #[derive(PartialEq)]
     #[serde(rename_all = "lowercase")]
@@ -17,11 +17,11 @@ mod everything {
 
     #[args]
     struct NewNote {
-        /// What to remember.
+        /// Text to remember.
         text: String,
-        /// How to show it.
+        /// Style in which to show it.
         style: Option<Style>,
-        /// How often to show it.
+        /// Number of times to show it.
         times: Option<u32>,
     }
 

@@ -39,7 +39,7 @@ questions! {
     skill -> Option<String>;
     /// Tokens that this turn has used so far.
     usage -> Usage;
-    /// Their sum: input and output tokens.
+    /// Sum of input and output tokens.
     tokens_used -> u64;
     /// Cost of this turn so far in US dollars, as far as prices are known.
     cost_usd -> f64;

@@ -10,7 +10,7 @@ use crate::bindings::rind::plugin::config as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::config as host;
 
-/// What was read last: its text and the value.
+/// Last read: its text and the value.
 type Read = Option<(String, Box<dyn Any>)>;
 
 thread_local! {

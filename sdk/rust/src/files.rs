@@ -10,7 +10,7 @@ use crate::bindings::rind::plugin::files as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::files_host as host;
 
-/// How much is asked for at once.
+/// Bytes that are read at once.
 const CHUNK: u32 = 1 << 20;
 
 /// Reads a file from `offset`, at most `length` bytes; fewer at its end.

@@ -1,4 +1,4 @@
-//! What a plugin for Rind is written with.
+//! The library for writing Rind plugins.
 //!
 //! A plugin is a module under [`macro@plugin`] with one function for each hook, tool or command. The compiled component
 //! exports the interfaces of these functions and imports the host functions that it really calls, nothing else, so that
@@ -66,7 +66,7 @@ pub use returns::{
 pub use rind_sdk_macros::{args, command, data, hook, implements, plugin, run_loop, tool};
 pub use {schemars, serde, serde_json};
 
-/// Everything that a plugin usually needs: `use rind_sdk::prelude::*;`.
+/// Items that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
     pub use crate::outcomes::{

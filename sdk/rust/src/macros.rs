@@ -1,4 +1,4 @@
-//! What the attribute macros expand to calls of. Not for authors, and no part of what stays stable.
+//! Support code for the expansion of the attribute macros. Not for authors, and no part of what stays stable.
 
 pub use wit_bindgen;
 
@@ -10,13 +10,13 @@ use std::fmt::Display;
 
 /// A tool as the macro found it. The component's own type for it is made in the plugin.
 pub struct Tool {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'static str,
-    /// Its description.
+    /// Description of the tool.
     pub description: &'static str,
     /// JSON Schema of its arguments.
     pub parameters: String,
-    /// What running it may do.
+    /// Class of the tool's effects.
     pub effect: EffectClass,
 }
 

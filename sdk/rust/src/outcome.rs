@@ -22,28 +22,28 @@ macro_rules! outcomes {
         }
 
         impl $name {
-            /// Also writes a line to the log.
+            /// Adds a line to the log.
             #[must_use]
             pub fn log(mut self, level: Level, text: impl Display) -> Self {
                 self.effects.push(Effect::Log(LogLine { level, text: text.to_string() }));
                 self
             }
 
-            /// Also shows a notice to the person at the terminal.
+            /// Adds a notice for the person at the terminal.
             #[must_use]
             pub fn notify(mut self, level: Level, text: impl Display) -> Self {
                 self.effects.push(Effect::Notify(LogLine { level, text: text.to_string() }));
                 self
             }
 
-            /// Also records a value. The name ends with its unit, such as `review.seconds`.
+            /// Adds a recorded value. The name ends with its unit, such as `review.seconds`.
             #[must_use]
             pub fn metric(mut self, name: impl Into<String>, value: f64) -> Self {
                 self.effects.push(Effect::Metric(Metric { name: name.into(), value }));
                 self
             }
 
-            /// Also keeps a value in the plugin's store, once the outcome was accepted.
+            /// Adds a value to be stored in the plugin's store, once the outcome was accepted.
             #[must_use]
             pub fn store(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
                 self.effects.push(Effect::Store(Stored { key: key.into(), value: value.into() }));
@@ -77,14 +77,14 @@ outcomes! {
 macro_rules! injecting {
     ($($name:ident),*) => {$(
         impl $name {
-            /// Also adds a message that stays in the session.
+            /// Adds a message that stays in the session.
             #[must_use]
             pub fn inject(mut self, text: impl Into<String>) -> Self {
                 self.inject.push(Injection { text: text.into(), keep: true });
                 self
             }
 
-            /// Also adds a message that the model sees in the next request only.
+            /// Adds a message that the model sees in the next request only.
             #[must_use]
             pub fn inject_once(mut self, text: impl Into<String>) -> Self {
                 self.inject.push(Injection { text: text.into(), keep: false });
@@ -201,13 +201,13 @@ constructors! {
 }
 
 impl CallOutcome {
-    /// Nothing against the call.
+    /// Lets the call pass.
     #[must_use]
     pub fn pass() -> Self {
         Self::default()
     }
 
-    /// Also puts a warning for the model beneath the result of the call.
+    /// Adds a warning for the model beneath the result of the call.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
@@ -216,7 +216,7 @@ impl CallOutcome {
 }
 
 impl DeltaOutcome {
-    /// Also keeps the last `bytes` of the text back, until more of it comes.
+    /// Holds the last `bytes` of the text back, until more of it comes.
     #[must_use]
     pub fn keep(mut self, bytes: usize) -> Self {
         self.keep = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -238,14 +238,14 @@ macro_rules! finishing {
 finishing!(ReflectionOutcome, VerdictOutcome);
 
 impl ContextOutcome {
-    /// Also leaves out the message with this id.
+    /// Removes the message with this id.
     #[must_use]
     pub fn drop_message(mut self, id: impl Into<String>) -> Self {
         self.edits.push(MessageEdit::Drop(id.into()));
         self
     }
 
-    /// Also puts a text in place of a message's text or of a tool result's content.
+    /// Replaces a message's text or a tool result's content.
     #[must_use]
     pub fn replace_message(mut self, id: impl Into<String>, text: impl Into<String>) -> Self {
         let replacement = Replacement {
@@ -256,7 +256,7 @@ impl ContextOutcome {
         self
     }
 
-    /// Also adds a message at the end.
+    /// Adds a message at the end.
     #[must_use]
     pub fn append_message(mut self, text: impl Into<String>) -> Self {
         self.edits.push(MessageEdit::Append(text.into()));

@@ -43,7 +43,7 @@ impl ToolCall {
 }
 
 impl Default for Usage {
-    /// Nothing used.
+    /// Returns zero usage.
     fn default() -> Self {
         Self {
             input_tokens: 0,

@@ -1,12 +1,12 @@
-//! What a hook or a command may return, so that authors write the shortest thing that is right.
+//! Return types of hooks and commands, so that authors write the shortest thing that is right.
 
 use crate::outcomes::Observed;
 use crate::types::{Effect, Error};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Something that a hook or a command may return where `O` is wanted: `O` itself, or a `Result` of it with any error
-/// that converts to [`Error`].
+/// A return type of a hook or a command where `O` is wanted: `O` itself, or a `Result` of it with any error that converts to
+/// [`Error`].
 #[diagnostic::on_unimplemented(
     message = "this function must return `{O}` or `Result<{O}, Error>`, not `{Self}`",
     label = "not what the host expects here"

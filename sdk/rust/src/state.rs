@@ -59,8 +59,8 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
     set(key, &serde_json::to_string(value)?)
 }
 
-/// What a hook reads and writes at every call: it is not parsed again as long as the host has what this instance read or
-/// wrote last. Put one into a `thread_local!`.
+/// A value that a hook reads and writes at every call: it is not parsed again as long as the host has what this instance read
+/// or wrote last. Put one into a `thread_local!`.
 ///
 /// ```
 /// use rind_sdk::state::Cached;
@@ -79,12 +79,12 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
 /// ```
 #[derive(Debug)]
 pub struct Cached<T> {
-    /// As JSON and as it is.
+    /// Last value, as JSON and parsed.
     last: RefCell<Option<(String, T)>>,
 }
 
 impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
-    /// Nothing was read yet.
+    /// Creates an empty cache.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a static needs a constant")]
     pub const fn new() -> Self {
@@ -92,7 +92,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Self { last }
     }
 
-    /// As [`get_json`]. Fields that serde skips are as they were when the value was set.
+    /// Reads like [`get_json`]. Fields that serde skips are as they were when the value was set.
     ///
     /// # Errors
     /// When the value does not fit the type.
@@ -111,7 +111,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Ok(Some(value))
     }
 
-    /// As [`set_json`].
+    /// Writes like [`set_json`].
     ///
     /// # Errors
     /// As [`set`], and when the value cannot be written as JSON.

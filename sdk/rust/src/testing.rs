@@ -78,7 +78,7 @@ pub fn entries() -> Vec<(String, String)> {
     with(|host| host.entries.clone())
 }
 
-/// What was logged on this thread so far.
+/// Returns what was logged on this thread so far.
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
     with(|host| host.log.clone())

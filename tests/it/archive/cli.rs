@@ -214,7 +214,7 @@ fn a_disk_that_is_full_at_the_last_entry_leaves_the_turn_and_no_copy_of_it() {
     assert_eq!(holders(&rind), 0);
 }
 
-/// How many holders have a folder.
+/// Counts the holders that have a folder.
 fn holders(rind: &Rind) -> usize {
     let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let agents = sessions.map(|session| session.unwrap().path().join("agents"));

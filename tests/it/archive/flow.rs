@@ -1,4 +1,4 @@
-//! Which turns are archived, when, and what may hold that up.
+//! Tests of which turns are archived, when, and what may delay that.
 
 use std::sync::{Arc, Mutex};
 

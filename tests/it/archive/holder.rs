@@ -1,4 +1,4 @@
-//! What a holder keeps, and that a session finds its holders again.
+//! Tests of what a holder keeps, and that a session finds its holders again.
 
 use super::*;
 

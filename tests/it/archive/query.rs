@@ -153,7 +153,7 @@ async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words()
     assert_eq!(results[19], "this");
     assert_eq!(
         results[20],
-        "the 20 questions of this turn have been asked; `search` needs no model"
+        "the limit of 20 questions in this turn is reached; `search` needs no model"
     );
     assert!(
         results[21].contains("lines hold `alpha`"),

@@ -121,7 +121,10 @@ async fn a_turn_runs_sixteen_subagents_and_no_more() {
     let results = running.results();
     assert_eq!(results.len(), 17);
     let failed: Vec<&String> = results.iter().filter(|r| r.1).map(|r| &r.0).collect();
-    assert_eq!(failed, ["the 16 subagents of this turn have been run"]);
+    assert_eq!(
+        failed,
+        ["the limit of 16 subagents in this turn is reached"]
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What stays of an archived turn, whatever the model makes of the question.
+//! Tests of the summary of an archived turn, whatever the model makes of the question.
 
 use std::sync::Arc;
 

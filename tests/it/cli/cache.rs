@@ -44,7 +44,7 @@ fn answer(call: Option<(&str, Value)>) -> String {
     events.iter().map(event).collect()
 }
 
-/// What the model does in a step: enough to give every first-party plugin something to do.
+/// Returns the model's call in a step: enough to give every first-party plugin something to do.
 fn call(n: usize) -> Option<(&'static str, Value)> {
     match n % N_STEPS {
         0 => Some(("read_file", json!({"path": "evil.txt"}))),

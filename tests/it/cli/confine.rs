@@ -1,4 +1,4 @@
-//! What commands of `bash` can and cannot do in a real run, and what is said where nothing confines them.
+//! Tests of what commands of `bash` can and cannot do in a real run, and of the notice where nothing confines them.
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
@@ -15,7 +15,7 @@ fn script(command: &str) -> String {
     )
 }
 
-/// What the model is told of its only call.
+/// Returns the result of the only call, as the model sees it.
 fn result(rind: &Rind) -> String {
     let text = |entry: &Value| {
         let part = entry["message"]["content"].as_array()?.first()?;

@@ -85,7 +85,7 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
       └ 2 B in 1 line, [T]
     Now I wait.
     ● bash echo begun; echo $$ > pid; exec sleep 30
-    ▲ interrupted: ending the turn; once more ends the program
+    ▲ interrupted: ending the turn; press Ctrl-C again to quit
       └ error: the call was cancelled while it ran begun [stopped: the call was cancelled]
     interrupted 3 steps · 3 tool calls · [N] tokens in, [N] out · [T]
     go on with: rind run --resume [SESSION] "…"

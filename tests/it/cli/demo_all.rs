@@ -67,7 +67,7 @@ fn first_party() -> Vec<String> {
     names
 }
 
-/// Who did what, by plugin: its name and points, then what it did, without what no two runs share.
+/// Returns the activity by plugin: its name and points, then what it did, without what no two runs share.
 fn deeds(ran: &Ran) -> BTreeMap<String, String> {
     let (_, report) = ran.stderr.split_once("\nWho did what: ").unwrap();
     let mut deeds: BTreeMap<String, String> = BTreeMap::new();
@@ -216,7 +216,7 @@ fn a_core_plugin_that_is_there_and_does_nothing_fails_the_demo_by_name() {
     let deeds = deeds(&ran);
     assert_eq!(deeds["loop-detection"], "loop-detection never called\n");
     assert_eq!(deeds["quartermaster"], "quartermaster not loaded\n");
-    let end = "\n8 of 10 core plugins acted\n▲ quartermaster is not loaded; `rind plugin list` says why\n▲ loop-detection is loaded and did nothing in this turn\n";
+    let end = "\n8 of 10 core plugins acted\n▲ quartermaster is not loaded; `rind plugin list` says why\n▲ loop-detection is loaded and was not active in this turn\n";
     assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
 }
 

@@ -140,7 +140,7 @@ fn what_is_required_and_missing_is_an_exit_code() {
         &wrong,
         "settings",
         "missing",
-        "config.toml:1: there is no section `agentt`",
+        "config.toml:1: unknown section `agentt`",
     );
     has_state(&wrong, "compiler", "ok", "in a process");
 

@@ -1,4 +1,4 @@
-//! What plugins are granted: held without an answer, asked at a terminal, remembered for exactly what was asked.
+//! Tests of granting permissions: not loaded without an answer, asked at a terminal, remembered for exactly what was asked.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,15 +22,15 @@ fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant
     let ran = rind.run(&["run", "hello", "--plugin", guard()]).exits(3);
     let held = &ran.stderr;
     assert_snapshot!(masked(held), @r#"
-    ▲ plugin injection-guard is left out: held until you say yes to what it asks for:
+    ▲ plugin injection-guard is not loaded: it needs permissions that you have not granted:
           read the conversation and change prompts, messages, tool calls and the model (session)
-        say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
+        grant them at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
           digest = "[DIGEST]"
           allow = ["session"]
-    error: plugin injection-guard cannot run: it asks for what you have not granted: session
-          nothing runs without it: `--plugin` names it
-          to go on without it: leave the flag out, or add `--without injection-guard`
+    error: plugin injection-guard cannot run: it needs permissions that you have not granted: session
+          required: `--plugin` names it
+          to run without it: omit the flag, or add `--without injection-guard`
     "#);
 }
 
@@ -71,7 +71,7 @@ fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remember
         "? injection-guard 0.1.0 asks for more than it gets by itself",
         "it was named with --plugin (local), digest blake3:",
         "in its own words: Warns of text",
-        "• read the conversation and change prompts, messages, tool calls and the model (session; asked about: the table for \
+        "• read the conversation and change prompts, messages, tool calls and the model (session; not granted: the default for \
          local plugins)",
         "[o]nce, for this [s]ession, [a]lways, or [n]o:",
     ] {
@@ -160,23 +160,23 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     ---- stdout
     injection-guard is in your plugins folder (user)
     digest [DIGEST]
-    ▲ does not run: held until you say yes to what it asks for:
+    ▲ does not run: it needs permissions that you have not granted:
           talk to https://api.example.com (network:api.example.com)
-        say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
+        grant them at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
           digest = "[DIGEST]"
           allow = ["network:api.example.com"]
       asks for                 trust gives  has    why
-    ✓ session                  allow        yes    allowed: the table for user plugins
+    ✓ session                  allow        yes    allowed: the default for user plugins
         to read the conversation and change prompts, messages, tool calls and the model
-    ? network:api.example.com  ask          waits  asked about: the table for user plugins
+    ? network:api.example.com  ask          waits  not granted: the default for user plugins
         to talk to https://api.example.com
     ▲ it could send what it reads in the conversation to https://api.example.com
     "#);
     assert_snapshot!(masked(&rind.run(&["plugin", "list"]).stdout), @r#"
-    ? injection-guard          user     held until you say yes to what it asks for:
+    ? injection-guard          user     it needs permissions that you have not granted:
           talk to https://api.example.com (network:api.example.com)
-        say it at a terminal, for one run with --grant injection-guard, or in policy.toml with
+        grant them at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
           digest = "[DIGEST]"
           allow = ["network:api.example.com"]
@@ -204,7 +204,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
 }
 
-/// What a terminal shows, without its colours.
+/// Returns the text that a terminal shows, without its colors.
 fn plain(screen: &str) -> String {
     let mut plain = String::new();
     let mut rest = screen;
@@ -289,7 +289,7 @@ fn a_trusted_projects_settings_count_but_not_where_keys_and_commands_go() {
     );
     let ran = rind.run(&trusting).exits(2);
     assert!(
-        ran.stderr.contains("there is no section `provider`"),
+        ran.stderr.contains("unknown section `provider`"),
         "{}",
         ran.stderr
     );

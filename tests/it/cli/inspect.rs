@@ -30,7 +30,7 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
-      nothing runs without it: it blocks when it fails, or may do so, and it was installed or granted before; to go on without it: `--without echo` for one run; `rind plugin disable echo` for good
+      required: it blocks when it fails, or may do so, and it was installed or granted before; to run without it: `--without echo` for one run; `rind plugin disable echo` for good
     ○ hello                    user     shadowed by [RIND_HOME]/managed/hello
     ---- stderr
     answers are shown as they are written
@@ -88,8 +88,8 @@ fn a_broken_plugin_that_may_be_a_guard_keeps_the_run_from_starting_until_it_is_l
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `compat`
-          nothing runs without it: it blocks when it fails, or may do so, and it was installed or granted before
-          to go on without it: `--without echo` for one run; `rind plugin disable echo` for good
+          required: it blocks when it fails, or may do so, and it was installed or granted before
+          to run without it: `--without echo` for one run; `rind plugin disable echo` for good
     "#);
     let ran = rind.run(&["run", "hello", "--without", "echo"]).exits(0);
     assert_snapshot!(masked(&ran.stderr), @r#"
@@ -170,7 +170,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
           "words": "read the conversation and change prompts, messages, tool calls and the model",
           "trust_gives": "ask",
           "standing": "waiting",
-          "why": "asked about: the table for local plugins"
+          "why": "not granted: the default for local plugins"
         }
       ],
       "combined": null,
@@ -274,7 +274,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails), after-archive (priority 50, blocks when it fails)
     ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off), turn-end
     ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
-      nothing runs without it: [RIND_HOME]/config/config.toml:10 configures it; to go on without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
+      required: [RIND_HOME]/config/config.toml:10 configures it; to run without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
     ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is more than a hook may take here, so [T] hold
     answers are shown as they are written

@@ -104,7 +104,7 @@ fn sessions_are_listed_with_their_turns_and_first_words() {
     assert_snapshot!(rind.run(&["session", "list"]).screen(), @r"
     exit 0
     ---- stderr
-    there are no sessions yet; `rind run` makes one
+    there are no sessions yet; `rind run` creates one
     ");
     rind.run(&["run", "first look"]).exits(0);
     rind.run(&["run", "look again", "--resume", "last"])

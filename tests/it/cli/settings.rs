@@ -1,4 +1,4 @@
-//! What an operator sets of plugins' hooks: their order and what their failure does; and names that mean nothing.
+//! Tests of the operator's settings for hooks: order, failure action, and settings without effect.
 
 use rind_tests::cli::Rind;
 use rind_tests::guests;
@@ -88,13 +88,13 @@ fn names_that_mean_nothing_are_said_with_their_line() {
     for line in [
         "plugin gaurd cannot run: there is no such plugin",
         "config/config.toml:1 configures it",
-        "config.toml:5: [plugins.guard.hooks.pre-tol]: the plugin has no hook there",
+        "config.toml:5: [plugins.guard.hooks.pre-tol]: this setting has no effect: the plugin has no hook there",
     ] {
         assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
     }
 
     let flag = rind(&["guard"], "").run(&["run", "hello", "--set", "plugins.gaurd.priority=3"]);
-    let expected = "nothing runs without it: --set plugins.gaurd.priority=3 configures it";
+    let expected = "required: --set plugins.gaurd.priority=3 configures it";
     assert!(flag.stderr.contains(expected), "{}", flag.stderr);
 }
 
@@ -163,7 +163,7 @@ fn settings_that_do_not_fit_a_plugin_are_named_with_their_line() {
     for line in [
         "`edit`: there is no `edit`, only block_after, edits, repeats, scope, tools; see [RIND_HOME]/config/config.toml:3",
         "`budget_usd.turn`: \"1\" is not of type \"number\"; see [RIND_HOME]/config/config.toml:5",
-        "the plugin has no settings; see [RIND_HOME]/config/config.toml:6",
+        "the plugin takes no settings; see [RIND_HOME]/config/config.toml:6",
         "`mode`: \"blok\" is not one of \"warn\" or \"block\"; see --set plugins.injection-guard.config.mode=blok",
     ] {
         assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);

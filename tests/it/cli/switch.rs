@@ -135,7 +135,7 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
     require(&rind, "");
     let refused = |rind: &Rind, arguments: &[&str], why: &str| {
         let ran = rind.run(arguments).exits(3);
-        let says = "nothing runs without plugin hello, which [plugins.hello] in ";
+        let says = "plugin hello, which [plugins.hello] in ";
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
         assert_eq!(ran.stdout, "");
@@ -156,7 +156,7 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
     assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
     refused(&rind, &["run", "hi", "--no-plugins"], "it is not there");
     rind.run(&["plugin", "disable", "hello"]).exits(0);
-    refused(&rind, &["run", "hi"], "it is left out");
+    refused(&rind, &["run", "hi"], "it is not loaded");
     rind.run(&["plugin", "enable", "hello"]).exits(0);
     rind.config("[plugins.hello.hooks.turn-end]\nenabled = false\n");
     refused(

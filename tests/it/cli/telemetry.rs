@@ -88,7 +88,7 @@ fn attributes(list: &[KeyValue]) -> BTreeMap<String, String> {
     all
 }
 
-/// Everything that arrived: the attributes of the resource, and the spans in the order in which they started.
+/// Returns what arrived: the attributes of the resource, and the spans in the order in which they started.
 fn arrived(server: &Server) -> (BTreeMap<String, String>, Vec<Span>) {
     let mut resource = BTreeMap::new();
     let mut spans = Vec::new();

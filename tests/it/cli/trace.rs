@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind};
 
-/// What is on the screen, without the hooks that happened to be the slowest.
+/// Returns the screen without the hooks that happened to be the slowest.
 fn tree(ran: &Ran) -> String {
     for line in ran.stderr.lines() {
         let width = line.chars().count();
@@ -246,7 +246,7 @@ fn a_plugin_that_fails_is_loud_and_named_again_at_the_end() {
           post-tool              hostile [T] failed, skipped
               it reported an error: \u{1b}[2Jnot today
           pre-tool [T] 1 hook passed
-          ✗ refused by plugin hostile: the hook failed, so what it judges is refused: it reported an er…
+          ✗ refused by plugin hostile: the hook failed, so what it checks is refused: it reported an er…
       step 2
         request                  scripted [T] [N] tokens in, [N] out
         ● read_file a.txt
@@ -255,7 +255,7 @@ fn a_plugin_that_fails_is_loud_and_named_again_at_the_end() {
           post-tool              hostile [T] failed, skipped
               it reported an error: \u{1b}[2Jnot today
           pre-tool [T] 1 hook passed
-          ✗ refused by plugin hostile: the hook failed, so what it judges is refused: it reported an er…
+          ✗ refused by plugin hostile: the hook failed, so what it checks is refused: it reported an er…
       step 3
         request                  scripted [T] [N] tokens in, [N] out
     6 hook calls of 2 plugins in [T], [P] of the turn; the slowest:

@@ -199,7 +199,7 @@ fn a_failure_of_the_model_exits_with_1() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
-    provider: script [FOLDER]/script.toml, reply 1 fails as it is told to, with status 401: "who are you?"
+    provider: script [FOLDER]/script.toml, reply 1 simulates a failure, with status 401: "who are you?"
     failed 1 step · 0 tool calls · [N] tokens in, [N] out · [T]
     go on with: rind run --resume [SESSION] "…"
     "#);

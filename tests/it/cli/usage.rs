@@ -105,7 +105,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: there is no section `agentt`; the sections are agent, archival, subagents, provider, tools, plugins, prices, sandbox
+    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, tools, plugins, prices, sandbox
     ");
 }
 
@@ -137,14 +137,12 @@ fn an_unknown_provider_and_a_missing_key_say_what_to_do() {
     assert_snapshot!(rind.run(&["run", "hello", "--provider", "gemini"]).screen(), @r"
     exit 2
     ---- stderr
-    error: choose a model
-      because unknown provider `gemini`: choose one of anthropic, openai, ollama, openrouter, scripted with --provider
+    error: unknown provider `gemini`; known: anthropic, openai, ollama, openrouter, scripted
     ");
     assert_snapshot!(rind.run(&["run", "hello", "--provider", "anthropic"]).screen(), @r"
     exit 2
     ---- stderr
-    error: choose a model
-      because no API key for anthropic: set ANTHROPIC_API_KEY, or choose another provider with --provider
+    error: no API key for anthropic: set ANTHROPIC_API_KEY, or choose another provider with --provider
     ");
 }
 

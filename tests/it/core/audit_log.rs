@@ -310,7 +310,7 @@ fn a_plugin_that_would_replace_it_is_refused_by_name_in_a_run_and_the_real_one_l
         manifest.replace("name = \"hello\"", "name = \"audit-log\"")
     });
     let ran = rind.run(&["run", "hello there", "--plugin", local.to_str().unwrap()]);
-    let refusal = "plugin audit-log is left out: the name `audit-log` is kept";
+    let refusal = "plugin audit-log is not loaded: the name `audit-log` is reserved";
     let ran = ran.exits(0);
     assert_eq!(ran.stderr.matches(refusal).count(), 2, "{}", ran.stderr);
     let checked = rind.run(&["session", "audit", "--verify"]).exits(0);
@@ -338,7 +338,7 @@ fn a_plugin_of_its_name_is_refused_by_name_in_a_run() {
     let ran = rind.run(&["run", "hello there"]);
     assert!(
         ran.stderr
-            .contains("plugin audit-log is left out: the name `audit-log` is kept"),
+            .contains("plugin audit-log is not loaded: the name `audit-log` is reserved"),
         "{}",
         ran.stderr
     );

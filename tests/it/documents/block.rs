@@ -6,7 +6,7 @@ pub(super) struct Block {
     pub(super) document: String,
     /// Line of the opening fence, from 1.
     line: usize,
-    /// What follows the fence: language and marks.
+    /// Language and marks that follow the opening fence.
     pub(super) info: String,
     /// The lines between the fences.
     pub(super) text: String,

@@ -259,7 +259,7 @@ async fn steps_depth_and_number_of_subagents_are_bounded() {
     let mut running = setup(script).await.build();
     assert_eq!(
         acted(&mut running).await,
-        "ok: yes\nok: yes\nok: yes\nok: yes\nlimit: plugin `external` has made its 4 subagents of this turn"
+        "ok: yes\nok: yes\nok: yes\nok: yes\nlimit: plugin `external` has used its 4 subagents of this turn"
     );
 }
 

@@ -156,7 +156,7 @@ async fn a_plugin_that_asks_too_often_in_a_turn_is_refused_until_the_next() {
     );
     assert_eq!(
         lines[20],
-        "limit: plugin `external` has made its 20 questions to the model of this turn"
+        "limit: plugin `external` has used its 20 questions to the model of this turn"
     );
     running.turn("go on").await;
     assert_eq!(last_result(&running), "ok: yes (1011 tokens)");

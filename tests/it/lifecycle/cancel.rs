@@ -1,4 +1,4 @@
-//! Which points fire in a turn that is cancelled, wherever it stands.
+//! Tests of the points that fire in a turn that is cancelled at any place.
 
 use insta::assert_snapshot;
 use rind::event::{Event, Stamped};

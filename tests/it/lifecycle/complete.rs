@@ -30,7 +30,7 @@ fn members(text: &str, kind: &str, name: &str) -> Option<Vec<(String, String)>> 
     Some(lines.map(member).collect())
 }
 
-/// How the rows call what may come back in a field.
+/// Returns the names that rows use for the possible values of a field.
 fn cases(outcomes: &str, field: &str, of: &str) -> Vec<String> {
     let inner = of
         .strip_prefix("list<")

@@ -1,4 +1,4 @@
-//! What hooks ask for besides their outcome is carried out, at every point: a metric, a notice, a line of log, a value kept.
+//! Tests that effects of hooks are carried out at every point: a metric, a notice, a line of log, a stored value.
 
 use rind::event::Event;
 use rind::point::catalog::CATALOG;

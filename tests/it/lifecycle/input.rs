@@ -1,4 +1,4 @@
-//! What comes in: the turn's input, its assessment, steering and follow-ups.
+//! Tests of input: the turn's text, its assessment, steering and follow-ups.
 
 use rind::point::payload::StopReason;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::Requests("never mind", &[0, 1, 2, 3]),
                 See::Events(
                     "notice",
-                    "plugin scripted-hook left out what you said: no haste",
+                    "plugin scripted-hook dropped your input: no haste",
                     1,
                 ),
             ],
@@ -159,7 +159,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::Output("the draft"),
                 See::Steps(3),
                 See::Messages("never mind", 0),
-                See::Events("notice", "left out what you said: enough", 2),
+                See::Events("notice", "dropped your input: enough", 2),
             ],
         )
         .within(Scene::FollowedUp),

@@ -1,4 +1,4 @@
-//! Which points fire where and how often, on every path of a turn: whole, failed, refused, cut, in a subagent.
+//! Tests of which points fire how often on every path of a turn: whole, failed, refused, cut, in a subagent.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::scene::{INPUT, host, setup, work};
 use super::whole::{fired, hooks, of_main, whole_turn};
 use crate::harness::{Running, Setup};
 
-/// What fired in a turn of an agent with this script whose hook answers so.
+/// Returns the points that fired in a turn of an agent with this script whose hook answers so.
 async fn path(script: Vec<Reply>, answers: Value) -> (Running, StopReason) {
     let mut running = setup(&host(answers), script).await.build();
     let outcome = running.turn(INPUT).await;

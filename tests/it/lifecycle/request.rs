@@ -7,7 +7,7 @@ use super::input::injections;
 use super::scene::Scene;
 use super::{Row, See, check, row};
 
-/// Of the second step.
+/// Returns a row about the second step.
 fn edit(outcome: &'static str, edit: serde_json::Value, sees: Vec<See>) -> Row {
     row(
         "context",

@@ -19,7 +19,7 @@ use crate::harness::{Running, Setup, check_pairs, line};
 /// The input of the first turn.
 pub(super) const INPUT: &str = "go on with the work";
 
-/// What happens besides.
+/// Scene around the turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scene {
     /// Reads `a.txt`, writes `c.txt`, answers.
@@ -30,9 +30,9 @@ pub(super) enum Scene {
     Steered,
     /// The user follows up with `and then?` and `never mind`.
     FollowedUp,
-    /// Somebody answers approval questions with yes.
+    /// Approval questions are answered with yes.
     AskedYes,
-    /// Somebody answers approval questions with no.
+    /// Approval questions are answered with no.
     AskedNo,
     /// Reads until the conversation is too long.
     Long,
@@ -40,13 +40,13 @@ pub(super) enum Scene {
     Archived,
 }
 
-/// What is left of the turns of one agent.
+/// Observations of the turns of one agent.
 pub(super) struct Seen {
-    /// What the provider got.
+    /// Requests that the provider received.
     pub(super) bodies: Vec<Value>,
-    /// How many of those the first turn made.
+    /// Number of those that the first turn made.
     pub(super) first_turn: usize,
-    /// How many there can be.
+    /// Maximum number of requests.
     pub(super) n_requests: usize,
     /// The conversation, in short.
     pub(super) messages: Vec<String>,
@@ -70,7 +70,7 @@ impl Seen {
             .collect()
     }
 
-    /// What the hook did at a point, each time.
+    /// Returns the outcomes of the hook at a point.
     pub(super) fn did(&self, point: &str) -> Vec<&str> {
         let hooks = self.events.iter().filter(|event| event["type"] == "hook");
         hooks
@@ -88,7 +88,7 @@ impl Seen {
     }
 }
 
-/// How many of the values are of this type and hold the text.
+/// Counts the values that are of this type and hold the text.
 pub(super) fn count(values: &[Value], kind: &str, text: &str) -> usize {
     let is_it = |value: &&Value| value["type"] == kind && value.to_string().contains(text);
     values.iter().filter(is_it).count()

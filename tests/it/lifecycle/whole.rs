@@ -78,7 +78,7 @@ pub(super) fn hooks(events: &[Stamped]) -> Vec<(&'static str, TraceRecord)> {
     events.iter().filter_map(of).collect()
 }
 
-/// What fired in which order, a line for each step of each agent: `main 1.2: context pre-reason …`.
+/// Returns the points that fired in order, a line for each step of each agent: `main 1.2: context pre-reason …`.
 pub(super) fn fired(events: &[Stamped]) -> String {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for (agent, record) in hooks(events) {

@@ -10,7 +10,7 @@ use super::with_plugin;
 /// Largest component, in bytes: it is compiled on every machine.
 const LARGEST: u64 = 400_000;
 
-/// What a turn puts out whose model answers `answer`, and how it ends.
+/// Returns the output of a turn whose model answers `answer`, and the reason for its end.
 async fn output_of(answer: &str, settings: &[(&str, Value)]) -> (String, StopReason) {
     let (_host, setup) = with_plugin("content-safety", settings, vec![Reply::text(answer)]).await;
     let outcome = setup.build().turn("hello there").await;

@@ -1,4 +1,4 @@
-//! What may go wrong on the way, and what the user is told.
+//! Tests of failures on the way, and of the messages for the user.
 
 use std::time::Duration;
 
@@ -216,7 +216,7 @@ async fn no_server_at_the_address_says_what_to_start() {
     assert_eq!(
         error,
         format!(
-            "no server of ollama answers at http://{address}/v1 (connection refused (os error 111)): start it with \
+            "cannot reach ollama at http://{address}/v1: connection refused (os error 111); start it with \
              `ollama serve`, or set OPENAI_BASE_URL to where it runs"
         )
     );
@@ -234,7 +234,7 @@ async fn a_server_that_does_not_speak_tls_is_named() {
     let (error, events) = send(&*provider("openai", &url, http), json!({}))
         .await
         .error();
-    let start = format!("no server of openai answers at {url}/v1 (");
+    let start = format!("cannot reach openai at {url}/v1: ");
     assert!(error.starts_with(&start), "{error}");
     assert!(
         error.ends_with("): start that server, or correct provider.base_url"),
@@ -372,7 +372,7 @@ async fn an_answer_that_is_too_long_is_refused_whatever_it_consists_of() {
         let (error, _) = fail("openai", Reply::stream([stream]), http.clone()).await;
         assert_eq!(
             error,
-            "the answer of openai was cut off: it is longer than 100000 bytes; ask for less at once, or raise \
+            "the answer of openai was cut off: it is longer than 100000 bytes; ask for less, or raise \
              provider.http.max_answer_bytes"
         );
     }

@@ -125,7 +125,7 @@ async fn a_script_can_fail_and_be_cancelled() {
     let (error, _) = send(&provider, body.clone()).await.error();
     assert_eq!(
         error,
-        "script (TOML in code), reply 1 fails as it is told to, with status 529: \"busy\""
+        "script (TOML in code), reply 1 simulates a failure, with status 529: \"busy\""
     );
     let cancel = CancellationToken::new();
     let mut ignore = |_| ();

@@ -12,14 +12,14 @@ use tokio::task::JoinHandle;
 /// First byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How a reply ends after its last piece.
+/// End of a reply after its last piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// As HTTP wants it.
+    /// Ends as HTTP requires.
     Proper,
     /// The connection is closed in the middle of the body.
     Torn,
-    /// Nothing more comes, and the connection stays open until the client hangs up.
+    /// Sends nothing more, and keeps the connection open until the client hangs up.
     Silence,
 }
 
@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    /// What was sent so far.
+    /// Returns the requests received so far.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }

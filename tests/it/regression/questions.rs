@@ -1,4 +1,4 @@
-//! What a person is asked, what the answer covers, and what is loaded after it.
+//! Cases of questions: what is asked, what the answer covers, and what is loaded after it.
 
 mod answers;
 mod rules;
@@ -7,7 +7,7 @@ mod trust;
 
 use rind_tests::cli::Rind;
 
-/// What a terminal shows, without its colors.
+/// Returns the text that a terminal shows, without its colors.
 fn plain(screen: &str) -> String {
     let mut plain = String::new();
     let mut rest = screen;

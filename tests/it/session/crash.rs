@@ -1,4 +1,4 @@
-//! What a crash leaves: torn lines, open calls, a file that ends anywhere.
+//! Tests of sessions after a crash: torn lines, open calls, a file that ends anywhere.
 
 use std::fs;
 use std::path::Path;

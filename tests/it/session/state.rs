@@ -1,4 +1,4 @@
-//! What plugins keep in a session: their state, and the handle by which they reach it.
+//! Tests of state that plugins keep in a session, and of their access to it.
 
 use std::fs;
 

@@ -1,11 +1,11 @@
-//! Who may touch the sandbox, processes, the terminal and the environment.
+//! Files that may use the sandbox, processes, the terminal and the environment.
 
 use super::tree::{Source, has_word};
 
-/// Something that only some files may name.
+/// A rule for names that only some files may use.
 struct Rule {
     names: &'static [&'static str],
-    /// Where it may stand: folders and files, each with the reason.
+    /// Folders and files that may use them, each with the reason.
     allowed: &'static [(&'static str, &'static str)],
     why: &'static str,
 }

@@ -45,14 +45,14 @@ pub(super) fn module_of(path: &str) -> Option<String> {
     (!matches!(module, "lib" | "main")).then(|| module.to_owned())
 }
 
-/// How many `super::` lead from a file to the root of the crate.
+/// Returns the number of `super::` that lead from a file to the root of the crate.
 fn depth_of(path: &str) -> usize {
     let path = path.trim_start_matches("host/src/");
     path.trim_end_matches("/mod.rs").split('/').count()
 }
 
-/// Where a file names other top modules: in `crate::x`, in `crate::{x, y}`, and in `super::` as often as leads to the root.
-/// Links in docs count: a module that must not know another must not speak of it either.
+/// Finds where a file names other top modules: in `crate::x`, in `crate::{x, y}`, and in `super::` as often as leads to the
+/// root. Links in docs count: a module that must not know another must not speak of it either.
 pub(super) fn of(source: &Source, layers: &Layers) -> Vec<Arrow> {
     let Some(from) = module_of(&source.path) else {
         return Vec::new();

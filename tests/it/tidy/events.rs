@@ -7,7 +7,7 @@ use super::table::Table;
 /// Document that holds the table.
 pub(super) const FILE: &str = "host/README.md";
 
-/// What every event has.
+/// Fields of every event.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 /// The schema that a reference leads to, or the schema itself.

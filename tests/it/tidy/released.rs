@@ -59,7 +59,7 @@ impl Contract {
         Self { resolve, package }
     }
 
-    /// Its version.
+    /// Returns the version of the package.
     pub(super) fn version(&self) -> semver::Version {
         let name = &self.resolve.packages[self.package].name;
         name.version.clone().expect("the package has a version")
@@ -71,7 +71,7 @@ impl Contract {
         named.collect()
     }
 
-    /// What each world imports and exports, by the world's name and the item's.
+    /// Returns the imports and exports of each world, by the world's name and the item's.
     fn places(&self) -> BTreeMap<(String, &'static str, String), &WorldItem> {
         let worlds = self.resolve.packages[self.package].worlds.values();
         let worlds = worlds.map(|id| &self.resolve.worlds[*id]);

@@ -31,7 +31,7 @@ pub(super) fn check_size(source: &Source) -> Option<String> {
         .then(|| format!("{}: {n_lines} lines, at most {MAX_LINES}", source.path))
 }
 
-/// What a plugin's folder lacks.
+/// Reports what a plugin's folder lacks.
 pub(super) fn check_plugin(folder: &Path) -> Vec<String> {
     let mut findings = Vec::new();
     for file in ["plugin.toml", "README.md", "src/lib.rs"] {

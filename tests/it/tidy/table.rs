@@ -5,7 +5,7 @@ pub(super) struct Table {
     /// Path of the document, for messages.
     pub(super) file: &'static str,
     pub(super) name: &'static str,
-    /// What it is held to, for messages.
+    /// Source that the table is compared with, for messages.
     pub(super) source: &'static str,
     /// The lines as they must be.
     pub(super) lines: Vec<String>,

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-/// What is made, not written. `.git` may be a file.
+/// Folders of generated files. `.git` may be a file.
 const MADE: &[&str] = &[".git", "__pycache__", "node_modules", ".venv"];
 
 /// One text file.
 pub(super) struct Source {
-    /// Its path from the root, with `/`.
+    /// Path from the root, with `/`.
     pub(super) path: String,
-    /// What is in it.
+    /// Content of the file.
     pub(super) text: String,
 }
 

@@ -332,7 +332,7 @@ pub(crate) fn some_time(fixture: &Fixture) -> String {
     format!("60.{:09}", digits % 1_000_000_000)
 }
 
-/// How many processes of the machine have this text among their arguments.
+/// Counts the processes of the machine that have this text among their arguments.
 pub(crate) fn n_with(argument: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Fixture, link};
 
-/// What may not be touched, by every path that leads there.
+/// Returns every path that leads to what may not be touched.
 fn ways_out(fixture: &Fixture) -> Vec<String> {
     link(fixture.outside("secret.txt"), fixture.inside("file_link"));
     link(fixture.outside(""), fixture.inside("folder_link"));

@@ -93,7 +93,7 @@ fn ctx() -> ToolCtx {
     }
 }
 
-/// That the processes whose ids stand alone on a line are dead.
+/// Asserts that the processes whose ids stand alone on a line are dead.
 fn assert_all_gone(output: &str, count: usize) {
     let pids: Vec<u32> = output
         .lines()

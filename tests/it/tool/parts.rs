@@ -12,7 +12,7 @@ use rind::tool::command::{Command, Word};
 /// Commands that are tried.
 const N_COMMANDS: usize = 400;
 
-/// What commands are made of. Only `zqa` and `zqb` tell that they ran.
+/// Pieces that commands are built from. Only `zqa` and `zqb` tell that they ran.
 const PIECES: &[&str] = &[
     "zqa",
     "zqa ",
@@ -114,7 +114,7 @@ const PIECES: &[&str] = &[
     "setsid ",
 ];
 
-/// What most commands are made of: with the others alone few of them run anything.
+/// Pieces of most commands: with the others alone few commands run anything.
 const USUAL: &[&str] = &[
     "zqa ",
     "zqb ",
@@ -157,7 +157,7 @@ fn programs(folder: &Path) {
     }
 }
 
-/// What bash ran of a command, each with its words.
+/// Returns the programs that bash ran for a command, each with its words.
 fn ran(folder: &Path, command: &str) -> Vec<Vec<String>> {
     // One of its own: what an earlier command left in the background may still write.
     let own = tempfile::tempdir_in(folder).unwrap();

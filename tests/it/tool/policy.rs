@@ -1,4 +1,4 @@
-//! What no policy and no mode may ever do.
+//! Properties that hold for every policy and mode.
 
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};

@@ -223,7 +223,7 @@ async fn a_guard_that_broke_goes_on_refusing_until_the_turn_ends() {
             assert_eq!(by.as_deref(), Some("plugin guard"));
         }
         assert!(
-            results[1].0.contains("out for the rest of this turn"),
+            results[1].0.contains("disabled for the rest of this turn"),
             "{}",
             results[1].0
         );

@@ -1,4 +1,4 @@
-//! What ends a turn, and what makes it take another step.
+//! Tests of what ends a turn, and what makes it take another step.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ fn looks(running: &Running) -> Vec<usize> {
         .collect()
 }
 
-/// What a second look was shown.
+/// Returns the material of a second look.
 fn material(running: &Running, n: usize) -> Value {
     let [line] = &running.request(n)[..] else {
         panic!("{:?}", running.request(n))

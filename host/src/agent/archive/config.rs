@@ -18,15 +18,15 @@ impl Section for SubagentsConfig {
     const NAME: &'static str = "subagents";
 }
 
-/// When a finished turn is moved out of the conversation, and what stays in its place.
+/// Settings for archiving finished turns: which are archived, and the summary that replaces them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArchivalConfig {
     /// Whether it is done at all. Default: no. Needs [`SubagentsConfig::enabled`].
     pub enabled: bool,
-    /// Which turns.
+    /// Conditions for archiving a turn.
     pub trigger: TriggerConfig,
-    /// What stays.
+    /// Summary that replaces an archived turn.
     pub summary: SummaryConfig,
 }
 
@@ -34,7 +34,7 @@ impl Section for ArchivalConfig {
     const NAME: &'static str = "archival";
 }
 
-/// Which turns are archived: those of the main agent that meet any of these.
+/// Conditions for archiving a turn: those of the main agent that meet any of these.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerConfig {
@@ -63,7 +63,7 @@ impl Default for TriggerConfig {
     }
 }
 
-/// How a summary is written.
+/// Style of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Style {
@@ -74,15 +74,15 @@ pub enum Style {
     Paragraph,
 }
 
-/// What stays of an archived turn besides the user's message.
+/// Settings for the summary of an archived turn.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryConfig {
-    /// How it is written. Default: structured; with the provider `ollama` always paragraph.
+    /// Style of the summary. Default: structured; with the provider `ollama` always paragraph.
     pub style: Style,
     /// Name of the model that writes it, one of the same provider. Absent: that of the agent.
     pub model: Option<String>,
-    /// How long that may take, in seconds. Default: 60.
+    /// Deadline of the request, in seconds. Default: 60.
     #[serde(deserialize_with = "number::within::<1, 3600, _, _>")]
     pub timeout_seconds: u64,
 }
@@ -98,7 +98,7 @@ impl Default for SummaryConfig {
 }
 
 impl SummaryConfig {
-    /// How long the summary may take.
+    /// Deadline of the summary.
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds)
     }
@@ -130,8 +130,8 @@ impl TriggerConfig {
 pub fn check(archival: &ArchivalConfig, subagents: &SubagentsConfig) -> Result<(), String> {
     if archival.enabled && !subagents.enabled {
         return Err(
-            "archival.enabled requires subagents.enabled: what is archived is kept by subagents, and the model could not ask \
-             them; set subagents.enabled = true, or archival.enabled = false"
+            "archival.enabled requires subagents.enabled, since the model queries archived turns through subagents; set \
+             subagents.enabled = true, or archival.enabled = false"
                 .to_owned(),
         );
     }

@@ -1,4 +1,4 @@
-//! What the model has of the holders: a list of them in the system prompt, and the tools to ask them.
+//! Access of the model to holders: their list in the system prompt, and the tools that query them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::tool::SharedTool;
 /// Most holders that the system prompt lists, the newest ones: every request carries the list.
 const MAX_LISTED: usize = 50;
 
-/// What the model is told of the holders, before the list.
+/// Introduction to the list of holders in the system prompt.
 const LIVE: &str = "# Live subagents
 
 Earlier turns of this conversation were moved to the subagents below; a summary with the subagent's id stands where each of them \

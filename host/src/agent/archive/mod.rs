@@ -53,11 +53,11 @@ const MAX_TRIES: u32 = 3;
 /// Longest wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-/// Why a turn stays as it is.
+/// Reason why a turn is not archived.
 pub(super) enum Kept {
-    /// Somebody refused.
+    /// A hook refused.
     Refused(String),
-    /// There is no summary yet.
+    /// The summary is not ready yet.
     Later(String),
     /// The session cannot be written or read.
     Failed(session::Error),
@@ -301,7 +301,7 @@ fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) 
     });
     // The turn is on disk and stays as it was; that the disk is full is told by what needs it.
     if let Err(error) = written {
-        tracing::warn!(turn, %error, "cannot note what becomes of a turn that is to be archived");
+        tracing::warn!(turn, %error, "cannot record the archival of a turn");
     }
 }
 

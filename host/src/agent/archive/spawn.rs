@@ -18,7 +18,7 @@ const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What it is to do, with everything it must know: it does not see this conversation.
+    /// Task of the subagent, with everything it must know: it does not see this conversation.
     task: String,
     /// Names of those of your tools that it gets. Default: all that only read. What would need approval is refused to it.
     #[serde(default)]

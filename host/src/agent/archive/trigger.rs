@@ -1,4 +1,4 @@
-//! Whether a finished turn is archived, and why. Pure. Start from [`reason`].
+//! Decides whether a finished turn is archived, and why. Pure. Start from [`reason`].
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use super::config::TriggerConfig;
 use crate::message::Message;
 use crate::point::payload::StopReason;
 
-/// What the decision is made from.
+/// Facts about a turn that decide whether it is archived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Why the turn ended.
+    /// Reason why the turn ended.
     pub(super) stop: StopReason,
     /// Tool calls of the model in the turn.
     pub(super) n_calls: usize,
@@ -17,8 +17,8 @@ pub(super) struct Facts {
     pub(super) tokens: u64,
 }
 
-/// Why the turn is to be archived, as hooks are told; `None` when it stays. Only a turn that came to an answer or to the step
-/// limit counts: one that was interrupted, refused or failed is what the next one is about.
+/// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only a turn that came to an
+/// answer or to the step limit counts: one that was interrupted, refused or failed is what the next one is about.
 pub(super) fn reason(config: &TriggerConfig, facts: &Facts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
     if config.depth_cap == 0 || !is_finished {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::config::number;
 
-/// When the conversation is shortened, and how much of it stays. Tokens are counted before a request is sent, and the
-/// count follows what the provider reports.
+/// Settings for compaction: when the conversation is shortened, and how much of it stays. Tokens are counted before a request
+/// is sent, and the count follows what the provider reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactConfig {
@@ -14,7 +14,7 @@ pub struct CompactConfig {
     /// A request with more tokens than this, system prompt and tools included, is preceded by compaction.
     #[serde(deserialize_with = "number::within::<100, 1_000_000_000, _, _>")]
     pub threshold_tokens: u64,
-    /// So many of the newest messages stay as they are at least.
+    /// Number of the newest messages that always stay.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
     /// The newest messages stay as they are until they have so many tokens at least. A tool call and its result are never

@@ -1,4 +1,4 @@
-//! How many tokens a request has, before a provider says so.
+//! Estimates the tokens of a request before a provider reports them.
 //!
 //! Texts are counted by [`tokens`], whose tokenizer is not that of every model. What corrects it is the provider: every
 //! answer reports the tokens of its request. Counting takes time and memory, so each text is counted once, and a request that
@@ -15,7 +15,7 @@ use crate::tokens;
 /// Bytes of a token in English text and code, roughly.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a message costs besides its content: its role and its ends.
+/// Tokens of a message besides its content: its role and its ends.
 const MESSAGE_TOKENS: u64 = 4;
 
 /// What stands in a request for a blob that is not sent itself.
@@ -24,11 +24,11 @@ const LINE_TOKENS: u64 = 32;
 /// Requests smaller than this teach nothing: what providers add of their own weighs more than the conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
-/// How far the ratio may go: from text of long common words to a tokenizer that knows few of them. A report outside of it
-/// is a fault of the report, or of a hook that sent something else.
+/// Bounds of the ratio: from text of long common words to a tokenizer that knows few of them. A report outside of it is a fault
+/// of the report, or of a hook that sent something else.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
-/// How much of the way to a new measurement the ratio goes.
+/// Weight of a new measurement in the ratio.
 const SMOOTHING: f64 = 0.3;
 
 /// Texts shorter than this, in bytes, are counted again: that takes no longer than looking them up.
@@ -68,7 +68,7 @@ impl Gauge {
 /// Counts tokens, and remembers those of texts it has seen.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    /// By the hash of the text.
+    /// Token counts by the hash of the text.
     known: Mutex<HashMap<u64, u64>>,
     hash: RandomState,
 }

@@ -27,7 +27,7 @@ const LINE_BYTES: usize = 240;
 /// Most files, errors, results and sayings that are kept: the newest ones.
 const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
-/// What one summary says.
+/// Content of one summary.
 #[derive(Default)]
 struct Extract {
     earlier: String,
@@ -37,9 +37,9 @@ struct Extract {
     tools: BTreeMap<String, u64>,
     said: Vec<String>,
     results: Vec<String>,
-    /// What failed, and how. A success of the same takes it out.
+    /// Failures with their reasons. A success of the same takes it out.
     errors: Vec<(String, String)>,
-    /// What each call is about that has no result yet, by its id.
+    /// Subject of each call that has no result yet, by its id.
     open: HashMap<String, String>,
 }
 

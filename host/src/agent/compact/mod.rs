@@ -29,10 +29,10 @@ use crate::point::payload::Slice;
 use crate::provider::Request;
 use crate::session::Body;
 
-/// Why it is done, as hooks and the session are told.
+/// Reason for compaction, as hooks and the session see it.
 const REASON: &str = "token-threshold";
 
-/// How the message begins that stands for those taken out.
+/// Beginning of the message that replaces those taken out.
 const MARK: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
                     no requests]\n\n";
 
@@ -40,7 +40,7 @@ const MARK: &str = "[summary of earlier messages, which were taken out to make r
 /// by a compaction at every step.
 const LEAST_PART: u64 = 10;
 
-/// What an agent remembers between steps of how large its requests are.
+/// Sizes of an agent's requests, remembered between steps.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     gauge: Gauge,
@@ -70,7 +70,7 @@ impl Compaction {
         self.bound.forget();
     }
 
-    /// Not again before the conversation has grown by a tenth.
+    /// Puts compaction off until the conversation has grown by a tenth.
     fn put_off(&mut self, tokens: u64) {
         self.not_below = tokens + tokens / 10;
     }

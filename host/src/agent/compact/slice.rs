@@ -1,4 +1,4 @@
-//! Which messages compaction takes out.
+//! Selects the messages that compaction removes.
 //!
 //! Everything after the first message of the user and before the tail. Both ends of a slice are places where every call
 //! before has its result before, so no call is ever parted from its result, whatever the sizes.
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::message::{Message, Role};
 
-/// How much of the end of a conversation stays: both hold.
+/// Part of the end of a conversation that stays: both bounds hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
     /// Least number of messages.

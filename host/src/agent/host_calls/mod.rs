@@ -1,4 +1,4 @@
-//! What plugins may ask of the running turn besides its data: a model, a tool, a subagent.
+//! Metered calls of plugins into the running turn: to a model, a tool, a subagent.
 //!
 //! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns how much of each a plugin
 //! may use in a turn, and that every use leaves a record. Start from [`TurnScope::ask_model`].
@@ -24,7 +24,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Longest target of an access record, in bytes.
 const MAX_TARGET_BYTES: usize = 200;
 
-/// Something that a plugin may be let use.
+/// A metered call that a plugin makes into the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum HostCall {
     /// `model.ask`.
@@ -36,8 +36,8 @@ pub(super) enum HostCall {
 }
 
 impl HostCall {
-    /// How often one plugin may use it in one turn. A plugin that needs more is a loop of its own, and should say so to the
-    /// user; a broken one is stopped before it costs more than a long turn does.
+    /// Maximum number of calls by one plugin in one turn. A plugin that needs more is a loop of its own, and should say so to
+    /// the user; a broken one is stopped before it costs more than a long turn does.
     fn most(self) -> u32 {
         match self {
             Self::Model => 20,
@@ -46,7 +46,7 @@ impl HostCall {
         }
     }
 
-    /// What is used, as the plural in messages.
+    /// Returns the plural for messages.
     fn uses(self) -> &'static str {
         match self {
             Self::Model => "questions to the model",
@@ -56,7 +56,7 @@ impl HostCall {
     }
 }
 
-/// How much plugins have used in a turn.
+/// Number of calls that plugins made in a turn.
 #[derive(Default)]
 pub(super) struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
 
@@ -70,7 +70,7 @@ impl HostCallCounts {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
         if *spent >= host_call.most() {
             return Err(HandleError::Limit(format!(
-                "plugin `{plugin}` has made its {} {} of this turn",
+                "plugin `{plugin}` has used its {} {} of this turn",
                 host_call.most(),
                 host_call.uses()
             )));
@@ -81,7 +81,7 @@ impl HostCallCounts {
 }
 
 impl TurnScope {
-    /// What holds for every use: the turn goes on, plugins are not nested too deep, and there is some left.
+    /// Checks what holds for every call: the turn is running, plugins are not nested too deep, and some calls are left.
     fn admit(
         &self,
         plugin: &Arc<str>,
@@ -132,7 +132,7 @@ impl<'a> PendingAccess<'a> {
             reached: Reached::External,
             target: clean(target, MAX_TARGET_BYTES),
             outcome: AccessOutcome::Failed,
-            reason: Some("it was given up before it ended".to_owned()),
+            reason: Some("it was cancelled before it ended".to_owned()),
             origin: caller.origin(),
         };
         Self {
@@ -179,7 +179,7 @@ mod tests {
         let error = spent.spend(&one, HostCall::Agent).unwrap_err();
         assert_eq!(
             error,
-            HandleError::Limit("plugin `one` has made its 4 subagents of this turn".to_owned())
+            HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
         );
         spent.spend(&one, HostCall::Model).unwrap();
         spent.spend(&other, HostCall::Agent).unwrap();

@@ -26,8 +26,9 @@ const MAX_SPAWNED: u32 = 16;
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;
 
-/// What the model of a subagent is told of its place.
-const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so decide \
+/// System prompt that tells a subagent its role.
+const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
+ decide \
      what you can and say what you could not do. Answer with what was asked for and nothing else.";
 
 /// A fresh id for a subagent: what it is, and some digits.
@@ -83,7 +84,7 @@ impl TurnScope {
             None if self.cancel.is_cancelled() => return Err(interrupted()),
             None if !self.count_spawned(MAX_SPAWNED) => {
                 return Err(HandleError::Limit(format!(
-                    "the {MAX_SPAWNED} subagents of this turn have been run"
+                    "the limit of {MAX_SPAWNED} subagents in this turn is reached"
                 )));
             }
             None => self.update(&mut caller),
@@ -285,7 +286,7 @@ impl Run {
     }
 }
 
-/// What the plugin is told of how the subagent's turn went.
+/// Converts the end of the subagent's turn into an answer for the plugin.
 fn answer_of(outcome: Result<TurnOutcome, crate::agent::Error>) -> Result<String, HandleError> {
     let outcome = outcome.map_err(|error| {
         tracing::error!(%error, "a subagent failed");

@@ -13,7 +13,7 @@ pub struct ReflectConfig {
     pub enabled: bool,
     /// The model that takes it, of the same provider. Absent: the session's.
     pub model: Option<String>,
-    /// How often reflection may ask for another step in one turn; a follow-up may be sent back as often again.
+    /// Maximum number of further steps that reflection may ask for in one turn; a follow-up may be sent back as often again.
     #[serde(deserialize_with = "number::within::<0, 100, _, _>")]
     pub rounds: u32,
 }

@@ -19,7 +19,7 @@ use crate::text::clean;
 /// Longest part of a reason that the user is told, in bytes; the agent gets all of it.
 const TOLD_BYTES: usize = 300;
 
-/// How the message begins by which reflection sends an answer back. It is no request of the user's.
+/// Beginning of the message with which reflection sends an answer back. It is no request of the user's.
 pub(super) const MARK: &str = "[reflection] ";
 
 impl Turn<'_> {
@@ -83,8 +83,8 @@ impl Turn<'_> {
     }
 }
 
-/// Why a draft may not go out. `new` are the criteria that the model was not asked to check before: asking again for the same
-/// would never end.
+/// Returns the reason for sending a draft back. `new` are the criteria that the model was not asked to check before: asking
+/// again for the same would never end.
 fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(

@@ -1,4 +1,4 @@
-//! Who did what in a turn, put together from its events alone: what hooks changed, what plugins said, told, used and measured.
+//! Activity of plugins in a turn, collected from its events: changes, messages, accesses, metrics.
 //!
 //! Must not know any plugin, nor how it is shown. Start from [`TurnActivity`].
 
@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use crate::event::Event;
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// What every plugin did.
+/// Activity of all plugins in a turn.
 #[derive(Debug, Default)]
 pub(in super::super) struct TurnActivity {
-    /// By name.
+    /// Activity by plugin name.
     plugins: BTreeMap<String, PluginActivity>,
-    /// Who wrote the last summary.
+    /// Author of the last summary.
     summarized: Option<String>,
 }
 
-/// What one plugin did. The same twice stands once.
+/// Activity of one plugin. The same twice stands once.
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
     /// Calls of its hooks.
@@ -25,27 +25,27 @@ pub(in super::super) struct PluginActivity {
     pub(in super::super) micros: f64,
     /// Points at which its hooks were called.
     pub(in super::super) called_at: Vec<String>,
-    /// Those at which a hook changed, refused, said or measured something.
+    /// Points at which a hook changed, refused, said or measured something.
     pub(in super::super) acted_at: Vec<String>,
-    /// What it said to the person.
+    /// Messages to the person.
     pub(in super::super) said: Vec<String>,
-    /// What it told the model.
+    /// Messages to the model.
     pub(in super::super) told: Vec<String>,
-    /// What it changed, and at which point.
+    /// Changes, each with its point.
     pub(in super::super) changed: Vec<String>,
-    /// What it refused or had asked about, and why.
+    /// Refusals and questions, each with its reason.
     pub(in super::super) refused: Vec<String>,
-    /// What it reached outside of its sandbox.
+    /// Accesses outside of the sandbox.
     pub(in super::super) reached: Vec<String>,
     /// Tools of its own that ran.
     pub(in super::super) ran: Vec<String>,
     /// Names of what it measured.
     pub(in super::super) measured: Vec<String>,
-    /// What it left behind: in the conversation, or on the disk.
+    /// Traces left in the conversation or on the disk.
     pub(in super::super) left: Vec<String>,
-    /// What it wrote to its log.
+    /// Log lines.
     pub(in super::super) logged: Vec<String>,
-    /// What failed.
+    /// Failures.
     pub(in super::super) failed: Vec<String>,
     /// The point of its last call.
     last_point: Option<String>,
@@ -100,17 +100,17 @@ impl TurnActivity {
         }
     }
 
-    /// What a plugin wrote to its log.
+    /// Adds a log line of a plugin.
     pub(super) fn logged(&mut self, plugin: &str, line: String) {
         add(&mut self.of(plugin).logged, line);
     }
 
-    /// What a plugin left behind.
+    /// Adds something that a plugin left behind.
     pub(super) fn left(&mut self, plugin: &str, what: String) {
         add(&mut self.of(plugin).left, what);
     }
 
-    /// What a plugin did; `None` when it was never called.
+    /// Returns the activity of a plugin; `None` when it was never called.
     pub(in super::super) fn get(&self, plugin: &str) -> Option<&PluginActivity> {
         self.plugins.get(plugin)
     }
@@ -181,7 +181,7 @@ impl PluginActivity {
         }
     }
 
-    /// What a hook asks for besides its outcome comes right after its record.
+    /// Marks the point of the last call as acted at: effects of a hook come right after its record.
     fn acts_there(&mut self) {
         if let Some(point) = self.last_point.clone() {
             add(&mut self.acted_at, point);

@@ -1,4 +1,4 @@
-//! What plugins write to their log while a demo runs, kept for its report: those lines are no events.
+//! Collects the log lines of plugins during a demo for its report, since they are no events.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +24,7 @@ static HEARD: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 pub(super) struct Line {
     /// Name of the plugin.
     pub(super) plugin: String,
-    /// What it wrote.
+    /// Text of the line.
     pub(super) text: String,
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
-        .context("make a temporary folder")?;
+        .context("create a temporary folder")?;
     let paths = Paths {
         data: folder.path().join("data"),
         workspace: folder.path().join("tide-station"),
@@ -180,7 +180,7 @@ fn judge(
     }
     for name in &idle {
         let what = if is_loaded(name) {
-            "is loaded and did nothing in this turn"
+            "is loaded and was not active in this turn"
         } else {
             "is not loaded; `rind plugin list` says why"
         };
@@ -237,7 +237,8 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
         .first()
         .map_or_else(String::new, |folder| format!(" to {}", folder.display()));
     Err(Usage(format!(
-        "there are no plugins to show: run `rind demo` in a checkout of Rind, where it compiles them{folder}, or copy them there"
+        "there are no plugins to show: run `rind demo` in a checkout of Rind, where it compiles them{folder}, or copy them \
+         there"
     ))
     .into())
 }
@@ -268,9 +269,7 @@ fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {
         workspace.display()
     ));
     if !story.learnt.is_empty() {
-        render::note(
-            "what the quartermasters would have learnt in 60 earlier turns is put into their stores",
-        );
+        render::note("the stores of the quartermasters are filled as if after 60 turns");
     }
     for setting in story.settings {
         render::note(&render::one_line(&format!("--set {setting}"), 100));

@@ -1,4 +1,4 @@
-//! What happens in a demo: the script of the model, the files of the workspace, what is set for it.
+//! Stories of the demo: the script of the model, the files of the workspace, the settings.
 //!
 //! Owns the two stories. Must not know how a turn is run or shown. Start from [`Story`].
 
@@ -17,9 +17,9 @@ pub(super) struct Story {
     pub(super) title: &'static str,
     /// Name of the model that is asked where nobody picks another.
     pub(super) model: &'static str,
-    /// What it is asked.
+    /// Prompt of the turn.
     pub(super) prompt: &'static str,
-    /// What it does.
+    /// Script of the model.
     pub(super) script: &'static str,
     /// Settings of this turn alone, as `--set` takes them.
     pub(super) settings: &'static [&'static str],
@@ -53,7 +53,8 @@ pub(super) const ALL: Story = Story {
         "agent.compact.keep_last_messages=4",
         "agent.compact.keep_tokens=1_000",
         r#"plugins.content-safety.config.mask=["card", "iban", "ssn", "email", "phone"]"#,
-        r#"plugins.model-quartermaster.config.models=[{name="demo-large", input_price=3, output_price=15}, {name="demo-small", input_price=0.8, output_price=4}]"#,
+        r#"plugins.model-quartermaster.config.models=[{name="demo-large", input_price=3, output_price=15}, \
+         {name="demo-small", input_price=0.8, output_price=4}]"#,
         "prices={demo-large={input=3, output=15}, demo-small={input=0.8, output=4}}",
         "plugins.cost-tracker.config.details=true",
     ],
@@ -68,7 +69,7 @@ const FILES: [(&str, &str); 3] = [
     ("station.toml", include_str!("files/station.toml")),
 ];
 
-/// What the workspace of the long story has besides. The name of the last one is an order; there is nothing in it.
+/// Further files in the workspace of the long story. The name of the last one is an order; there is nothing in it.
 const MORE_FILES: [(&str, &str); 3] = [
     ("check.sh", include_str!("files/check.sh")),
     ("notes/contact.md", include_str!("files/contact.md")),

@@ -1,4 +1,4 @@
-//! How the commands of `bash` run.
+//! Checks the confinement of `bash` commands.
 
 use super::super::sandbox::{self, Sandbox};
 use super::{Check, State, wrong_settings};
@@ -38,7 +38,8 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
         if mechanism.is_apart() {
             "filtered: mounts, namespaces, tracing, kernel modules and keys, io_uring, set-id modes, typing into terminals"
         } else {
-            "filtered: the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared memory, semaphores and queues"
+            "filtered: the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared \
+             memory, semaphores and queues"
         },
     ));
     checks.push(limits(&detected.confinement.limits, mechanism));
@@ -51,7 +52,8 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
 fn confinement(sandbox: &Sandbox) -> Check {
     const NAME: &str = "commands";
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
-    let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock switched on";
+    let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
+     switched on";
     match (sandbox.quiet_commands(), &sandbox.detected) {
         (Commands::Confined(_), Ok(detected)) => {
             let by = match &detected.confinement.mechanism {
@@ -64,7 +66,8 @@ fn confinement(sandbox: &Sandbox) -> Check {
                 State::Ok,
                 format!("bash runs confined by {by} and a system call filter"),
             )
-            .means("its commands change the workspace and a temporary folder only, and read besides that only the system and its tools")
+            .means("its commands change the workspace and a temporary folder only, and read besides that only the system and \
+             its tools")
         }
         (Commands::Refused(why), _) => Check::new(NAME, State::Missing, why)
             .required()
@@ -91,7 +94,7 @@ fn confinement(sandbox: &Sandbox) -> Check {
     }
 }
 
-/// Which of the mechanisms holds, and what the weaker one cannot do.
+/// Reports the mechanism in use, and the limits of a weaker one.
 fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
     const NAME: &str = "namespaces";
     if mechanism.is_apart() {
@@ -116,7 +119,8 @@ fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
             "a command sees that other files and processes exist, can change permissions and times of your files elsewhere \
              (not what is in them), and can write the repository's settings and hooks, which are looked at only afterwards",
         )
-        .todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or install bubblewrap")
+        .todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
+         install bubblewrap")
 }
 
 fn limits(limits: &Limits, mechanism: &Mechanism) -> Check {
@@ -128,7 +132,8 @@ fn limits(limits: &Limits, mechanism: &Mechanism) -> Check {
         String::new()
     };
     let found = format!(
-        "a command has {} of memory, {} processes, {} a file, {} of a disk{temporary}; no core dumps, and no descriptors but its own",
+        "a command has {} of memory, {} processes, {} a file, {} of a disk{temporary}; no core dumps, and no descriptors but \
+         its own",
         mib(limits.memory_bytes),
         limits.processes,
         mib(limits.file_bytes),

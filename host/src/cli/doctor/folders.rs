@@ -1,4 +1,4 @@
-//! Where Rind's own folders are, and who else can get at them.
+//! Checks Rind's own folders and their permissions.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

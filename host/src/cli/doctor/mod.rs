@@ -14,31 +14,31 @@ use super::exit_code::ExitStatus;
 use super::{render, setup};
 use crate::config::Config;
 
-/// How it stands with one thing.
+/// State of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// As it should be.
+    /// Works as it should.
     Ok,
-    /// It works, with less between a mistake and its damage.
+    /// Works, with less protection against mistakes.
     Weaker,
-    /// It does not work.
+    /// Does not work.
     Missing,
 }
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
-    /// What it is.
+    /// Name of the check.
     pub(super) name: &'static str,
     pub(super) state: State,
     /// Whether Rind cannot do its work without it.
     pub(super) required: bool,
-    /// What was found.
+    /// Finding.
     pub(super) found: String,
-    /// What that means for the user.
+    /// Meaning for the user.
     pub(super) means: String,
-    /// What would change it; empty when there is nothing to do.
+    /// Advice; empty when there is nothing to do.
     pub(super) todo: String,
 }
 
@@ -118,6 +118,6 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
 fn wrong_settings(error: &anyhow::Error) -> Check {
     Check::new("settings", State::Missing, format!("{error:#}"))
         .required()
-        .means("no command runs before the settings can be read")
-        .todo("correct the line that is named")
+        .means("no command runs until the settings can be read")
+        .todo("correct the named line")
 }

@@ -1,4 +1,4 @@
-//! Which model answers, and why that one.
+//! Reports the selected model and the reason for the selection.
 
 use super::super::args::ModelArgs;
 use super::super::setup;
@@ -11,7 +11,7 @@ pub(super) fn check(config: &Config) -> Check {
     match setup::provider(config, &ModelArgs::default(), None) {
         Ok(selected) if selected.provider.name() == scripted::NAME => {
             Check::new(NAME, State::Weaker, format!("scripted: {}", selected.why))
-                .means("everything works, but what answers is a script")
+                .means("everything works, but a script answers in place of a model")
                 .todo("set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or start Ollama")
         }
         Ok(selected) => Check::new(

@@ -1,4 +1,4 @@
-//! What plugins need: the engine, its deadlines, the compiler, the cache, and for authors the target.
+//! Checks the requirements of plugins: the engine, its deadlines, the compiler, the cache, and for authors the target.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::paths::Paths;
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 use crate::plugin::trial;
 
-/// How long the toolchain may take to answer.
+/// Deadline of a question to the toolchain.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
@@ -56,7 +56,7 @@ fn cache(options: &LoadOptions) -> Check {
                 options.cache_key.display()
             ),
         )
-        .means("native code counts only with a mark made with that key"),
+        .means("compiled code is used only with a signature made with that key"),
         Err(error) => Check::new(NAME, State::Missing, error.to_string())
             .required()
             .means("plugins cannot be loaded")
@@ -111,7 +111,7 @@ pub(super) async fn loaded(paths: &Paths) -> Check {
                 "`rind run` in {} starts no session",
                 paths.workspace.display()
             ))
-            .todo("mend the cause; `rind plugin list` shows every plugin");
+            .todo("fix the cause; `rind plugin list` shows every plugin");
     }
     let (missed, off): (Vec<&LeftOut>, Vec<&LeftOut>) = plugins
         .left_out
@@ -138,7 +138,7 @@ pub(super) async fn loaded(paths: &Paths) -> Check {
             said(&off)
         ),
     )
-    .means("what these would guard is not guarded; nothing relies on them")
+    .means("what they guard is unguarded; no setting or grant relies on them")
     .todo("see `rind plugin list`")
 }
 

@@ -1,4 +1,4 @@
-//! Who did what in a turn, a block for each plugin.
+//! Renders the activity of plugins in a turn, one block for each.
 
 use super::{BAD, DIM, GOOD, PLUGIN, WARN, count, heading, one_line, printable, say, styled};
 use crate::cli::demo::activity::{PluginActivity, TurnActivity};
@@ -23,7 +23,7 @@ pub(in super::super) fn report<'a>(
     is_loaded: impl Fn(&str) -> bool,
 ) {
     say("");
-    heading("Who did what: points where it acted, calls of its hooks, time in them");
+    heading("Activity of plugins: points where they acted, calls of their hooks, time in them");
     let columns = setup::env("COLUMNS").and_then(|columns| columns.parse().ok());
     let width = columns.unwrap_or(WIDTH).max(LEAST_WIDTH) - LABEL;
     for plugin in plugins {
@@ -85,7 +85,7 @@ fn lines(activity: &PluginActivity, width: usize) -> Vec<String> {
     }
     some(&mut lines, width, "left behind", &activity.left);
     if !activity.is_any() {
-        lines.push(line("", "nothing came of it in this turn"));
+        lines.push(line("", "no effect in this turn"));
     }
     let failed = activity
         .failed

@@ -3,7 +3,7 @@
 use super::super::doctor::{Check, Report, State};
 use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, count, indented, styled};
 
-/// Each check with what it means and what to do, then the sum.
+/// Prints each check with its meaning and advice, then the sum.
 pub(in super::super) fn report(report: &Report) {
     report.checks.iter().for_each(check);
     let n_of = |state| {

@@ -29,9 +29,9 @@ pub(in super::super) fn short(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
 }
 
-/// Why a plugin is held, and every way to say yes.
+/// Prints why a plugin is not loaded, and every way to grant its permissions.
 pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
-    let mut text = String::from("held until you say yes to what it asks for:");
+    let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
     for capability in decision.of(Standing::Waiting) {
         text.push_str(&format!("\n  {} ({capability})", in_words(capability)));
@@ -41,7 +41,8 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
         text.push_str(&format!("\n{why}"));
     }
     text.push_str(&format!(
-        "\nsay it at a terminal, for one run with --grant {}, or in policy.toml with\n  [plugins.{}]\n  digest = {:?}\n  allow = [{}]",
+        "\ngrant them at a terminal, for one run with --grant {}, or in policy.toml with\n  [plugins.{}]\n  digest = {:?}\n  \
+         allow = [{}]",
         request.plugin,
         request.plugin,
         request.content(),
@@ -50,7 +51,7 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
     text
 }
 
-/// What a plugin asks for, what its trust gives, what it has, and why: one line each.
+/// Prints what a plugin asks for, what its trust gives, what it has, and why: one line each.
 pub(in super::super) fn table(report: &Report) {
     let Report {
         name,
@@ -75,7 +76,7 @@ pub(in super::super) fn table(report: &Report) {
         ));
     }
     if grants.is_empty() {
-        answer_line("asks for nothing beyond its own log, state, store and settings");
+        answer_line("needs no permissions beyond its own log, state, store and settings");
         return;
     }
     let width = grants.iter().map(|grant| grant.capability.chars().count());
@@ -102,7 +103,7 @@ pub(in super::super) fn table(report: &Report) {
     }
 }
 
-/// Everything that was answered.
+/// Prints all answers.
 pub(in super::super) fn list(
     answers: &[GrantAnswer],
     projects: &BTreeMap<PathBuf, TrustedProject>,
@@ -136,7 +137,7 @@ pub(in super::super) fn list(
         ));
     }
     if answers.is_empty() && projects.is_empty() {
-        answer_line("nothing was granted by an answer");
+        answer_line("no permissions were granted");
     }
     for policy in policies.iter().filter(|path| path.exists()) {
         answer_line(styled(DIM, format_args!("policy: {}", policy.display())));

@@ -24,7 +24,7 @@ pub(super) fn session(event: &Event) -> Option<String> {
     Some(styled(DIM, format_args!("session {id} ({what})")))
 }
 
-/// How an input was judged.
+/// Formats the assessment of an input.
 pub(super) fn assessed(event: &Event) -> Option<String> {
     let Event::Assessed {
         decision,

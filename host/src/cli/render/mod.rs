@@ -1,4 +1,4 @@
-//! Everything a user sees is written here: answers to standard output, the rest to standard error.
+//! Writes everything that a user sees: answers to standard output, the rest to standard error.
 //!
 //! Colour and live progress only on a terminal; `NO_COLOR` counts (through `anstream`). Text of models, tools and plugins
 //! is made printable first: control characters of theirs must not reach a terminal. What the program says itself is broken at
@@ -32,13 +32,13 @@ pub(super) use output::{answer, answer_line, failure, put, say};
 pub(super) const DIM: Style = Style::new().dimmed();
 /// Bold: names.
 pub(super) const BOLD: Style = Style::new().bold();
-/// What went well.
+/// Style of successes.
 pub(super) const GOOD: Style = AnsiColor::Green.on_default();
-/// What wants a look.
+/// Style of warnings.
 pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
-/// What failed.
+/// Style of failures.
 pub(super) const BAD: Style = AnsiColor::Red.on_default();
-/// What a plugin did.
+/// Style of plugins.
 pub(super) const PLUGIN: Style = AnsiColor::Cyan.on_default();
 
 /// A text in a style.
@@ -61,12 +61,12 @@ pub(super) fn heading(text: &str) {
     say(styled(BOLD, text));
 }
 
-/// Something beside the point.
+/// Prints a note.
 pub(super) fn note(text: &str) {
     say(styled(DIM, printable(text)));
 }
 
-/// Something that wants a look.
+/// Prints a warning.
 pub(super) fn warn(text: &str) {
     say(warning(text));
 }

@@ -14,10 +14,10 @@ const MAX_REFUSALS: u32 = 5;
 /// Notices of one plugin that are shown to those who did not ask for a trace.
 const MAX_NOTICES: u32 = 8;
 
-/// What is shown of a turn.
+/// State of the plain view of a turn.
 #[derive(Default)]
 pub(super) struct Plain {
-    /// How often each plugin was refused something.
+    /// Number of refusals by plugin.
     refusals: BTreeMap<String, u32>,
     /// Number of notices of each plugin.
     notices: BTreeMap<String, u32>,
@@ -89,7 +89,7 @@ impl Plain {
         line::line(event).map(|line| format!("{line}{}", styled(DIM, more)))
     }
 
-    /// What was refused or masked is news; after some of it for one plugin, only for those who look for it.
+    /// Prints accesses that were refused or masked: the first few of each plugin, further ones only in detailed views.
     fn access(&mut self, record: &AccessRecord) -> Option<String> {
         let is_news = matches!(
             record.outcome,

@@ -61,7 +61,7 @@ pub(in super::super) fn streaming(reports: &[Report]) {
         return super::note("answers are shown as they are written");
     }
     super::note(&format!(
-        "answers are shown when they are whole: they may still be changed or refused by {}",
+        "answers are shown when they are complete, because these plugins may change or refuse them: {}",
         holders.join(", ")
     ));
 }
@@ -171,7 +171,7 @@ pub(in super::super) fn absent(absent: &Absent) {
 fn needed(reliance: Option<&Reliance>, name: &str) {
     if let Some(reliance) = reliance {
         let go_on = reliance.go_on(name);
-        let text = format!("nothing runs without it: {reliance}; to go on without it: {go_on}");
+        let text = format!("required: {reliance}; to run without it: {go_on}");
         answer_line(format_args!(
             "  {}",
             styled(WARN, one_line(&text, usize::MAX))
@@ -196,7 +196,7 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
     };
     if is_news {
         say(format_args!(
-            "{} plugin {} is left out: {}",
+            "{} plugin {} is not loaded: {}",
             styled(WARN, "▲"),
             styled(BOLD, one_line(&left.name, NAME)),
             indented(&why(left))
@@ -204,7 +204,7 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
     }
 }
 
-/// Everything about a plugin.
+/// Prints the report on a plugin.
 pub(in super::super) fn report(report: &Report) {
     let line = |name: &str, value: String| {
         answer_line(format_args!(
@@ -253,7 +253,7 @@ pub(in super::super) fn report(report: &Report) {
             format!("{:<24} {kind:<8} {holds}{wait}{may}", hook.point),
         );
         if hook.holds_text {
-            let text = "  holds answers back until they are whole: it may change or refuse them";
+            let text = "  holds answers back until they are complete: it may change or refuse them";
             line("", styled(WARN, text));
         }
         let of_settings = match &hook.of_plugin {
@@ -335,7 +335,7 @@ fn or_none(text: &str) -> String {
     }
 }
 
-/// What a list says of a plugin that does not run.
+/// Row of the list for a plugin that does not run.
 #[derive(Serialize)]
 struct LeftOutRow {
     name: String,

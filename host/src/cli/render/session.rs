@@ -1,4 +1,4 @@
-//! How sessions and their prompt ledgers look.
+//! Renders sessions and their prompt ledgers.
 
 use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, count, one_line, styled};
 use crate::cli::session::Listed;
@@ -23,7 +23,7 @@ pub(in super::super) fn list(listed: &[Listed], now: i64) {
     }
 }
 
-/// How long before `now` something was, both in milliseconds since 1970.
+/// Formats the time between `then` and `now`, both in milliseconds since 1970.
 fn ago(now: i64, then: i64) -> String {
     let minutes = now.saturating_sub(then) / 60_000;
     match minutes {
@@ -38,7 +38,7 @@ fn ago(now: i64, then: i64) -> String {
 pub(in super::super) fn prompt(id: &str, turns: &[TurnLedger]) {
     answer_line(format_args!("session {}", styled(BOLD, one_line(id, 64))));
     if turns.is_empty() {
-        answer_line("no turn of it got as far as a system prompt");
+        answer_line("no turn of this session has a system prompt");
     }
     for (at, turn) in turns.iter().enumerate() {
         answer_line(format_args!(

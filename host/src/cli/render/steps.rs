@@ -1,4 +1,4 @@
-//! How a tool call and a hook look, in one line each.
+//! Renders a tool call and a hook, in one line each.
 
 use anstyle::Style;
 
@@ -6,7 +6,7 @@ use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, bytes, count, duration, millis, 
 use crate::message::{Parts, ToolCall, ToolResult, Usage};
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// How much of a reason is shown. The end of it says what to do, or what a plugin said before it died.
+/// Columns of a reason that are shown. The end of it says what to do, or what a plugin said before it died.
 pub(super) const WHY_WIDTH: usize = 400;
 
 /// A tool call about to run, `by` a plugin or the model.
@@ -122,7 +122,7 @@ pub(super) fn arguments(call: &ToolCall) -> String {
     )
 }
 
-/// Why a call was refused, from what the model is told.
+/// Extracts the reason for a refusal from the text for the model.
 pub(super) fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     // The model is told who refused in the text itself.
     let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
@@ -216,7 +216,7 @@ pub(super) fn access(record: &AccessRecord) -> String {
     )
 }
 
-/// What a hook did, in words.
+/// Describes the outcome of a hook.
 pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
     match outcome {
         TraceOutcome::Pass => (DIM, "pass"),

@@ -12,12 +12,12 @@ use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::provider::scripted;
 
-/// How a turn is shown.
+/// Options of the view of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct View {
     /// JSON lines instead of text.
     pub(in super::super) json: bool,
-    /// As a tree with every hook.
+    /// Shows a tree with every hook.
     pub(in super::super) trace: Option<Detail>,
     /// Whether the model's words are shown while they come.
     pub(in super::super) live: bool,
@@ -27,7 +27,7 @@ pub(in super::super) struct View {
 pub(in super::super) struct TurnRenderer {
     view: View,
     waiting: Waiting,
-    /// What was shown live of the last step's message.
+    /// Text of the last step's message that was shown live.
     streamed: String,
     /// Whether what was shown live stops in the middle of a line.
     is_line_open: bool,
@@ -39,7 +39,7 @@ pub(in super::super) struct TurnRenderer {
     lines: Lines,
 }
 
-/// What is shown besides the model's words.
+/// View of everything besides the model's words.
 enum Lines {
     Plain(Plain),
     Trace(Box<Trace>),
@@ -91,7 +91,7 @@ impl TurnRenderer {
         }
     }
 
-    /// What is to be done before the lines of an event of the main agent.
+    /// Prepares for the lines of an event of the main agent.
     fn before(&mut self, event: &Event) {
         match event {
             // After a retry the answer begins anew.
@@ -104,7 +104,7 @@ impl TurnRenderer {
         }
     }
 
-    /// What is to be done after them: the model's words, the answer, what is waited for now.
+    /// Finishes after the lines of an event: shows the model's words, the answer, the current wait.
     fn after(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
@@ -117,7 +117,7 @@ impl TurnRenderer {
                 is_thinking: true, ..
             } => self.waiting.start("thinking"),
             Event::TextHeld { by, .. } => self.waiting.start(&format!(
-                "the model is writing; {} judges it when it is whole",
+                "the model is writing; {} checks the answer when it is complete",
                 by.join(", ")
             )),
             Event::Correction { text, .. } => self.correction(text),
@@ -138,7 +138,7 @@ impl TurnRenderer {
         }
     }
 
-    /// To be called when nothing more comes.
+    /// Ends the view; call it when no more events come.
     pub(in super::super) fn finish(&mut self) {
         self.waiting.stop();
         if let Lines::Trace(trace) = &mut self.lines {
@@ -146,7 +146,7 @@ impl TurnRenderer {
         }
     }
 
-    /// To be called every [`TICK`](super::waiting::TICK) or so.
+    /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
     pub(in super::super) fn tick(&mut self) {
         self.waiting.tick();
     }
@@ -165,7 +165,7 @@ impl TurnRenderer {
         } else {
             ""
         };
-        let text = warning("interrupted: ending the turn; once more ends the program");
+        let text = warning("interrupted: ending the turn; press Ctrl-C again to quit");
         self.line(format!("{over}{text}"));
     }
 
@@ -186,9 +186,9 @@ impl TurnRenderer {
             return;
         }
         let what = if text.is_empty() {
-            "the request is sent again; what was shown of this answer does not count"
+            "the request is sent again; ignore what was shown of this answer"
         } else {
-            "the answer was changed after it was shown; this stands in its place:"
+            "the answer was changed after it was shown; it is now:"
         };
         self.line(warning(what));
         self.streamed.clear();

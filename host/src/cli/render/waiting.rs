@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::{DIM, one_line, put, styled};
 
-/// How often the line turns.
+/// Interval at which the line is redrawn.
 pub(in super::super) const TICK: Duration = Duration::from_millis(120);
 
-/// How long nothing must have happened before the line comes up: what is over at once needs none.
+/// Time without output before the line appears: short waits need none.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// What turns.
+/// Frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// Back to the first column, and away with what is there.
@@ -20,9 +20,9 @@ const ERASE: &str = "\r\x1b[2K";
 /// Longest text of the line. It must fit narrow terminals: what wraps is not erased.
 const WIDTH: usize = 60;
 
-/// What is waited for, if anything. The line is drawn on [`tick`](Self::tick) alone, so nothing can be written over it as
-/// long as it is [hidden](Self::hide) first. Not one of `indicatif`'s, because those fill the terminal's whole width, and
-/// the `^C` that a terminal shows then moves to a line of its own.
+/// Current wait, if there is one. The line is drawn on [`tick`](Self::tick) alone, so nothing can be written over it as long as
+/// it is [hidden](Self::hide) first. Not one of `indicatif`'s, because those fill the terminal's whole width, and the `^C` that
+/// a terminal shows then moves to a line of its own.
 pub(super) struct Waiting {
     has_terminal: bool,
     since: Option<(String, Instant)>,
@@ -40,7 +40,7 @@ impl Waiting {
         }
     }
 
-    /// From now on this is waited for. Waiting on for the same does not begin anew.
+    /// Starts a wait. Waiting on for the same does not begin anew.
     pub(super) fn start(&mut self, what: &str) {
         if self.since.as_ref().is_none_or(|(known, _)| known != what) {
             self.hide();
@@ -48,7 +48,7 @@ impl Waiting {
         }
     }
 
-    /// Nothing is waited for.
+    /// Ends the wait.
     pub(super) fn stop(&mut self) {
         self.hide();
         self.since = None;

@@ -16,7 +16,7 @@ use super::sanitize::Sanitizer;
 /// Longest text of an error or a reason that a guest may give, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 2048;
 
-/// What a guest says of its own failure, with the kind in words.
+/// Describes an error that a guest returned, with its kind.
 pub(super) fn guest_error(error: wt::Error, sanitizer: Sanitizer<'_>) -> String {
     let (kind, text) = match error {
         wt::Error::InvalidInput(text) => ("invalid input", text),

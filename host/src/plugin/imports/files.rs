@@ -8,8 +8,8 @@ use super::super::host::HostState;
 use crate::folder::{EntryKind, FolderError, GrantedFolders};
 use crate::point::trace::AccessOutcome;
 
-/// Up to so many bytes are added to a file of the plugin's own without a change of thread, once its folder has been counted: it is
-/// on the disk that sessions are written to at every step, and the change would take longer than the write.
+/// Bytes up to which an append to the plugin's own files stays on the current thread, once its folder has been counted: it goes
+/// to the disk that sessions are written to at every step, and changing the thread would take longer than the write.
 const INLINE_BYTES: usize = 16 << 10;
 
 type FileResult<T> = wasmtime::Result<Result<T, types::Error>>;

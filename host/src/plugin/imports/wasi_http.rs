@@ -27,7 +27,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
 type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), WasiError>> + Send>;
 
-/// What one instance needs for it.
+/// State of WASI HTTP for one instance.
 pub(in super::super) struct WasiHttp {
     ctx: WasiHttpCtx,
     hooks: Hooks,

@@ -1,5 +1,4 @@
-//! What stands behind WASI's handles on files and folders: which grant they came from, where they really are, and what was
-//! tried and did not work.
+//! Files behind WASI's handles: the grant they came from, their resolved path, and attempts that failed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,29 +22,29 @@ pub(super) type Fd = Resource<Descriptor>;
 /// Most files and folders that an instance holds open. Each is one of the host's, which has 1024 in all on many systems.
 const MAX_OPEN: usize = 128;
 
-/// What is known of the handles that a guest has.
+/// Handles of a guest.
 #[derive(Default)]
 pub(in super::super) struct Handles {
-    /// By the number of the resource.
+    /// Handles by the number of the resource.
     pub(super) known: HashMap<u32, Handle>,
     /// Entries in each folder that is being listed, by the number of the stream.
     pub(super) listed: HashMap<u32, usize>,
-    /// What is open: a stream keeps its file open when the handle on it is gone.
+    /// Open files: a stream keeps its file open after the handle is closed.
     open: Vec<Weak<File>>,
 }
 
 /// One handle.
 #[derive(Clone)]
 pub(super) struct Handle {
-    /// As records name it.
+    /// Name for records.
     pub(super) shown: String,
-    /// Where paths from it begin; `None` for a file.
+    /// Base of paths from it; `None` for a file.
     pub(super) base: Option<Base>,
-    /// What is charged for writing there.
+    /// Quota that writing is charged to.
     pub(super) usage: Option<Arc<Usage>>,
 }
 
-/// What is about to be done at a place.
+/// Intended operation on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// Looking.
@@ -58,7 +57,7 @@ pub(super) enum Need {
     Remove,
 }
 
-/// Why something did not work: as we say it, or as wasmtime does.
+/// Error of an operation: one of ours, or one of wasmtime's.
 pub(super) enum Failure {
     Ours(FolderError),
     Theirs(FsError),
@@ -76,7 +75,7 @@ impl From<FsError> for Failure {
     }
 }
 
-/// What a guest is told.
+/// Converts an error into a code for the guest.
 pub(super) fn code(error: FolderError) -> ErrorCode {
     match error {
         FolderError::Invalid(_) => ErrorCode::Invalid,
@@ -202,7 +201,7 @@ impl HostState {
         Ok(fd)
     }
 
-    /// Where a path leads from an open folder, checked for what is about to be done there. Making a name is charged.
+    /// Resolves a path from an open folder and checks the intended operation. Making a name is charged.
     pub(super) async fn place(
         &mut self,
         fd: &Fd,
@@ -282,12 +281,12 @@ impl HostState {
     }
 }
 
-/// What an operation on an open file or folder is called in a record.
+/// Names an operation on an open file or folder, for records.
 pub(super) fn on(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
     move |state| format!("{verb} {}", state.shown(&Resource::new_borrow(fd)))
 }
 
-/// What an operation on `path` is called in a record.
+/// Names an operation on `path`, for records.
 pub(super) fn named<'a>(
     verb: &'a str,
     path: &'a str,
@@ -299,7 +298,7 @@ pub(super) fn named<'a>(
     }
 }
 
-/// What an operation on two paths is called in a record.
+/// Names an operation on two paths, for records.
 pub(super) fn named_two<'a>(
     verb: &'a str,
     (from, from_fd): (&'a str, u32),

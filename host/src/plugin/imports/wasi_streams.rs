@@ -14,18 +14,18 @@ use crate::point::trace::AccessOutcome;
 pub(super) struct FileStream {
     pub(super) inner: DynOutputStream,
     pub(super) file: Arc<File>,
-    /// Where the next byte goes; `None` at the end of the file.
+    /// Position of the next byte; `None` at the end of the file.
     pub(super) position: Option<u64>,
-    /// What is charged; nothing in the workspace.
+    /// Quota that is charged; `None` in the workspace.
     pub(super) usage: Option<Arc<Usage>>,
     /// Held while something is on its way into the file.
     pub(super) writing: Option<Arc<()>>,
     pub(super) access_log: AccessLog,
-    /// What is written, for the record.
+    /// Target for the record.
     pub(super) target: String,
 }
 
-/// By how many bytes a file grows when `length` bytes are written at `position`, or at its end.
+/// Returns the number of bytes by which a file grows when `length` bytes are written at `position`, or at its end.
 pub(super) fn growth(file: &File, position: Option<u64>, length: u64) -> std::io::Result<u64> {
     let Some(position) = position else {
         return Ok(length);

@@ -1,4 +1,4 @@
-//! What the format alone cannot say: names, sections without their side effect, hooks on points that there are.
+//! Checks of a manifest beyond its format: names, sections without their side effect, hooks on points that exist.
 
 use std::collections::BTreeMap;
 
@@ -66,12 +66,12 @@ impl Manifest {
                 || component.starts_with('.'))
         {
             return Err(format!(
-                "component = \"{component}\" is not the name of a file beside the manifest"
+                "component = \"{component}\" is not a file name beside the manifest"
             ));
         }
         if self.has(SideEffect::None) && self.side_effects.len() > 1 {
             return Err(
-                "side_effects: `none` stands alone; leave it out when there are others".to_owned(),
+                "side_effects: `none` cannot be combined with others; remove it".to_owned(),
             );
         }
         self.check_sections()?;
@@ -122,12 +122,13 @@ impl Manifest {
         self.network.as_ref().map_or(Ok(()), network::check)
     }
 
-    /// What is asked for is shown in a question: few enough to be read, and nothing that a terminal would obey.
+    /// Checks the requested permissions, which a question shows: few enough to be read, and without control characters for the
+    /// terminal.
     fn check_requested(&self) -> Result<(), String> {
         let n_requested = self.requested().len();
         if n_requested > MAX_REQUESTED {
             return Err(format!(
-                "it asks for {n_requested} things; a plugin may ask for {MAX_REQUESTED}, which is more than people read"
+                "it asks for {n_requested} permissions; at most {MAX_REQUESTED} are allowed, so that a question stays readable"
             ));
         }
         let tools = self.external.iter().flat_map(|section| &section.tools);
@@ -164,10 +165,7 @@ impl Manifest {
             if options.on_failure == Some(OnFailure::Block)
                 && matches!(row.kind, PointKind::Observe | PointKind::Collect)
             {
-                return Err(format!(
-                    "{at}: there is nothing to block at {} points",
-                    row.kind
-                ));
+                return Err(format!("{at}: {} points cannot block", row.kind));
             }
             check_may(row, options.may.as_deref()).map_err(|why| format!("{at}: {why}"))?;
             let key = Spanned::new(name.span(), row.name.to_owned());

@@ -35,12 +35,12 @@ pub struct Manifest {
     pub name: String,
     /// Version of the plugin.
     pub version: semver::Version,
-    /// What it does, in a sentence.
+    /// Description, one sentence.
     pub description: String,
     /// File name of the component; absent for a plugin of prompts and skills only.
     #[serde(default)]
     pub component: Option<String>,
-    /// What it does to the world.
+    /// Declared side effects.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
     /// Less trust than where it came from would give it; it can never be more.
@@ -124,7 +124,7 @@ impl Manifest {
         self.side_effects.contains(&effect)
     }
 
-    /// Everything it asks for, in order.
+    /// Returns the requested permissions, in order.
     #[must_use]
     pub fn requested(&self) -> Vec<Capability> {
         let mut requested = Vec::new();
@@ -170,7 +170,7 @@ impl Manifest {
             .unwrap_or_default()
     }
 
-    /// Where the component is, if the plugin has one.
+    /// Returns the path of the component, if the plugin has one.
     #[must_use]
     pub fn component_path(&self, folder: &Path) -> Option<PathBuf> {
         self.component.as_ref().map(|name| folder.join(name))

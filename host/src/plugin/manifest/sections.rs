@@ -16,13 +16,12 @@ use crate::point::failure::OnFailure;
 pub struct HookOptions {
     /// Lower runs first; 100 when absent.
     pub priority: Option<u16>,
-    /// What its failure does; `block` for gates and `skip` for the rest when absent.
+    /// Action when the hook fails; `block` for gates and `skip` for the rest when absent.
     pub on_failure: Option<OnFailure>,
     /// Whether the turn goes on without waiting; observe points only.
     #[serde(default, rename = "async")]
     pub is_async: bool,
-    /// How long one call may take; at most the host's 5 s, 15 s for `async`, 60 s for a plugin that was granted `model` or
-    /// `agents`.
+    /// Deadline of one call; at most the host's 5 s, 15 s for `async`, 60 s for a plugin that was granted `model` or `agents`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
     /// The rights of its point that it keeps; all when absent. An outcome that does more is the hook's failure.
@@ -34,10 +33,10 @@ pub struct HookOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {
-    /// To read.
+    /// Folders to read.
     #[serde(default)]
     pub read: Vec<Folder>,
-    /// To read and write.
+    /// Folders to read and write.
     #[serde(default)]
     pub write: Vec<Folder>,
 }
@@ -80,7 +79,7 @@ pub struct Limits {
     /// Linear memory over all memories of an instance, as `"64MiB"`.
     #[serde(default, with = "bytes")]
     pub memory: Option<u64>,
-    /// How long one call may take, as `"5s"` or `"500ms"`.
+    /// Deadline of one call, as `"5s"` or `"500ms"`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
     /// Bytes of all files in the plugin's `data` folder, as `"64MiB"`, which it is when absent; at most 1 GiB.
@@ -96,9 +95,9 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointDeclaration {
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
-    /// What it is for.
+    /// Purpose of the point.
     #[serde(default)]
     pub description: String,
     /// Names of the plugins that may call it besides its owner; none when absent. A name says nothing of where a plugin is from,

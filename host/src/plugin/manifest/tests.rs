@@ -1,4 +1,4 @@
-//! What a manifest may say, and what the refusal of anything else says.
+//! Tests of valid manifests, and of the messages for invalid ones.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
     let table = [
         (
             "component = \"../p.wasm\"",
-            "component = \"../p.wasm\" is not the name of a file beside the manifest",
+            "component = \"../p.wasm\" is not a file name beside the manifest",
         ),
         (
             "side_effects = [\"none\", \"session\"]",
@@ -35,7 +35,7 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
         ),
         (
             "[hooks.turn-end]\non_failure = \"block\"",
-            "there is nothing to block at observe points",
+            "observe points cannot block",
         ),
         (
             "[hooks.pre-tool]\n[hooks.tool_call]",
@@ -77,7 +77,8 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
             "is not the name of a tool",
         ),
         (
-            "side_effects = [\"network\"]\n[network]\nhosts = [\"a.b\"]\n[[network.credentials]]\nhost = \"a.b\"\nheader = \"x\"\nvalue = \"a\\n{A}\"",
+            "side_effects = [\"network\"]\n[network]\nhosts = [\"a.b\"]\n[[network.credentials]]\nhost = \"a.b\"\nheader = \
+             \"x\"\nvalue = \"a\\n{A}\"",
             "a character that no header carries",
         ),
     ];
@@ -137,7 +138,8 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
         let refusal = parse(&rest).unwrap_err().to_string();
         assert!(refusal.contains(expected), "{rest}: {refusal}");
     }
-    let fine = "side_effects = [\"network\"]\n[network]\nhosts = [\"*.b\"]\nprivate = [\"http://localhost:80\", \"10.0.0.1\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{T}\" }]";
+    let fine = "side_effects = [\"network\"]\n[network]\nhosts = [\"*.b\"]\nprivate = [\"http://localhost:80\", \
+     \"10.0.0.1\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{T}\" }]";
     parse(fine).unwrap();
     for (rest, expected) in table {
         let refusal = parse(rest).unwrap_err().to_string();
@@ -201,7 +203,7 @@ fn nobody_is_asked_about_more_than_they_would_read() {
     };
     asking(32).unwrap();
     let refusal = asking(33).unwrap_err().to_string();
-    assert!(refusal.contains("it asks for 33 things"), "{refusal}");
+    assert!(refusal.contains("it asks for 33 permissions"), "{refusal}");
 }
 
 #[test]

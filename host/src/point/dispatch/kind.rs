@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::point::failure::OnFailure;
 
-/// What hooks may do at a point.
+/// Kind of a point: what its hooks may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
@@ -14,7 +14,7 @@ pub enum PointKind {
     Mutate,
     /// Contributes.
     Collect,
-    /// Only looks.
+    /// Observes only.
     Observe,
 }
 
@@ -25,7 +25,7 @@ impl PointKind {
         matches!(self, Self::Gate | Self::Mutate)
     }
 
-    /// What a failing hook does when nobody said otherwise.
+    /// Returns the default action when a hook fails.
     #[must_use]
     pub fn default_on_failure(self) -> OnFailure {
         if self == Self::Gate {

@@ -1,4 +1,4 @@
-//! What becomes of one hook's answer: merge or failure policy, effects, trace record.
+//! Handles one hook's answer: merge or failure policy, effects, trace record.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::text;
 /// Longest text of a failure, in bytes. It may quote names and keys that a guest made up.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// What happens to a hook's answer whether or not somebody waits for it.
+/// Handling of a hook's answer that does not depend on anybody waiting for it.
 pub(super) struct Report<'a> {
     pub(super) quarantine: &'a Quarantine,
     pub(super) sink: &'a dyn Sink,
@@ -89,7 +89,7 @@ impl Report<'_> {
             OnFailure::Block => (
                 TraceOutcome::FailedBlocking,
                 Some(Objection::Block(format!(
-                    "the hook failed, so what it judges is refused: {why}"
+                    "the hook failed, so what it checks is refused: {why}"
                 ))),
             ),
             OnFailure::Skip => (TraceOutcome::Failed, None),

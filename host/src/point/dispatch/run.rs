@@ -1,4 +1,4 @@
-//! One dispatch on its way: what its hooks together say and leave behind.
+//! State of one dispatch, and its outcome.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::point::outcome::Injection;
 use crate::point::registry::HookSpec;
 use crate::point::trace::TraceOutcome;
 
-/// Something a plugin said, with its name.
+/// Text of a plugin, with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedText {
     /// Name of the plugin.
     pub plugin: Arc<str>,
-    /// What it said.
+    /// Text.
     pub text: String,
 }
 
-/// What all hooks together say to going on.
+/// Combined verdict of all hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// Nothing against it.
+    /// No objection.
     #[default]
     Pass,
     /// Ask the user first; the reasons of every hook that asked.
@@ -35,12 +35,12 @@ pub enum HookVerdict {
     Block(AttributedText),
 }
 
-/// What came of a dispatch.
+/// Outcome of a dispatch.
 #[derive(Clone, Debug)]
 pub struct Dispatched<T> {
     /// The payload as the hooks left it.
     pub value: T,
-    /// What they say to going on.
+    /// Verdict of the hooks.
     pub verdict: HookVerdict,
     /// Messages to add, in order.
     pub inject: Vec<(Arc<str>, Injection)>,
@@ -128,7 +128,7 @@ impl<P: Point> Run<'_, P> {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {
                 let reason = format!(
-                    "the hook is out for the rest of this turn and refuses what it would have judged: {why}"
+                    "the hook is disabled for the rest of this turn and refuses what it would have checked: {why}"
                 );
                 (
                     TraceOutcome::DroppedBlocking,

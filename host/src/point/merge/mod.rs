@@ -1,4 +1,4 @@
-//! What an outcome comes to: each is checked first and applied after, so that a refused one leaves no trace.
+//! Merges outcomes into payloads: each is checked first and applied after, so that a refused one leaves no trace.
 //!
 //! Owns the sizes and rules of rule 4 of dispatch ("merged, then checked again"). It knows no plugin by name and calls
 //! nothing. The rules of each point stand with its kind of payload: `turn` for texts and decisions of a turn, `prompt`
@@ -36,7 +36,7 @@ pub const MAX_PARTS: usize = 256;
 /// Most effects that one outcome may carry.
 pub const MAX_EFFECTS: usize = 64;
 
-/// What merging may depend on besides the payload.
+/// Context of a merge besides the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEnv<'a> {
     /// Name of the plugin whose outcome it is.
@@ -45,7 +45,7 @@ pub struct MergeEnv<'a> {
     pub may_change: bool,
 }
 
-/// What a hook says to going on.
+/// Objection of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
     /// Ask the user first.
@@ -54,10 +54,10 @@ pub enum Objection {
     Block(String),
 }
 
-/// What one outcome came to.
+/// Result of merging one outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
-    /// What it says to going on; `None` is pass.
+    /// Objection; `None` passes.
     pub answer: Option<Objection>,
     /// A warning for the model.
     pub note: Option<String>,
@@ -118,7 +118,7 @@ impl Merged {
     }
 }
 
-/// How one outcome type applies to one payload type.
+/// Merging of one outcome type into one payload type.
 pub trait Merge<P> {
     /// Names of what the outcome can do: each that [`Merged::changed`] may hold, `ask`, and `block` for every refusal.
     const RIGHTS: &'static [&'static str];

@@ -35,7 +35,7 @@ fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
     }
 }
 
-/// Where the part is that a plugin means: the one with exactly this key, or else its own.
+/// Returns the index of the part that a plugin means: the one with exactly this key, or else its own.
 fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
     let at = |key: &str| parts.iter().position(|part| part.key == key);
     at(key).or_else(|| at(&own_key(key, env)))

@@ -1,4 +1,4 @@
-//! What is refused, what a refusal leaves, and what goes together.
+//! Tests of refused outcomes, and of combinations.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What differs between the prompts of two turns, and which cache border that breaks. It knows no entries.
+//! Compares the prompts of two turns, and finds the cache border that a difference breaks. It knows no entries.
 
 use super::{Before, Border, Broken, Change, PartRow, TurnLedger};
 use crate::point::payload::Tier;
@@ -73,7 +73,7 @@ pub(super) fn broken(before: &Before, turn: &TurnLedger) -> Option<Broken> {
     })
 }
 
-/// What differs between the tools of two steps that do not have the same.
+/// Describes the difference between the tools of two steps.
 fn tools(before: &[String], now: &[String]) -> String {
     let missing = |there: &[String], here: &[String], what: &str| -> Vec<String> {
         let gone = there.iter().filter(|name| !here.contains(name));

@@ -20,13 +20,13 @@ use compare::{broken, compare};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Border {
-    /// After the tool definitions.
+    /// Behind the tool definitions.
     Tools,
-    /// After the stable tier.
+    /// Behind the stable tier.
     Stable,
-    /// After the context tier.
+    /// Behind the context tier.
     Context,
-    /// After the last message; the volatile tier is before it.
+    /// Behind the last message; the volatile tier is before it.
     Conversation,
 }
 
@@ -41,17 +41,17 @@ impl Border {
     }
 }
 
-/// What became of a part since the turn before.
+/// Change of a part since the previous turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// It is as it was.
+    /// Unchanged.
     Kept,
-    /// It was not there.
+    /// Added.
     Added,
-    /// Its text, or who put it there, is another.
+    /// Changed text or source.
     Changed,
-    /// It is not there any more.
+    /// Removed.
     Removed,
 }
 
@@ -61,7 +61,7 @@ pub struct PartRow {
     /// The part; one that was removed as it was.
     #[serde(flatten)]
     pub part: PromptRow,
-    /// What became of it.
+    /// Change since the previous turn.
     pub change: Change,
 }
 
@@ -70,7 +70,7 @@ pub struct PartRow {
 pub struct Broken {
     /// The border.
     pub border: Border,
-    /// What changed in front of it, in words.
+    /// Causes of the break, in words.
     pub by: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub struct StepCost {
     pub model: String,
     /// Hash of the tool definitions.
     pub tools: String,
-    /// Their names; none where the session was written without them.
+    /// Names of the tools; none where the session was written without them.
     #[serde(skip)]
     pub tool_names: Vec<String>,
     /// Tokens, with those read from the cache and written to it.
@@ -104,9 +104,9 @@ pub struct StepCost {
 pub struct TurnLedger {
     /// Number of the turn.
     pub turn: u32,
-    /// When it began, in milliseconds since 1970.
+    /// Start of the turn, in milliseconds since 1970.
     pub time: i64,
-    /// What came in.
+    /// Input of the turn.
     pub input: String,
     /// Every part in order, removed ones last.
     pub parts: Vec<PartRow>,
@@ -122,7 +122,7 @@ pub struct TurnLedger {
     pub usage: Usage,
 }
 
-/// What a session says of the prompt of each turn in which one was made, oldest first.
+/// Returns the prompt of each turn in which one was made, oldest first.
 #[must_use]
 pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     let mut reader = Reader::default();
@@ -133,7 +133,7 @@ pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     reader.done
 }
 
-/// How the prompt stood at the end of the last turn that had one.
+/// Prompt at the end of the last turn that had one.
 struct Before {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
@@ -296,7 +296,7 @@ mod tests {
         turns(&bodies.into_iter().map(entry).collect::<Vec<_>>())
     }
 
-    /// What broke from the first turn, with two parts and the tools `t`, to a second with these.
+    /// Checks which border breaks from the first turn, with two parts and the tools `t`, to a second with these.
     fn check_broken(parts: &[PromptRow], tools: &str, expected: Option<(Border, &str)>) {
         let first = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "1")];
         let mut bodies = vec![start(1), prompt(&first), step(1, "t"), start(2)];

@@ -11,7 +11,7 @@ use crate::provider::assemble::sendable_arguments;
 use crate::provider::images::base64;
 use crate::provider::{Images, Request};
 
-/// What the server calls the most tokens that the model may write.
+/// Name of the parameter for the maximum number of output tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenLimit {
     MaxTokens,

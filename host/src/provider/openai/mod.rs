@@ -21,7 +21,7 @@ use super::{Error, Provider, Request, Response, StreamEvent};
 /// The public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
 
-/// Where Ollama listens.
+/// URL on which Ollama listens.
 pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 
 /// The public API of OpenRouter.

@@ -1,4 +1,4 @@
-//! Which reply of a script answers a request, and what it says then.
+//! Picks the reply of a script that answers a request, and fills it in.
 //!
 //! Owns the counters and the templates. It must not know bodies nor streams. Start from [`Pick::next`].
 
@@ -13,7 +13,7 @@ const MAX_QUOTE_CHARS: usize = 800;
 /// Most characters of the input that an error quotes.
 const MAX_INPUT_CHARS: usize = 80;
 
-/// How often each reply was used.
+/// Number of uses of each reply.
 #[derive(Debug, Default)]
 pub(super) struct Pick {
     used: Vec<u32>,

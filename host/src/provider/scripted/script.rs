@@ -1,4 +1,4 @@
-//! What a script says: the file format of the scripted provider.
+//! File format of the scripted provider.
 //!
 //! Owns the format and its checks. It must not know which reply is used when (`pick` does). Start from [`Script`].
 
@@ -23,10 +23,10 @@ pub struct Script {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// When to use it. Without this, replies are used in order.
+    /// Conditions for using the reply. Without this, replies are used in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
-    /// How often it may be used; 0 is without limit, and the default is once.
+    /// Maximum number of uses; 0 is without limit, and the default is once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// Reasoning that comes before the text.
@@ -41,7 +41,7 @@ pub struct Reply {
     /// Fail in place of answering.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReplyError>,
-    /// How the answer ends, where it is not simply done.
+    /// End of the answer; the default is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<ReplyFinish>,
     /// Milliseconds to wait before the answer begins.
@@ -52,7 +52,7 @@ pub struct Reply {
     pub usage: Option<ReplyUsage>,
 }
 
-/// When a reply is used: if all that is given here is true of the request.
+/// Conditions for using a reply: all that are given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
@@ -62,7 +62,7 @@ pub struct When {
     /// The conversation ends with results of tools, one of which has this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_tool: Option<String>,
-    /// It is this request since the last user message, from 1.
+    /// Number of the request since the last user message, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
 }
@@ -76,7 +76,7 @@ pub struct ReplyCall {
     pub id: Option<String>,
     /// Name of the tool.
     pub name: String,
-    /// Its arguments; `{}` when not given. A string is sent as what a confused model wrote.
+    /// Arguments of the call; `{}` when not given. A string is sent as what a confused model wrote.
     #[serde(default = "no_arguments")]
     pub arguments: Value,
 }
@@ -87,11 +87,11 @@ pub struct ReplyCall {
 pub struct ReplyError {
     /// HTTP status that is played.
     pub status: u16,
-    /// What the server is to have said.
+    /// Message of the server.
     pub message: String,
 }
 
-/// How a reply ends.
+/// End of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyFinish {
@@ -159,7 +159,7 @@ impl Reply {
         self
     }
 
-    /// What is wrong with it, if anything is.
+    /// Returns the problem of a reply, if it has one.
     fn complaint(&self) -> Option<&'static str> {
         let answers = self.text.is_some() || self.thinking.is_some() || !self.tool_calls.is_empty();
         match (&self.error, answers) {

@@ -46,24 +46,24 @@ struct Arguments {
     timeout_seconds: Option<u64>,
 }
 
-/// What keeps the commands to the workspace.
+/// Confinement of commands to the workspace.
 #[derive(Clone, Debug, Default)]
 pub enum Commands {
-    /// Nothing, which is what the caller wants.
+    /// No confinement, as requested.
     #[default]
     Free,
     /// The same, and Rind's own binary at this path sees to it that everything ends with the call.
     Kept(PathBuf),
     /// The kernel.
     Confined(Confinement),
-    /// Nothing, although it was wanted: whoever approves a call is told why.
+    /// No confinement, although it was requested: whoever approves a call is told the reason.
     Unconfined {
-        /// Why.
+        /// Reason.
         why: String,
-        /// As in `Kept`, where there is one.
+        /// Keeper as in `Kept`, where there is one.
         keeper: Option<PathBuf>,
     },
-    /// They do not run, because this is why they cannot be confined.
+    /// Commands are refused, because they cannot be confined for this reason.
     Refused(String),
 }
 
@@ -124,7 +124,8 @@ impl Bash {
             Commands::Free | Commands::Kept(_) | Commands::Unconfined { .. } => None,
             Commands::Refused(why) => {
                 return ToolOutput::error(format!(
-                    "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and this \
+                    "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and \
+                     this \
                      machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
                 ));
             }

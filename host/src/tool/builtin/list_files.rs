@@ -26,7 +26,7 @@ struct Arguments {
     /// Folder to list, relative to the workspace. Default: the workspace itself.
     #[serde(default)]
     path: Option<String>,
-    /// How many levels of folders to list. Default: 1, or all of them when a glob is given.
+    /// Number of levels of folders to list. Default: 1, or all of them when a glob is given.
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
     depth: Option<u32>,

@@ -22,7 +22,7 @@ const CAP_BYTES: usize = 256 * 1024;
 /// Most lines of one answer.
 const CAP_LINES: u64 = 2_000;
 
-/// How much of a file is looked at to tell whether it is text.
+/// Bytes at the start of a file that decide whether it is text.
 const SNIFF_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines to read. Default and most: 2000.
+    /// Number of lines to read. Default and most: 2000.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,

@@ -60,7 +60,7 @@ struct Arguments {
     /// Search only files that match, such as `*.rs` or `src/**/*.toml`. Without a slash it matches the name in any folder.
     #[serde(default)]
     glob: Option<String>,
-    /// How many lines to show before and after each match. Default: 0.
+    /// Number of lines to show before and after each match. Default: 0.
     #[serde(default)]
     #[schemars(range(max = 50))]
     context: Option<u32>,
@@ -189,7 +189,7 @@ fn search(
     Ok(ToolOutput::ok(search.found.answer(end)))
 }
 
-/// When a search ends whether or not it has seen everything.
+/// Condition that ends a search early.
 #[derive(Clone, Copy)]
 struct Stop<'a> {
     cancel: &'a CancellationToken,

@@ -5,11 +5,11 @@ use super::{Part, Word, nested, quoted};
 /// Result of matching a pattern against a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Matched {
-    /// They do not.
+    /// No match.
     No,
-    /// They may, depending on what only the shell knows.
+    /// Possible match, depending on what only the shell knows.
     Maybe,
-    /// They do, whatever that is.
+    /// Match in every case.
     Yes,
 }
 
@@ -38,7 +38,8 @@ impl CommandPattern {
         }
         if text.contains(['\n', '|', ';', '&', '`', '$']) {
             return Err(format!(
-                "`command = {text:?}` is more than one command: every part of a chain is looked up by itself, so write a rule for \
+                "`command = {text:?}` is more than one command: every part of a chain is looked up by itself, so write a rule \
+                 for \
                  each"
             ));
         }
@@ -107,7 +108,7 @@ impl CommandPattern {
 /// Treatment of an unknown word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// No word.
+    /// No text.
     Nothing,
     /// One word or more.
     Words,
@@ -175,8 +176,8 @@ fn meets(pattern: &[Piece], text: &[Piece]) -> bool {
     table(pattern, text, true)
 }
 
-/// Which beginning of the pattern matches which beginning of the text, row by row. `is_open` says whether an unknown piece may
-/// be taken for whatever the pattern wants.
+/// Computes which prefixes of the pattern match which prefixes of the text, row by row. `is_open` says whether an unknown piece
+/// may be taken for whatever the pattern wants.
 fn table(pattern: &[Piece], text: &[Piece], is_open: bool) -> bool {
     let is_unknown = |piece: Piece| is_open && piece == Piece::Any;
     let mut row = vec![true];

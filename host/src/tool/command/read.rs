@@ -218,7 +218,7 @@ impl Reader<'_> {
         });
     }
 
-    /// From `<` or `>` to the end of the word that follows.
+    /// Reads a redirection, from `<` or `>` to the end of the word that follows.
     fn redirection(&mut self, simple: &mut Simple) {
         let mut operator = String::new();
         while let Some(c @ ('<' | '>' | '&' | '|')) = self.peek() {

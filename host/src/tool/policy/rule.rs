@@ -260,7 +260,7 @@ fn n_fixed(text: &str) -> usize {
         .count()
 }
 
-/// Which tools a rule speaks of.
+/// Pattern of the tools that a rule applies to.
 #[derive(Clone, Debug)]
 struct ToolPattern {
     text: String,
@@ -305,7 +305,7 @@ impl ToolPattern {
     }
 }
 
-/// Which files a rule speaks of: a glob of paths from the workspace, in which `*` stays within a folder.
+/// Pattern of the files that a rule applies to: a glob of paths from the workspace, in which `*` stays within a folder.
 #[derive(Clone, Debug)]
 struct PathPattern {
     text: String,

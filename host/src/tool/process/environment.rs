@@ -1,4 +1,4 @@
-//! What a started process is told of this process's environment: a short list, so that no key leaks by being forgotten.
+//! Environment of started processes: a short list, so that no key leaks by being forgotten.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

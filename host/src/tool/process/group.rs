@@ -17,13 +17,13 @@ use tokio::process::{Child, Command};
 use super::LINGER;
 use super::tree::{ProcEntry, descendants, processes};
 
-/// How long processes have between SIGTERM and SIGKILL.
+/// Time that processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How often is looked whether they are gone.
+/// Interval of checking whether they are gone.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How often SIGKILL is sent before giving up: what starts new processes faster than they are found is caught by then.
+/// Maximum number of SIGKILL rounds: processes that start others faster than they are found are caught by then.
 const KILL_ROUNDS: u32 = 50;
 
 /// Variable that marks a process tree. Processes inherit it even when they leave the process group (`timeout`, `setsid`
@@ -52,8 +52,8 @@ struct Keeper {
 pub(super) struct Kept {
     /// Removed when the tree is gone.
     pub(super) temporary: Option<TempDir>,
-    /// How many generations keep the others together, from the first process on, which is told of by its standard input;
-    /// 0: none does.
+    /// Number of generations, from the first process on, that keep the others together, as its standard input says; 0: none
+    /// does.
     pub(super) n_keepers: usize,
 }
 
@@ -202,7 +202,7 @@ struct Tree {
     leader: Pid,
     /// `NAME=VALUE` as it stands in the environment of the tree's processes.
     mark: String,
-    /// How many generations, from the first process on, keep the others together and go last; 0 when none does.
+    /// Number of generations, from the first process on, that keep the others together and end last; 0 when none does.
     n_keepers: usize,
 }
 

@@ -31,13 +31,13 @@ use group::{Kept, Running};
 pub use watch::Exceeded;
 use watch::Watch;
 
-/// How long a program that has ended may leave its output open before what it left in the background is stopped.
+/// Time that an ended program's output may stay open before what it left in the background is stopped.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long output is still read after the process tree is gone; only a process that hid itself can hold it open.
+/// Time that output is still read after the process tree is gone; only a process that hid itself can hold it open.
 const LAST_READ: Duration = Duration::from_millis(500);
 
-/// Which of a process's outputs something came from. Merged outputs count as `Stdout`.
+/// Output stream of a process. Merged outputs count as `Stdout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -49,9 +49,9 @@ pub enum Stream {
 /// Whether the two outputs are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// Both go through one pipe, so that they stay in the order they were written.
+    /// Both outputs share one pipe, so that they stay in the order they were written.
     Merged,
-    /// Each has its own pipe.
+    /// Each output has its own pipe.
     Separate,
 }
 
@@ -63,52 +63,52 @@ pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 pub struct Process {
     /// Name or path of the program.
     pub program: OsString,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<OsString>,
     /// Folder it runs in.
     pub cwd: PathBuf,
-    /// Its whole environment: nothing else is passed on. Usually [`base_environment`].
+    /// Complete environment: nothing else is passed on. Usually [`base_environment`].
     pub env: Vec<(OsString, OsString)>,
-    /// How long it may run.
+    /// Deadline of the program.
     pub deadline: Duration,
     /// Whether its two outputs are kept apart.
     pub streams: Streams,
-    /// How many bytes of each output are kept; of longer output the head and the tail.
+    /// Bytes of each output that are kept; of longer output the head and the tail.
     pub capture_bytes: usize,
     /// Told of each line as it comes, for progress.
     pub on_line: Option<OnLine>,
-    /// What keeps it, and everything it starts, to its files and off the network; `None`: nothing does.
+    /// Confinement of the program and everything it starts; `None`: none.
     pub confine: Option<Confinement>,
-    /// Without `confine`: Rind's own binary, which keeps everything that it starts together so that none gets away. `None`: what
-    /// leaves its process group and forgets its environment cannot be found.
+    /// Rind's own binary, which, without `confine`, keeps everything that the program starts together so that no process gets
+    /// away. `None`: what leaves its process group and forgets its environment cannot be found.
     pub keeper: Option<PathBuf>,
 }
 
-/// How a process came to its end.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It ended by itself with this exit code.
+    /// Exited by itself with this exit code.
     Exited(i32),
     /// A signal that was not ours ended it.
     Signaled(i32),
-    /// It ran into its deadline and was stopped.
+    /// Stopped at its deadline.
     Deadline,
-    /// It was cancelled and stopped.
+    /// Cancelled and stopped.
     Cancelled,
-    /// It took more than it may have and was stopped.
+    /// Stopped because it exceeded a limit.
     Exceeded(Exceeded),
 }
 
 /// A process that has ended, with its whole tree.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// End of the process.
     pub ending: Ending,
     /// Standard output, and standard error too when they are merged.
     pub stdout: Captured,
     /// Standard error; empty when merged.
     pub stderr: Captured,
-    /// From start to the end of the whole tree.
+    /// Time from start to the end of the whole tree.
     pub elapsed: Duration,
     /// Whether processes that it left in the background had to be stopped.
     pub stopped_background: bool,
@@ -122,7 +122,7 @@ pub struct SpawnError {
     pub program: String,
     /// The folder it was to run in.
     pub cwd: PathBuf,
-    /// What the system says.
+    /// Error of the system.
     #[source]
     pub source: std::io::Error,
 }

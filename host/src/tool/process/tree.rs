@@ -52,8 +52,8 @@ pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
         .filter_map(ProcEntry::read)
 }
 
-/// Everything that came of this process and is alive, without itself. One whose parent ends while the list is read may be
-/// missing: whoever wants to be sure asks again.
+/// Returns all living descendants of this process, without itself. One whose parent ends while the list is read may be missing:
+/// whoever wants to be sure asks again.
 pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
     descendants_in(processes().collect(), of.as_raw_nonzero().get())
 }

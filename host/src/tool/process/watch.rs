@@ -51,7 +51,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Without a confinement, or a first process that the others are found by, nothing is looked at.
+    /// Creates a watch; without a confinement, or a first process that the others are found by, it watches nothing.
     pub(super) fn new(
         confinement: Option<&Confinement>,
         leader: Option<Pid>,

@@ -8,7 +8,7 @@ use crate::module::Plugin;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-/// Where the contract is.
+/// Folder of the contract.
 const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../wit");
 
 /// Version of the contract, from the first line of a file of it: `package rind:plugin@0.1.0;`.

@@ -1,5 +1,5 @@
-//! What each kind of exported function comes to: adapters in the author's module that call it, and the functions of the
-//! interface that call the adapters.
+//! Expands each kind of exported function: adapters in the author's module that call it, and the functions of the interface
+//! that call the adapters.
 
 use crate::function::Function;
 use crate::module::Plugin;
@@ -15,7 +15,7 @@ pub(crate) struct Export {
     pub(crate) interface: String,
     /// Functions in the author's module that the component calls.
     pub(crate) adapters: Vec<Ident>,
-    /// Their code.
+    /// Code of the exports.
     pub(crate) code: TokenStream,
     /// The functions of the interface, for the component.
     pub(crate) guest: TokenStream,
@@ -295,7 +295,7 @@ fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStrea
     quote_spanned!(here(function.output_span())=> #name(#argument))
 }
 
-/// What a reference points to; any other type is itself.
+/// Returns the type that a reference points to; any other type is itself.
 fn pointee(ty: &Type) -> &Type {
     match ty {
         Type::Reference(reference) => &reference.elem,

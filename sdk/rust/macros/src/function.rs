@@ -12,13 +12,13 @@ const MARKERS: &[&str] = &["hook", "tool", "command", "implements", "run_loop"];
 
 /// A function that is exported.
 pub(crate) struct Function {
-    /// Its name.
+    /// Name of the function.
     pub(crate) name: Ident,
-    /// Its doc comment.
+    /// Doc comment of the function.
     pub(crate) docs: String,
     /// The type of its parameter: payload, arguments or text.
     pub(crate) parameter: Option<Type>,
-    /// What it returns.
+    /// Return type.
     pub(crate) output: ReturnType,
 }
 
@@ -93,7 +93,7 @@ impl Function {
     }
 }
 
-/// What keeps a function from being called by the host, if anything does.
+/// Returns the span of what keeps a function from being called by the host, if anything does.
 fn unfit(function: &ItemFn) -> Option<Span> {
     let signature = &function.sig;
     let keyword = signature
@@ -137,7 +137,7 @@ fn docs(attributes: &[Attribute]) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// What `#[tool(…)]` says.
+/// Options of `#[tool(…)]`.
 pub(crate) struct ToolOptions {
     /// Variant of the effect class.
     pub(crate) effect: Ident,

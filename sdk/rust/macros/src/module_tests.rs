@@ -1,4 +1,4 @@
-//! What authors are told when something is wrong.
+//! Tests of the compile errors that authors see.
 
 use super::Plugin;
 use syn::ItemMod;

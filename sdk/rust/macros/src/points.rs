@@ -7,7 +7,7 @@ use syn::Ident;
 /// A built-in extension point.
 #[derive(Debug)]
 pub(crate) struct Point {
-    /// Its name, that of its WIT interface.
+    /// Name, that of its WIT interface.
     pub(crate) name: &'static str,
     /// The type of its payload as WIT writes it.
     payload: &'static str,

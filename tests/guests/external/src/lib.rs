@@ -6,7 +6,7 @@ mod external {
     use rind_sdk::serde_json::Value;
     use rind_sdk::{agents, model, tools};
 
-    /// What to do.
+    /// Action.
     #[args]
     struct Act {
         /// `ask`, `call` or `run`.
@@ -21,9 +21,9 @@ mod external {
         model: Option<String>,
         /// Most tokens, or most steps.
         limit: Option<u32>,
-        /// How often; once when not given.
+        /// Number of times; once when not given.
         times: Option<u32>,
-        /// At a gate: only for calls whose arguments contain this.
+        /// Condition at a gate: only for calls whose arguments contain this.
         when: Option<String>,
     }
 

@@ -28,7 +28,7 @@ mod fetch {
     struct Many {
         /// The URL.
         url: String,
-        /// How many requests are begun before the first answer is waited for.
+        /// Number of requests that are begun before the first answer is waited for.
         count: u32,
         /// Whether each is waited for before the next, and its answer left unread.
         waits: bool,

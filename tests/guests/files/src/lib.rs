@@ -9,7 +9,7 @@ mod guest_files {
     use std::io::{self, Read, Seek, SeekFrom, Write};
     use std::time::{Duration, SystemTime};
 
-    /// What to do.
+    /// Action.
     #[args]
     struct Do {
         /// The operation.

@@ -6,7 +6,7 @@ mod points_guest {
     use rind_sdk::prelude::*;
     use rind_sdk::serde_json::{Value, json};
 
-    /// What to call with which payload.
+    /// Point to call and its payload.
     #[args]
     struct Ask {
         /// Name of the point.

@@ -8,7 +8,7 @@ mod scripted_hook {
     use rind_sdk::prelude::*;
     use rind_sdk::serde_json::Value;
 
-    /// What the settings say to one call.
+    /// Settings for one call.
     struct Rule(Value);
 
     fn rule(point: &str, shown: &str) -> Result<Rule, Error> {
@@ -131,7 +131,7 @@ mod scripted_hook {
         value.as_str().unwrap_or_default().to_owned()
     }
 
-    /// What a message says, with the names of its calls.
+    /// Returns the text of a message, with the names of its calls.
     fn words(message: &Message) -> String {
         let part = |part: &Content| match part {
             Content::Text(text) | Content::Thinking(text) => text.clone(),

@@ -19,7 +19,7 @@ impl Victim {
         Self(Command::new("sleep").arg("120").spawn().unwrap())
     }
 
-    /// Its limits, and its priority, processors and scheduling.
+    /// Returns the limits, priority, processors and scheduling of the process.
     fn state(&self) -> Vec<String> {
         let of = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.0.id())).unwrap();
         let stat = of("stat");

@@ -1,4 +1,4 @@
-//! What a command or a plugin leaves in the workspace for git to run at the user's next command.
+//! Cases of what a command or a plugin leaves in the workspace for git to run at the user's next command.
 
 use std::fs;
 use std::process::Command;

@@ -8,7 +8,7 @@ use serde_json::Value;
 const BEGUN: &str = "data: {\"model\":\"gpt-4-2026\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello there, \"}}]}\n\n\
                      data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"how are you\"}}]}\n\n";
 
-/// Its end, without a word about tokens.
+/// End of a stream, without token counts.
 const ENDED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 async fn server(body: String) -> Server {

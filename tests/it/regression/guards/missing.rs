@@ -83,7 +83,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
     refused(
         &rind,
         &["run", "hi"],
-        &["guard cannot run: it asks for what you have not granted: model"],
+        &["guard cannot run: it needs permissions that you have not granted: model"],
     );
     rind.run(&["run", "hi", "--grant", "guard"]).exits(0);
 
@@ -154,7 +154,7 @@ fn a_plugin_that_blocks_when_it_fails_is_missed_without_any_setting() {
     truncate(&folder);
     let ran = rind.run(&["run", "hi"]).exits(0);
     assert!(
-        ran.stderr.contains("plugin helper is left out"),
+        ran.stderr.contains("plugin helper is not loaded"),
         "{}",
         ran.stderr
     );
@@ -187,7 +187,7 @@ fn a_plugin_of_a_project_that_nobody_answered_for_is_held_and_said() {
     let ran = rind.run(&run).exits(0);
     assert!(
         ran.stderr
-            .contains("plugin theirs is left out: held until you say yes"),
+            .contains("plugin theirs is not loaded: it needs permissions"),
         "{}",
         ran.stderr
     );
@@ -287,12 +287,7 @@ fn plugins_left_out_are_events_and_lines_of_doctor_and_of_the_list() {
     truncate(&folder);
     rind.config("[plugins.guard]\non_failure = \"block\"\n[plugins.gaurd]\npriority = 3\n");
     let list = rind.run(&["plugin", "list"]).exits(1);
-    for part in [
-        "✗ guard",
-        "✗ gaurd",
-        "nothing runs without it: ",
-        "`--without guard`",
-    ] {
+    for part in ["✗ guard", "✗ gaurd", "required: ", "`--without guard`"] {
         assert!(list.stdout.contains(part), "{part}\n{}", list.stdout);
     }
     let json = rind.run(&["plugin", "list", "--json"]).exits(1).stdout;
@@ -342,8 +337,8 @@ fn a_guard_that_was_granted_and_is_gone_keeps_the_run_from_starting() {
     for args in [&["run", "hi"][..], &["run", "hi", "--json"]] {
         let ran = rind.run(args).exits(3);
         for part in [
-            "plugin guard cannot run: it is not installed any more",
-            "it blocked when it failed, and your yes to it still holds",
+            "plugin guard cannot run: it is no longer installed",
+            "it blocks when it fails, and your grant is still valid",
         ] {
             assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
         }

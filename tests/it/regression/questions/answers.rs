@@ -80,7 +80,7 @@ fn always_covers_the_program_and_its_first_argument_and_says_so() {
         shown.contains("always covers touch a …; touch d"),
         "{shown}"
     );
-    assert!(shown.contains("asked about every time: "), "{shown}");
+    assert!(shown.contains("asks every time: "), "{shown}");
     for (file, is_there) in [
         ("b", true),
         ("c", true),

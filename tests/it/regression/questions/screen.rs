@@ -14,7 +14,7 @@ fn typed<'a>(once: &'a str, typed: &'a str) -> Step<'a> {
     }
 }
 
-/// What stands on a screen of so many rows when the last of them asks.
+/// Returns the last screen of so many rows, when the last row asks.
 fn last_screen(shown: &str, rows: usize) -> Vec<String> {
     let shown = plain(shown);
     let until = shown.rfind(ASKED).expect("a question");

@@ -1,4 +1,4 @@
-//! What was asked about is what is loaded.
+//! Cases in which exactly what was asked about is loaded.
 
 use std::fs;
 

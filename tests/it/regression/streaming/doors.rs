@@ -35,7 +35,7 @@ fn held(script: Vec<Reply>) -> Setup {
     Setup::new(script).hook::<at::PreOutput>("guard", |_, _| Ok(o::OutputOutcome::default()))
 }
 
-/// Everything that the events of all agents say.
+/// Returns the text of the events of all agents.
 fn said(running: &Running) -> String {
     let lines: Vec<String> = running
         .stream

@@ -45,7 +45,7 @@ fn asking(rind: &Rind, server: &Server, args: &[&str]) -> Command {
     command
 }
 
-/// Everything that a run with `--json` writes, and the texts of its deltas.
+/// Returns the output of a run with `--json`, and the texts of its deltas.
 fn json_run(rind: &Rind, server: &Server) -> (String, Vec<String>) {
     let ran = rind.finish(&mut asking(rind, server, &["--json"]));
     let lines = ran.json_lines();

@@ -1,4 +1,4 @@
-//! What authors are told: of manifests, of builds, of points and of what is no JSON.
+//! Messages for authors: on manifests, builds, points and invalid JSON.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::author::put_crate;
 
 const NOTHING: &str = "#[unsafe(no_mangle)]\npub extern \"C\" fn nothing() {}\n";
 
-/// What `rind plugin build` says of a crate that no host would load.
+/// Returns the message of `rind plugin build` for a crate that no host would load.
 fn not_built(manifest: impl FnOnce(String) -> String, code: &str) -> String {
     let rind = Rind::default();
     let dir = rind.workspace().join("mine");

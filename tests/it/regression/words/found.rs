@@ -1,4 +1,4 @@
-//! What is said of plugins that were not found, and of demos without any.
+//! Messages on plugins that were not found, and on demos without any.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is written, where to, and how wide.
+//! Output of commands: text, destination, width.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -52,7 +52,7 @@ fn plain(text: &str) -> String {
     first + &parts.map(after).collect::<String>()
 }
 
-/// What a terminal of these columns shows, without styles.
+/// Returns the text that a terminal of these columns shows, without styles.
 fn shown(rind: &Rind, args: &[&str], columns: usize) -> Option<String> {
     let size = format!("stty cols {columns} rows 50");
     let screen = rind.at_terminal_with(args, &size, Vec::<Step<'_>>::new())?;

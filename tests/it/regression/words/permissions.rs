@@ -1,4 +1,4 @@
-//! What is said of what plugins may reach: in lists, questions and refusals.
+//! Messages on permissions of plugins: in lists, questions and refusals.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -68,7 +68,7 @@ fn a_host_without_a_scheme_is_said_to_mean_https() {
     );
 }
 
-/// How many of the texts below show it at least.
+/// Minimum number of the texts below that are shown.
 const N_SHOWN: usize = 4;
 
 /// Every digest of the plugin that any command shows.

@@ -1,4 +1,4 @@
-//! What the model, plugins and the host have to say on the way.
+//! Renders messages of the model, of plugins and of the host in a trace.
 
 use std::sync::Arc;
 

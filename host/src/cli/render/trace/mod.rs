@@ -27,16 +27,16 @@ use row::{Long, Row};
 use scope::{Scope, Scopes};
 pub(super) use totals::Totals;
 
-/// How much of a turn is shown.
+/// Level of detail of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in super::super) enum Detail {
-    /// What did something; hooks that passed in one line, long texts cut
+    /// Only hooks that did something;.
     Short,
     /// Every hook on a line of its own, and texts as they are
     Full,
 }
 
-/// How far an agent has come.
+/// Progress of an agent.
 #[derive(Default)]
 struct Progress {
     /// Level of its turn.
@@ -56,7 +56,7 @@ struct Asked {
     call: Option<String>,
 }
 
-/// What is shown of a turn.
+/// State of the trace view of a turn.
 pub(super) struct Trace {
     is_full: bool,
     /// Whether the words of the main agent are shown elsewhere, as they come.
@@ -68,7 +68,7 @@ pub(super) struct Trace {
     /// Calls as they were proposed.
     calls: HashMap<Scope, ToolCall>,
     fold: Fold,
-    /// What hooks that still run have reached for.
+    /// Accesses of hooks that still run.
     accesses: Vec<AccessRecord>,
     /// The plugin whose hook was the last, and the tool call it belonged to: what it has to say comes after its record.
     last: (Arc<str>, Option<Arc<str>>),
@@ -205,7 +205,7 @@ impl Trace {
         if self.is_full { Long::Wrap } else { Long::Cut }
     }
 
-    /// What is shown of words that are on their own lines.
+    /// Cuts words that are on their own lines.
     fn cut(&self, text: &str) -> String {
         let width = if self.is_full {
             usize::MAX
@@ -227,7 +227,7 @@ impl Trace {
         })
     }
 
-    /// What a line stands below, and its level: a tool call that is known, or the agent.
+    /// Returns the scope and level of a line: a known tool call, or the agent.
     fn place(&self, agent: &Arc<str>, call: Option<&str>) -> (Scope, usize) {
         let scope = call.map(|id| Scope::Call(agent.clone(), id.to_owned()));
         let known = scope.and_then(|scope| Some((self.scopes.level(&scope)?, scope)));

@@ -1,4 +1,4 @@
-//! What a hook did and what it reached for, in the columns of the trace.
+//! Renders a hook call and its accesses, in the columns of the trace.
 
 use std::sync::Arc;
 

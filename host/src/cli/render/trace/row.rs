@@ -7,7 +7,7 @@ use super::super::{DIM, styled};
 /// Columns of a terminal that is not narrow.
 const WIDTH: usize = 100;
 
-/// Where the column of plugins begins, for lines that are not indented further than this leaves room for.
+/// First column of plugin names, for lines whose indentation leaves room for it.
 const PLUGIN_AT: usize = 29;
 
 /// Width of the column of plugins.
@@ -19,15 +19,15 @@ const TIME_WIDTH: usize = 9;
 /// Columns that must be left for a text to begin on a line that it does not fit into.
 const FIRST_WIDTH: usize = 40;
 
-/// How many columns one level takes.
+/// Columns of one level of indentation.
 const LEVEL: usize = 2;
 
-/// What becomes of a text that does not fit into its line.
+/// Handling of a text that does not fit into its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Long {
-    /// It is cut.
+    /// Truncates the text.
     Cut,
-    /// It goes on below.
+    /// Wraps the text.
     Wrap,
 }
 
@@ -81,7 +81,7 @@ impl Row {
         self.pad(n).add(DIM, took).pad(1)
     }
 
-    /// How many columns are left before the column of times.
+    /// Returns the columns that are left before the column of times.
     pub(super) fn before_time(&self) -> usize {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
@@ -159,7 +159,7 @@ fn flat(text: &str) -> String {
     words.join(" ")
 }
 
-/// What of the text fits into so many columns, whole words if there are any, and the rest.
+/// Splits a text into what fits into `room` columns, at a word boundary if there is one, and the rest.
 fn split(text: &str, room: usize) -> (&str, &str) {
     let end = text
         .char_indices()

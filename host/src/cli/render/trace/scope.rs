@@ -1,4 +1,4 @@
-//! Where lines of the trace stand: below an agent, or below one of its tool calls.
+//! Scopes of lines in the trace: an agent, or one of its tool calls.
 //!
 //! Lines are only ever appended, and what runs side by side speaks in turns. So a line that belongs to something which is not
 //! the last that was shown is preceded by the name of it.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::{DIM, styled};
 use super::row::Row;
 
-/// Something that lines stand below.
+/// Scope of lines: the call or agent that they are shown below.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Scope {
     /// An agent, by its name.
@@ -21,19 +21,19 @@ pub(super) enum Scope {
 struct Known {
     parent: Option<Scope>,
     level: usize,
-    /// What it is called when it comes up again.
+    /// Name that is shown when the scope is resumed.
     name: String,
 }
 
-/// Everything that was shown so far.
+/// Scopes that were shown so far.
 pub(super) struct Scopes {
     known: HashMap<Scope, Known>,
-    /// What the last line stands below, outermost first.
+    /// Scopes of the last line, outermost first.
     path: Vec<Scope>,
 }
 
 impl Scopes {
-    /// With the main agent alone.
+    /// Creates the scopes with the main agent alone.
     pub(super) fn new(main: &str) -> Self {
         let main = Scope::Agent(main.into());
         let root = Known {
@@ -57,7 +57,7 @@ impl Scopes {
         self.path.contains(scope)
     }
 
-    /// Something new, whose line is about to be shown at `level` below `parent`.
+    /// Opens a scope, whose line is about to be shown at `level` below `parent`.
     pub(super) fn open(&mut self, scope: Scope, parent: Scope, level: usize, name: String) {
         let parent = self.known.contains_key(&parent).then_some(parent);
         self.path.push(scope.clone());

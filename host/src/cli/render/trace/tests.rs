@@ -1,4 +1,4 @@
-//! What stands below what, from events that no real turn brings about twice in the same order.
+//! Tests of nesting, with events that no real turn produces twice in the same order.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -114,7 +114,7 @@ impl Turn {
         });
     }
 
-    /// What was shown since the last time, without colors and with one space for many.
+    /// Returns what was shown since the last call, without colors and with runs of spaces collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
             let line = anstream::adapter::strip_str(&line).to_string();

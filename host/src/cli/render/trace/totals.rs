@@ -1,4 +1,4 @@
-//! What all hooks of a turn took together, and which of them most.
+//! Totals of a turn's hooks, and the slowest of them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::super::{BAD, DIM, PLUGIN, count, duration, styled};
 use super::row::Row;
 use crate::point::trace::{TraceOutcome, TraceRecord};
 
-/// How many of the slowest are named.
+/// Number of the slowest hooks that are named.
 const N_SLOWEST: usize = 3;
 
 /// Sums over the hooks of a turn.

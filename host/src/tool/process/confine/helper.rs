@@ -15,10 +15,10 @@ use super::probe::Report;
 /// Exit code of a shell for a program that could not be run; here also for one that could not be confined.
 pub(super) const CANNOT_RUN: u8 = 126;
 
-/// In place of a policy: the helper is the confined program itself, and tries.
+/// Argument in place of a policy: the helper is the confined program itself, and tries.
 pub(super) const TRY: &str = "--try";
 
-/// In place of a policy: nothing is confined, and what the program starts is kept together.
+/// Argument in place of a policy: nothing is confined, and what the program starts is kept together.
 pub(super) const KEEP: &str = "--keep";
 
 /// Runs the helper with what follows [`super::HELPER_COMMAND`] on the command line. Comes back with text for standard output
@@ -107,7 +107,8 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     }
     let failed = |error: std::io::Error| {
         format!(
-            "cannot start `{}` confined: {error}; it may lie in a folder that commands may not read, see [sandbox] of config.toml",
+            "cannot start `{}` confined: {error}; it may lie in a folder that commands may not read, see [sandbox] of \
+             config.toml",
             name.to_string_lossy()
         )
     };

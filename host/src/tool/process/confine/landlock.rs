@@ -17,7 +17,7 @@ const ABI_NEEDED: i32 = 3;
 /// The first ABI (Linux 7.1) that tells Unix sockets in allowed folders from others.
 const ABI_UNIX: i32 = 9;
 
-/// What the kernel took over.
+/// Restrictions that the kernel enforces.
 pub(super) struct Enforced {
     pub(super) abi: u32,
     pub(super) unix_sockets: bool,
@@ -76,7 +76,7 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(ABI_ASKED)
 }
 
-/// Everything but devices: who is root could make one of a disk, and a device takes commands.
+/// Returns all write rights but those for devices: root could create one for a disk, and a device takes commands.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

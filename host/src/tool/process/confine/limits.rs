@@ -59,7 +59,7 @@ pub fn hide_process() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Only Linux has it.
+/// Does nothing: only Linux supports it.
 #[cfg(not(target_os = "linux"))]
 pub fn hide_process() {}
 
@@ -71,7 +71,7 @@ pub fn end_with_parent() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Only Linux has it.
+/// Does nothing: only Linux supports it.
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_parent() {}
 
@@ -85,7 +85,7 @@ pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result
     cap(Resource::Fsize, limits.file_bytes)
 }
 
-/// When memory runs out the kernel ends this process and what it starts rather than the host.
+/// Makes the kernel end this process and what it starts, rather than the host, when memory runs out.
 #[cfg(target_os = "linux")]
 pub(super) fn end_first_when_memory_runs_out() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");

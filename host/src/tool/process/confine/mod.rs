@@ -72,13 +72,13 @@ impl Mechanism {
     }
 }
 
-/// What a confined program may do. Besides that it may use the harmless devices, and write to a private temporary folder
-/// that is made for it, is in `TMPDIR`, and is removed afterwards.
+/// Confinement of a program: what it may do. Besides that it may use the harmless devices, and write to a private temporary
+/// folder that is made for it, is in `TMPDIR`, and is removed afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Rind's own binary, which knows [`HELPER_COMMAND`].
     pub helper: PathBuf,
-    /// How it is done.
+    /// Mechanism that enforces it.
     pub mechanism: Mechanism,
     /// Folders and files that it may read, execute and change. Each must be there.
     pub write: Vec<PathBuf>,
@@ -86,26 +86,26 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// Whether it may open network sockets.
     pub network: bool,
-    /// Its resource limits.
+    /// Resource limits.
     pub limits: Limits,
     /// Settings of git that it is given in place of the user's own file, in the form of that file.
     pub git_settings: String,
 }
 
-/// Something that a confined program would be allowed although it must never be.
+/// The confinement would allow something that must never be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "commands would be allowed {}, which overlaps {}, a folder of Rind's own; no command may see what is in there", allowed.display(), own.display()
 )]
 pub struct Overlap {
-    /// What the confinement allows.
+    /// Path that the confinement allows.
     pub allowed: PathBuf,
-    /// What it must not.
+    /// Path that it must not allow.
     pub own: PathBuf,
 }
 
 impl Confinement {
-    /// That nothing in `never`, nor anything within or around it, is allowed.
+    /// Checks that nothing in `never`, nor anything within or around it, is allowed.
     ///
     /// # Errors
     /// The first pair that overlaps.
@@ -209,7 +209,7 @@ pub fn keep_descriptors() -> io::Result<()> {
     kernel::keep_descriptors()
 }
 
-/// Only Linux has it.
+/// Does nothing: only Linux supports it.
 #[cfg(not(target_os = "linux"))]
 pub fn keep_descriptors() -> io::Result<()> {
     Ok(())
@@ -246,7 +246,7 @@ fn check_helper(helper: &Path) -> io::Result<()> {
     )))
 }
 
-/// That nothing in `never` overlaps what is to be allowed. Links are followed.
+/// Checks that nothing in `never` overlaps what is to be allowed. Links are followed.
 ///
 /// # Errors
 /// The first that does: Landlock only knows what is allowed, so nothing can be taken out of a folder again.

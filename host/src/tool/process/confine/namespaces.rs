@@ -13,7 +13,7 @@ use super::kernel::{
 };
 use super::view::{Mount, What};
 
-/// In place of a policy: the helper is to map users for the process that started it.
+/// Argument in place of a policy: the helper is to map users for the process that started it.
 pub(super) const MAP: &str = "--map";
 
 /// Options of the folder that holds the view: there are only names in it.

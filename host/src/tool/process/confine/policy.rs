@@ -1,4 +1,4 @@
-//! What the helper is told: one argument of JSON.
+//! Instructions for the helper: one argument of JSON.
 //!
 //! Both ends are the same binary, so there is no version in it.
 
@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::probe::Report;
 use super::view::Mount;
 
-/// What holds from now on.
+/// Restrictions of a confined process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
@@ -35,7 +35,7 @@ pub(super) struct Policy {
 /// Surroundings of a confined program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Around {
-    /// Nothing: it shares processes, IPC and the names of files with the user's other programs.
+    /// No namespaces: it shares processes, IPC and the names of files with the user's other programs.
     Nothing,
     /// Namespaces of the helper's own, with this view of the file system.
     Namespaces {
@@ -65,7 +65,7 @@ pub(super) struct Files {
     pub(super) read: Vec<PathBuf>,
 }
 
-/// What is tried.
+/// Attempts of a trial.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Trial {
     /// A folder that must be out of reach, with a file `canary` in it.
@@ -76,7 +76,7 @@ pub(super) struct Trial {
     pub(super) network: bool,
     /// Whether other processes and files cannot even be named.
     pub(super) is_apart: bool,
-    /// What the kernel took over, filled in by the helper.
+    /// Restrictions that the kernel enforces, filled in by the helper.
     #[serde(default)]
     pub(super) report: Report,
 }

@@ -1,4 +1,4 @@
-//! What the machine can really do, found by trying: the helper restricts itself, then does what must not work.
+//! Tests the confinement on this machine: the helper restricts itself, then tries what must not work.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use super::{Confinement, HELPER_COMMAND, Mechanism};
 use crate::disk::private_folder;
 use crate::tool::process::{Ending, Process, Streams};
 
-/// How long an attempt may take; it is over in milliseconds unless the machine is very busy.
+/// Deadline of an attempt, which takes milliseconds unless the machine is very busy.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How much of what the helper says is kept.
+/// Bytes of the helper's output that are kept.
 const CAPTURE_BYTES: usize = 16 * 1024;
 
-/// What holds for a confined process, and what it could do all the same when it tried.
+/// Report on a confined process: the restrictions, and what it could do in spite of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Version of the kernel's Landlock interface, when that is what keeps the process to its files.
@@ -28,22 +28,22 @@ pub struct Report {
     pub seccomp: bool,
     /// Whether it may open Unix sockets, because only those in its own folders can be reached.
     pub unix_sockets: bool,
-    /// What it could do although it must not, in words. Empty: the confinement holds.
+    /// Actions that should have been impossible. Empty: the confinement holds.
     pub holes: Vec<String>,
-    /// What it could not do although it should.
+    /// Actions that should have been possible.
     pub lacks: Vec<String>,
     /// Whether it could reach a process outside with a signal. Older kernels cannot keep it from that.
     pub can_signal: bool,
 }
 
-/// How commands can be confined on this machine.
+/// Confinement that was detected on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
     /// The confinement with the mechanism that works.
     pub confinement: Confinement,
-    /// What it does.
+    /// Report on the mechanism.
     pub report: Report,
-    /// Why an earlier choice was passed over.
+    /// Reason why an earlier choice was not taken.
     pub passed_over: Option<String>,
 }
 

@@ -20,11 +20,11 @@ const AF_INET6: u64 = 10;
 /// Looking up names asks the kernel for its addresses through one.
 const AF_NETLINK: u64 = 16;
 
-/// Both put input into a terminal as if somebody had typed it.
+/// Requests that put input into a terminal as if somebody had typed it.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
-/// Each makes a new namespace, in which the kernel offers what it offers root: mounts, cgroups, names, IPC, users, processes,
-/// network.
+/// Flags that create a namespace, in which the kernel offers what it offers root: mounts, cgroups, names, IPC, users,
+/// processes, network.
 const NEW_NAMESPACES: [u64; 7] = [
     0x0002_0000,
     0x0200_0000,
@@ -155,11 +155,11 @@ const OF_MODE: &[(Row, u8, ModeFor)] = &[
     (("openat", Some(257), Some(56)), 3, ModeFor::Created),
 ];
 
-/// When an argument is a mode.
+/// Condition under which an argument is a mode.
 #[derive(Clone, Copy)]
 enum ModeFor {
     Always,
-    /// When the argument before it has `O_CREAT` or `O_TMPFILE`; it is left over from something else otherwise.
+    /// When the previous argument has `O_CREAT` or `O_TMPFILE`; otherwise the argument is left over from something else.
     Created,
 }
 

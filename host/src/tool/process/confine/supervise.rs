@@ -18,7 +18,7 @@ use super::namespaces::{self, OWN_PROGRAM};
 use super::policy::{Around, Policy};
 use crate::tool::process::tree::descendants;
 
-/// In place of a policy, which follows: the second stage.
+/// Argument in place of a policy, which follows: the second stage.
 pub(super) const INNER: &str = "--inner";
 
 /// Period at which ended orphans are reaped while the program runs.

@@ -1,4 +1,4 @@
-//! What programs need of a machine to work at all: the system's folders, and those of the home folder with tools in them.
+//! System files that programs need: the system's folders, and those of the home folder with tools in them.
 
 use std::path::{Path, PathBuf};
 
@@ -57,8 +57,8 @@ const TOOLS: &[&str] = &[
     "go",
 ];
 
-/// What only root may read of the system's settings: passwords, and keys that the machine proves itself with. A command of root
-/// has no use for it.
+/// System files that only root may read: passwords, and keys that the machine proves itself with. A command of root has no use
+/// for it.
 const SECRETS: &[&str] = &[
     "/etc/NetworkManager/system-connections",
     "/etc/gshadow",
@@ -76,7 +76,7 @@ const SECRETS: &[&str] = &[
     "/etc/wpa_supplicant",
 ];
 
-/// Those that are there.
+/// Returns the secrets that exist.
 pub(super) fn secrets() -> Vec<PathBuf> {
     there(SECRETS.iter().map(PathBuf::from))
 }

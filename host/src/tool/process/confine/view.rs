@@ -19,7 +19,7 @@ const HIDDEN_BYTES: u64 = 4096;
 /// One entry of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mount {
-    /// Its path in the view.
+    /// Path in the view.
     pub(super) at: PathBuf,
     pub(super) what: What,
 }
