@@ -32,12 +32,6 @@ fn world(world: &str, keyword: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_world_of_hooks_lists_the_catalog_in_its_order_and_nothing_else() {
-    let catalog: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
-    assert_eq!(world("hooks", "export "), catalog);
-}
-
-#[test]
 fn every_interface_file_is_a_point_or_stands_in_a_world() {
     let files: BTreeSet<String> = std::fs::read_dir(wit())
         .unwrap()
@@ -107,15 +101,6 @@ fn kind_word(kind: PointKind) -> &'static str {
         PointKind::Collect => "Collect:",
         PointKind::Observe => "Observe:",
     }
-}
-
-#[test]
-fn every_import_the_host_knows_is_in_the_contract_and_the_other_way_round() {
-    let offered: Vec<&str> = rind::plugin::authority::IMPORTS
-        .iter()
-        .map(|row| row.name)
-        .collect();
-    assert_eq!(world("imports", "import "), offered);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rind::grant::answers::{Answers, GrantAnswer, Lasting};
 use rind::grant::decide::{Decision, GrantFlag, Known, Standing, decide};
 use rind::grant::policy::{Asker, Policy};
 use rind::grant::table::Ruling;
-use rind::grant::{Access, Capability, OfferedTool, Request, SideEffect, Trust};
+use rind::grant::{Access, Capability, ExternalCall, OfferedTool, Request, SideEffect, Trust};
 
 fn capability() -> impl Strategy<Value = Capability> {
     let folder = prop::sample::select(vec!["workspace", "workspace/a", "workspace/a/b", "data"]);
@@ -24,8 +24,8 @@ fn capability() -> impl Strategy<Value = Capability> {
     });
     prop_oneof![
         Just(Capability::Session),
-        Just(Capability::Model),
-        Just(Capability::Agents),
+        Just(Capability::ExternalCall(ExternalCall::Model)),
+        Just(Capability::ExternalCall(ExternalCall::Agents)),
         "[a-c]".prop_map(Capability::Tool),
         files,
         network,
@@ -187,7 +187,10 @@ fn a_flag_gives_what_it_names_for_this_run() {
         digest: String::new(),
         manifest: String::new(),
         side_effects: Vec::new(),
-        capabilities: vec![Capability::Session, Capability::Model],
+        capabilities: vec![
+            Capability::Session,
+            Capability::ExternalCall(ExternalCall::Model),
+        ],
         tools: Vec::new(),
         has_hooks: false,
     };

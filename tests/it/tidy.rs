@@ -7,6 +7,7 @@ mod allowed_names;
 mod arrows;
 mod docs;
 mod events;
+mod imports;
 mod links;
 mod numbers;
 mod points;
@@ -17,6 +18,7 @@ mod table;
 mod tree;
 mod wit;
 mod words;
+mod world;
 
 use std::collections::BTreeSet;
 
@@ -106,17 +108,13 @@ fn every_snapshot_of_the_contract_is_the_version_that_its_folder_names() {
 }
 
 #[test]
-fn the_table_of_points_in_the_contract_is_the_catalog() {
-    if let Err(message) = points::check(&read(points::FILE)) {
-        panic!("{message}");
+fn the_tables_in_the_docs_and_the_worlds_are_those_of_the_host() {
+    for part in world::parts() {
+        part.settle("wit/world.wit");
     }
-}
-
-#[test]
-fn the_table_of_events_is_the_schema() {
-    if let Err(message) = events::check(&read(events::FILE)) {
-        panic!("{message}");
-    }
+    points::table().settle();
+    imports::table().settle();
+    events::table().settle();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::HostPattern;
+use super::{ExternalCall, HostPattern};
 use crate::text::is_deceptive;
 
 /// A folder that stands outside the sandbox.
@@ -136,10 +136,8 @@ pub enum Capability {
     PrivateNetwork(HostPattern),
     /// Requests that carry a secret.
     Credential(Credential),
-    /// Asking the model.
-    Model,
-    /// Running subagents.
-    Agents,
+    /// A call that the host makes for the plugin: asking the model, running a subagent.
+    ExternalCall(ExternalCall),
     /// Calling a tool that is not the plugin's own.
     Tool(String),
 }
@@ -169,8 +167,7 @@ impl std::fmt::Display for Capability {
             Self::Credential(Credential { host, header, .. }) => {
                 write!(f, "credential:{header}@{host}")
             }
-            Self::Model => f.write_str("model"),
-            Self::Agents => f.write_str("agents"),
+            Self::ExternalCall(call) => f.write_str(call.name()),
             Self::Tool(name) => write!(f, "tool:{name}"),
         }
     }

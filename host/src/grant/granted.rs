@@ -84,6 +84,13 @@ impl Granted {
         })
     }
 
+    /// Whether the host makes calls for the plugin, whose answers it may have to wait for.
+    #[must_use]
+    pub fn has_external_call(&self) -> bool {
+        let is_call = |own: &Capability| matches!(own, Capability::ExternalCall(_));
+        self.capabilities.iter().any(is_call)
+    }
+
     /// Tools that the plugin may call.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().filter_map(|own| match own {

@@ -10,6 +10,7 @@ pub mod answers;
 pub mod ask;
 mod capability;
 pub mod decide;
+mod external_call;
 mod granted;
 pub mod held;
 mod host;
@@ -23,6 +24,8 @@ mod trust;
 mod words;
 
 pub use capability::{Access, Capability, Credential, Folder, Root};
+pub use external_call::ExternalCall;
+pub(crate) use external_call::for_each_external_call;
 pub use granted::Granted;
 pub use host::{HostPattern, Scheme};
 pub use request::{OfferedTool, Pin, Request};

@@ -3,7 +3,7 @@
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 
-use super::{Access, Capability, Folder, HostPattern};
+use super::{Access, Capability, ExternalCall, Folder, HostPattern};
 
 /// Pattern of capabilities in a line of the policy.
 #[derive(Clone, Debug, Deserialize)]
@@ -22,8 +22,7 @@ enum What {
     PrivateNetwork(Option<HostPattern>),
     /// Credentials that go to these hosts; `None` is every credential.
     Credential(Option<HostPattern>),
-    Model,
-    Agents,
+    ExternalCall(ExternalCall),
     Tool(Option<GlobMatcher>),
 }
 
@@ -32,9 +31,8 @@ impl CapabilityPattern {
     #[must_use]
     pub fn covers(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
-            (What::Session, Capability::Session)
-            | (What::Model, Capability::Model)
-            | (What::Agents, Capability::Agents) => true,
+            (What::Session, Capability::Session) => true,
+            (What::ExternalCall(own), Capability::ExternalCall(call)) => own == call,
             (What::Files(own, folder), Capability::Files(access, wanted)) => {
                 own >= access && folder.as_ref().is_none_or(|own| own.contains(wanted))
             }
@@ -85,13 +83,14 @@ impl std::str::FromStr for CapabilityPattern {
         };
         let folder = || argument.map(str::parse).transpose();
         let host = || argument.map(str::parse).transpose();
+        let by_name = match kind {
+            "session" => Some(What::Session),
+            _ => ExternalCall::find(kind).map(What::ExternalCall),
+        };
         let what = match kind {
-            "session" | "model" | "agents" if argument.is_some() => {
+            _ if by_name.is_some() && argument.is_some() => {
                 return Err(format!("`{text}`: `{kind}` takes no value"));
             }
-            "session" => What::Session,
-            "model" => What::Model,
-            "agents" => What::Agents,
             "read" => What::Files(Access::Read, folder()?),
             "write" => What::Files(Access::Write, folder()?),
             "network" => What::Network(host()?),
@@ -111,13 +110,15 @@ impl std::str::FromStr for CapabilityPattern {
                     })
                     .transpose()?,
             ),
-            _ => {
-                return Err(format!(
+            _ => by_name.ok_or_else(|| {
+                let calls: Vec<&str> = ExternalCall::ALL.iter().map(|call| call.name()).collect();
+                format!(
                     "`{}` is not a capability: write session, read:FOLDER, write:FOLDER, network:HOST, private-network:HOST, \
-                     credential:HOST, model, agents or tool:NAME; without `:` all of a kind are meant",
-                    text.escape_debug()
-                ));
-            }
+                     credential:HOST, {} or tool:NAME; without `:` all of a kind are meant",
+                    text.escape_debug(),
+                    calls.join(", ")
+                )
+            })?,
         };
         Ok(Self {
             text: text.to_owned(),

@@ -276,6 +276,7 @@ fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grant::ExternalCall;
 
     fn ruling(texts: &[&str], plugin: &str, trust: Trust, wanted: &Capability) -> String {
         let paths = ["admin", "user"].map(Path::new);
@@ -299,9 +300,12 @@ mod tests {
         let of = |wanted| ruling(&[admin, user], "p", Trust::User, wanted);
         let network = Capability::Network("a.b".parse().unwrap());
         assert_eq!(of(&network), "deny by [trust.user] in admin");
-        assert_eq!(of(&Capability::Model), "ask by [trust.user] in admin");
+        assert_eq!(
+            of(&Capability::ExternalCall(ExternalCall::Model)),
+            "ask by [trust.user] in admin"
+        );
         assert_eq!(of(&Capability::Session), "allow by [plugins.p] in user");
-        assert_eq!(of(&Capability::Agents), "-");
+        assert_eq!(of(&Capability::ExternalCall(ExternalCall::Agents)), "-");
     }
 
     #[test]
@@ -312,7 +316,10 @@ mod tests {
             of("p", &Capability::Session),
             "allow by [plugins.p] in admin"
         );
-        assert_eq!(of("p", &Capability::Model), "deny by [trust.user] in admin");
+        assert_eq!(
+            of("p", &Capability::ExternalCall(ExternalCall::Model)),
+            "deny by [trust.user] in admin"
+        );
         assert_eq!(
             of("q", &Capability::Session),
             "ask by [trust.user] in admin"

@@ -43,8 +43,7 @@ pub fn ceiling(trust: Trust, capability: &Capability) -> Ruling {
         Capability::PrivateNetwork(_) => Ruling::Ask,
         Capability::Files(Access::Write, _)
         | Capability::Credential(_)
-        | Capability::Model
-        | Capability::Agents
+        | Capability::ExternalCall(_)
         | Capability::Tool(_) => allowed_to(Trust::Managed),
     }
 }

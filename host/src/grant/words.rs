@@ -1,6 +1,6 @@
 //! Capabilities in plain words, for questions and reports. Pure, printable and on one line whatever a manifest says.
 
-use super::{Access, Capability, Folder, Granted, Root};
+use super::{Access, Capability, ExternalCall, Folder, Granted, Root};
 use crate::text::clean;
 
 /// Longest name of a manifest's that is shown, in bytes.
@@ -38,10 +38,7 @@ pub fn in_words(capability: &Capability) -> String {
             let host = credential.host.with_scheme();
             format!("send {what} to {host}, without seeing it")
         }
-        Capability::Model => "ask the model, which costs tokens".to_owned(),
-        Capability::Agents => {
-            "run subagents with tools of the agent, which costs tokens".to_owned()
-        }
+        Capability::ExternalCall(call) => call.words().to_owned(),
         Capability::Tool(name) => format!("call the tool {}", named(name)),
     }
 }
@@ -88,7 +85,9 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push(format!("in {}", names.join(", ")));
     }
     // A tool that is called for it may read anything that the agent may.
-    if granted.tools().next().is_some() || granted.has(&Capability::Agents) {
+    if granted.tools().next().is_some()
+        || granted.has(&Capability::ExternalCall(ExternalCall::Agents))
+    {
         seen.push("through tools of the agent".to_owned());
     }
     let hosts = granted.hosts().chain(granted.private_hosts());
@@ -175,9 +174,12 @@ mod tests {
                 credential("fixed"),
                 "send a fixed header authorization to https://api.github.com, without seeing it",
             ),
-            (Capability::Model, "ask the model, which costs tokens"),
             (
-                Capability::Agents,
+                Capability::ExternalCall(ExternalCall::Model),
+                "ask the model, which costs tokens",
+            ),
+            (
+                Capability::ExternalCall(ExternalCall::Agents),
                 "run subagents with tools of the agent, which costs tokens",
             ),
             (

@@ -13,7 +13,7 @@ use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
 use crate::point::failure::Failure;
 use crate::point::registry::{HookSpec, Registry};
-use crate::point::{Hook, PluginPoint, outcome as o, payload as p};
+use crate::point::{Hook, PluginPoint, Point, payload as p};
 
 /// All of a plugin's hooks: one slot behind as many points as the component exports.
 pub(super) struct WasmHooks {
@@ -28,7 +28,11 @@ fn gone(interface: &str) -> Failure {
 macro_rules! hooks {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
         $(impl Hook<catalog::$marker> for WasmHooks {
-            fn call<'a>(&'a self, caller: &'a Caller, payload: &'a $payload) -> BoxFuture<'a, Result<$outcome, Failure>> {
+            fn call<'a>(
+                &'a self,
+                caller: &'a Caller,
+                payload: &'a <catalog::$marker as Point>::Payload,
+            ) -> BoxFuture<'a, Result<<catalog::$marker as Point>::Outcome, Failure>> {
                 Box::pin(async move {
                     let mut busy = self.slot.acquire(caller).await?;
                     let instance = &mut busy.instance;

@@ -32,14 +32,6 @@ use crate::point::handle::NoHandle;
 /// Deadline for listing a plugin's tools when it is loaded.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Imports through which a plugin waits for what others do.
-const WAITING: [&str; 4] = [
-    "rind:plugin/agents",
-    "rind:plugin/model",
-    "rind:plugin/points",
-    "rind:plugin/tools-host",
-];
-
 /// Context for loading plugins.
 pub(super) struct Loader<'a> {
     pub(super) engine: Engine,
@@ -197,10 +189,7 @@ impl Loader<'_> {
         let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
             .instantiate_pre(component)
             .map_err(start)?;
-        let waits = |import: &String| {
-            let name = import.split('@').next().unwrap_or_default();
-            WAITING.contains(&name)
-        };
+        let waits = |import: &String| authority::find(import).is_some_and(|row| row.waits);
         let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
         let indices = Indices::probe(&pre, &exported).map_err(start)?;
         Ok(Arc::new(Template {

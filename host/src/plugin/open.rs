@@ -147,7 +147,7 @@ impl Loaded {
         plugin: &PluginSettings,
     ) -> HookSpec {
         let hook = settings_for(plugin, point);
-        let waits = self.granted.has(&Capability::Model) || self.granted.has(&Capability::Agents);
+        let waits = self.granted.has_external_call();
         let ceiling = match options.is_async {
             _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
             true => ASYNC_DEADLINE,

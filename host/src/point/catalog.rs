@@ -1,7 +1,7 @@
-//! The one table of built-in extension points: name, kind, payload, outcome, aliases.
+//! Built-in extension points, from the table `wit/points.in` that host and SDK share.
 //!
-//! Everything that must know every point is generated from this table with `for_each_point!`: the marker types below,
-//! the host's bindings to components, `rind plugin inspect`. Tests hold it equal to `wit/` and to the table in `wit/README.md`.
+//! Everything that must know every point is generated from it with `for_each_point!`: the marker types below, the host's
+//! bindings to components, `rind plugin inspect`, the docs. Tests hold it equal to the interfaces of `wit/`.
 
 use std::sync::Arc;
 
@@ -9,52 +9,18 @@ use super::Point;
 use super::dispatch::PointKind;
 use super::failure::OnFailure;
 use super::merge::{Merge, MergeEnv, Merged};
-use super::outcome as o;
-use super::payload as p;
+use super::outcome::*;
+use super::payload::{FailureReport as Failure, *};
+use crate::message::Message;
 
-/// Payloads that can be large are shared: guests read them in parts through a handle (`wit/handles.wit`), and only a change
-/// copies them.
-///
-/// Calls `$m!` with one row per built-in point:
-/// `Marker, "name", wit_module, PointKind, Payload, Outcome, [aliases], "what may come back";`.
-macro_rules! for_each_point {
-    ($m:ident) => {
-        $m! {
-            SessionStart, "session-start", session_start, Observe, p::SessionInfo, o::Observed, [], "–";
-            SessionEnd, "session-end", session_end, Observe, p::SessionInfo, o::Observed, [], "–";
-            TurnStart, "turn-start", turn_start, Mutate, p::TurnInput, o::InputOutcome, ["before_turn", "before_agent_start", "loop.on_message"], "new text, inject, block";
-            PreAssess, "pre-assess", pre_assess, Mutate, p::TurnInput, o::InputOutcome, [], "new text, inject, block";
-            PostAssess, "post-assess", post_assess, Mutate, p::Assessment, o::AssessmentOutcome, [], "new assessment";
-            SystemPrompt, "system-prompt", system_prompt, Collect, p::PromptContext, o::PromptOutcome, ["context.system_prompt"], "parts";
-            BeforeSystemPrompt, "before-system-prompt", before_system_prompt, Mutate, Vec<p::PromptPart>, o::PartsOutcome, ["before_system_prompt"], "put, remove, replace parts";
-            AfterSystemPrompt, "after-system-prompt", after_system_prompt, Mutate, String, o::TextOutcome, ["after_system_prompt", "transform_system_prompt"], "new text";
-            Context, "context", context, Mutate, Arc<Vec<crate::message::Message>>, o::ContextOutcome, ["transform_history"], "edits, for this request only";
-            PreReason, "pre-reason", pre_reason, Mutate, p::ModelRequest, o::RequestOutcome, ["loop.before_llm"], "model, parameters, active tools, inject, block";
-            BeforeProviderRequest, "before-provider-request", before_provider_request, Mutate, Arc<p::WireRequest>, o::WireOutcome, ["before_provider_request"], "new body";
-            OutputDelta, "output-delta", output_delta, Mutate, p::TextDelta, o::DeltaOutcome, [], "new text, how much of it to keep back, stop";
-            AfterProviderResponse, "after-provider-response", after_provider_response, Observe, Arc<p::WireResponse>, o::Observed, ["after_provider_response"], "–";
-            PostReason, "post-reason", post_reason, Mutate, crate::message::Message, o::ReplyOutcome, ["loop.after_llm"], "new text, inject (asks for another step), block";
-            MessageEnd, "message-end", message_end, Observe, crate::message::Message, o::Observed, ["message_end"], "–";
-            PreTool, "pre-tool", pre_tool, Gate, p::ProposedCall, o::CallOutcome, ["tool_call", "loop.before_tool"], "pass, change arguments, ask, block; a note";
-            PostTool, "post-tool", post_tool, Mutate, Arc<p::FinishedCall>, o::ResultOutcome, ["tool_result", "loop.after_tool"], "new content, error flag, inject";
-            SteeringReceived, "steering-received", steering_received, Mutate, p::TurnInput, o::SteeringOutcome, ["steering_received"], "pass, replace, drop, inject";
-            PreReflect, "pre-reflect", pre_reflect, Mutate, p::Reflection, o::ReflectionOutcome, [], "new draft, criteria, \
-             own verdict";
-            PostReflect, "post-reflect", post_reflect, Mutate, p::ReflectVerdict, o::VerdictOutcome, [], "new verdict \
-             (bounded)";
-            PreOutput, "pre-output", pre_output, Mutate, String, o::OutputOutcome, ["loop.before_send"], "new text, block";
-            PostOutput, "post-output", post_output, Observe, String, o::Observed, ["loop.after_send"], "–";
-            TurnEnd, "turn-end", turn_end, Observe, p::TurnSummary, o::Observed, ["turn_end"], "–";
-            BeforeCompact, "before-compact", before_compact, Gate, Arc<p::Slice>, o::SliceOutcome, ["session_before_compact"], "cancel, own summary";
-            AfterCompact, "after-compact", after_compact, Observe, Arc<p::Slice>, o::Observed, ["session_compact"], "–";
-            BeforeArchive, "before-archive", before_archive, Gate, Arc<p::Slice>, o::SliceOutcome, [], "cancel, own summary";
-            AfterArchive, "after-archive", after_archive, Observe, Arc<p::Slice>, o::Observed, [], "–";
-            SubagentStart, "subagent-start", subagent_start, Observe, p::SubagentInfo, o::Observed, [], "–";
-            SubagentEnd, "subagent-end", subagent_end, Observe, p::SubagentInfo, o::Observed, [], "–";
-            Error, "error", error, Observe, p::FailureReport, o::Observed, ["loop.on_error"], "–";
-        }
-    };
-}
+/// A payload that can be large. It is shared: guests read it in parts through a handle (`wit/handles.wit`), and only a change
+/// copies it.
+type Lent<T> = Arc<T>;
+
+/// The messages of a request.
+type Conversation = Vec<Message>;
+
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/points.in"));
 pub(crate) use for_each_point;
 
 /// One built-in point, for tables and checks.

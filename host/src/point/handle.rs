@@ -14,6 +14,16 @@ use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
 use crate::message::{Message, Usage};
 
+/// Questions to a model that one plugin may ask in one turn. A plugin that needs more than these numbers is a loop of its own;
+/// a broken one is stopped before it costs more than a long turn does.
+pub const MAX_QUESTIONS: u32 = 20;
+
+/// Tools that one plugin may call in one turn.
+pub const MAX_TOOL_CALLS: u32 = 100;
+
+/// Subagents that one plugin may run in one turn.
+pub const MAX_SUBAGENTS: u32 = 4;
+
 /// Error of a host function (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandleError {
@@ -89,20 +99,35 @@ pub trait AgentHandle: Send + Sync {
     fn access(&self, record: AccessRecord);
 
     /// A value of the plugin's session state.
-    fn state_get(&self, plugin: &str, key: &str) -> Option<String>;
+    fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
+        _ = (plugin, key);
+        None
+    }
 
     /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. It is in the session file when this returns,
     /// and on the disk before the model or a tool can depend on it.
-    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError>;
+    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+        _ = (plugin, key, value);
+        no_session()
+    }
 
     /// Keys of the plugin's session state that start with `prefix`, sorted.
-    fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String>;
+    fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
+        _ = (plugin, prefix);
+        Vec::new()
+    }
 
     /// The last `last` messages of the agent that calls the plugin, oldest first.
-    fn messages(&self, caller: &Caller, last: usize) -> Vec<Message>;
+    fn messages(&self, caller: &Caller, last: usize) -> Vec<Message> {
+        _ = (caller, last);
+        Vec::new()
+    }
 
     /// Keeps an entry of the plugin's own in the session file.
-    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError>;
+    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
+        _ = (plugin, name, value);
+        no_session()
+    }
 
     /// Calls every implementer of a point: `name` is that of one of the plugin's own, or `owner.NAME`.
     fn call_point<'a>(
@@ -111,7 +136,10 @@ pub trait AgentHandle: Send + Sync {
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
+    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+        _ = (plugin, name, payload, caller);
+        Box::pin(async { no_session() })
+    }
 
     /// Asks a model once, without tools.
     fn ask_model<'a>(
@@ -119,7 +147,10 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         question: ModelQuestion,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<ModelReply, HandleError>>;
+    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+        _ = (plugin, question, caller);
+        Box::pin(async { no_session() })
+    }
 
     /// Runs a subagent to its end and returns its answer.
     fn run_agent<'a>(
@@ -127,7 +158,10 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         task: AgentTask,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>>;
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        _ = (plugin, task, caller);
+        Box::pin(async { no_session() })
+    }
 
     /// Calls a tool by the name that the model sees. `Denied` when it was refused, `Failed` when it ran and failed.
     fn call_tool<'a>(
@@ -136,7 +170,10 @@ pub trait AgentHandle: Send + Sync {
         name: String,
         arguments: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>>;
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        _ = (plugin, name, arguments, caller);
+        Box::pin(async { no_session() })
+    }
 }
 
 /// A session with nothing in it, for looking at a plugin outside of any.
@@ -153,67 +190,4 @@ impl AgentHandle for NoHandle {
     fn effect(&self, _plugin: &str, _effect: Effect) {}
 
     fn access(&self, _record: AccessRecord) {}
-
-    fn state_get(&self, _plugin: &str, _key: &str) -> Option<String> {
-        None
-    }
-
-    fn state_set(
-        &self,
-        _plugin: &str,
-        _key: &str,
-        _value: Option<&str>,
-    ) -> Result<(), HandleError> {
-        no_session()
-    }
-
-    fn state_keys(&self, _plugin: &str, _prefix: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn messages(&self, _caller: &Caller, _last: usize) -> Vec<Message> {
-        Vec::new()
-    }
-
-    fn append(&self, _plugin: &str, _name: &str, _value: Value) -> Result<(), HandleError> {
-        no_session()
-    }
-
-    fn call_point<'a>(
-        &'a self,
-        _plugin: &'a str,
-        _name: &'a str,
-        _payload: Value,
-        _caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
-        Box::pin(async { no_session() })
-    }
-
-    fn ask_model<'a>(
-        &'a self,
-        _plugin: &'a Arc<str>,
-        _question: ModelQuestion,
-        _caller: Caller,
-    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
-        Box::pin(async { no_session() })
-    }
-
-    fn run_agent<'a>(
-        &'a self,
-        _plugin: &'a Arc<str>,
-        _task: AgentTask,
-        _caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
-        Box::pin(async { no_session() })
-    }
-
-    fn call_tool<'a>(
-        &'a self,
-        _plugin: &'a Arc<str>,
-        _name: String,
-        _arguments: Value,
-        _caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
-        Box::pin(async { no_session() })
-    }
 }

@@ -13,7 +13,7 @@
 )]
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "wit",
     world: "rind:plugin/imports",
     additional_derives: [PartialEq],
 });

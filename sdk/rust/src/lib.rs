@@ -68,24 +68,14 @@ pub use {schemars, serde, serde_json};
 
 /// Items that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
+    // `payloads` and `outcomes` name some types of others as well; these are the ones that they mean.
     pub use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
-    pub use crate::outcomes::{
-        AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, CountChange, DeltaOutcome,
-        FloatChange, InputOutcome, MessageEdit, NamesChange, Observed, OutputOutcome, PartsOutcome,
-        PromptOutcome, ReflectionOutcome, Replacement, ReplyOutcome, RequestOutcome, ResultOutcome,
-        SliceOutcome, SliceVerdict, SteeringAction, SteeringOutcome, TextOutcome, VerdictChange,
-        VerdictOutcome, WireOutcome,
-    };
-    pub use crate::payloads::{
-        Assessment, Decision, Failure, ModelRequest, PromptContext, PromptPart, ProposedCall,
-        Purpose, ReflectVerdict, Reflection, SessionInfo, Source, StopReason, SubagentInfo,
-        TextDelta, Tier, TurnInput, TurnSummary, UsedTool,
-    };
+    pub use crate::outcomes::*;
+    pub use crate::payloads::*;
+    pub use crate::payloads::{Assessment, PromptPart};
     pub use crate::returns::{CommandOutcome, LoopOutcome, PointOutcome, PointVerdict};
-    pub use crate::types::{
-        Content, Effect, EffectClass, Error, Injection, Level, LogLine, Message, Metric, Origin,
-        Role, Stored, ToolCall, ToolResult, Usage,
-    };
+    pub use crate::types::*;
+    pub use crate::types::{Effect, EffectClass, Injection, Message, ToolCall, ToolResult, Usage};
     pub use crate::{caller, config, log, session, state, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

@@ -1,4 +1,6 @@
-//! Tables of documents between two marks, compared with the code.
+//! Tables of documents between two marks, compared with the code; `RIND_BLESS=1` writes them.
+
+use super::tree;
 
 /// Names a table: it stands between `<!-- NAME -->` and `<!-- /NAME -->`.
 pub(super) struct Table {
@@ -16,6 +18,17 @@ impl Table {
     pub(super) fn text(&self) -> String {
         let Self { name, lines, .. } = self;
         format!("<!-- {name} -->\n{}\n<!-- /{name} -->", lines.join("\n"))
+    }
+
+    /// Compares the table in its file, and writes it when it is to be written.
+    pub(super) fn settle(&self) {
+        let part = Part {
+            start: format!("<!-- {} -->\n", self.name),
+            end: format!("<!-- /{} -->", self.name),
+            text: self.lines.join("\n") + "\n",
+        };
+        let found = self.check(&tree::read(self.file));
+        part.write_unless(self.file, found);
     }
 
     /// Compares the table in `text` with the lines; the error shows the table as it must be.
@@ -51,6 +64,57 @@ impl Table {
             wrong.unwrap_or_default(),
             self.text()
         ))
+    }
+}
+
+/// A part of a file between two texts that is made from the code.
+pub(super) struct Part {
+    pub(super) start: String,
+    pub(super) end: String,
+    pub(super) text: String,
+}
+
+impl Part {
+    /// Compares the part in a file, and writes it when it is to be written.
+    pub(super) fn settle(&self, path: &str) {
+        let found = match self.split(&tree::read(path)) {
+            Some([_, text, _]) if text == self.text => Ok(()),
+            _ => Err(format!(
+                "after `{}` must stand\n{}",
+                self.start.trim(),
+                self.text
+            )),
+        };
+        self.write_unless(path, found);
+    }
+
+    /// What stands before the part, the part, and what stands behind it.
+    fn split(&self, text: &str) -> Option<[String; 3]> {
+        let (before, rest) = text.split_once(&self.start)?;
+        let at = rest.find(&self.end)?;
+        let (part, after) = rest.split_at(at);
+        Some([
+            format!("{before}{}", self.start),
+            part.to_owned(),
+            after.to_owned(),
+        ])
+    }
+
+    fn write_unless(&self, path: &str, found: Result<(), String>) {
+        let Err(message) = found else {
+            return;
+        };
+        assert!(
+            std::env::var_os("RIND_BLESS").is_some(),
+            "{path}: {message}\n`RIND_BLESS=1 cargo test -p rind-tests tidy` writes it"
+        );
+        let text = tree::read(path);
+        let [before, _, after] = self.split(&text).expect(&message);
+        std::fs::write(
+            tree::root().join(path),
+            [before, self.text.clone(), after].concat(),
+        )
+        .unwrap();
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::scope::TurnScope;
 use crate::point::caller::{Caller, MAX_NESTING};
-use crate::point::handle::HandleError;
+use crate::point::handle::{HandleError, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean;
 
@@ -36,13 +36,12 @@ pub(super) enum HostCall {
 }
 
 impl HostCall {
-    /// Maximum number of calls by one plugin in one turn. A plugin that needs more is a loop of its own, and should say so to
-    /// the user; a broken one is stopped before it costs more than a long turn does.
+    /// Maximum number of calls by one plugin in one turn.
     fn most(self) -> u32 {
         match self {
-            Self::Model => 20,
-            Self::Tool => 100,
-            Self::Agent => 4,
+            Self::Model => MAX_QUESTIONS,
+            Self::Tool => MAX_TOOL_CALLS,
+            Self::Agent => MAX_SUBAGENTS,
         }
     }
 

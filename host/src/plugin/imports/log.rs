@@ -9,7 +9,7 @@ use super::super::sanitize::Sanitizer;
 use crate::point::outcome::Level;
 
 /// Longest line, in bytes.
-const MAX_LINE_BYTES: usize = 4096;
+pub(super) const MAX_LINE_BYTES: usize = 4096;
 
 /// Lines of one plugin in one session; after that it is cut off with a notice.
 pub(in super::super) const MAX_LINES: u32 = 1000;

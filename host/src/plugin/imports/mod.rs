@@ -1,6 +1,7 @@
-//! Host interfaces, one file each, and the linker that offers what was granted.
+//! What a plugin may import: the host's interfaces, one file each, and the one table of them all.
 //!
-//! An interface that is not granted is not in the linker: an absent import is the strongest denial.
+//! A row says what an interface needs and gives, its limits, and how it is linked. The check before loading, the linker,
+//! `rind plugin inspect` and the docs read it; a test holds it equal to `wit/`.
 
 mod agents;
 mod caller;
@@ -11,6 +12,7 @@ mod http;
 mod log;
 mod model;
 mod points;
+mod row;
 mod session;
 mod state;
 mod store;
@@ -23,6 +25,7 @@ mod wasi_place;
 mod wasi_streams;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
+pub use row::{ImportRow, Limit, Needs};
 pub(super) use wasi_http::WasiHttp;
 pub(super) use wasi_place::Handles;
 use wasmtime::Engine;
@@ -31,56 +34,210 @@ use wasmtime::component::{HasSelf, Linker};
 use super::Error;
 use super::bindings::rind::plugin as wit;
 use super::host::HostState;
-use crate::grant::{Capability, Granted};
-use crate::point::handle::HandleError;
+use super::limits::MAX_POINT_CALLS;
+use super::store as plugin_store;
+use crate::egress::{DEFAULT_REQUESTS, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES};
+use crate::folder::{MAX_BYTES as MAX_FILE_BYTES, MAX_ENTRIES};
+use crate::grant::{ExternalCall, Granted};
+use crate::json::MAX_BYTES as MAX_JSON_BYTES;
+use crate::point::handle::{HandleError, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS};
+use crate::session as sessions;
 
-/// A linker with what was granted and nothing else; `wasi:sockets`, inert, only if `has_sockets`.
+/// The access of types alone.
+const TYPES: &str = "data types, no access";
+
+/// The access of `files` and of `wasi:filesystem`.
+pub(super) const FILES: &str = "files in the granted folders";
+
+/// The access of `http` and of `wasi:http`.
+const HTTP: &str = "requests to the granted hosts";
+
+/// Links an interface of the contract.
+macro_rules! own {
+    ($module:ident) => {
+        Some(|linker| wit::$module::add_to_linker::<_, HasSelf<_>>(linker, |state| state))
+    };
+}
+
+/// Every interface that a plugin may import: those of `wit/` in the order of its world, then WASI. Of names that begin alike the
+/// longer stands first.
+pub const IMPORTS: &[ImportRow] = &[
+    ImportRow::free("types", TYPES, own!(types)),
+    ImportRow::free("payloads", TYPES, own!(payloads)),
+    ImportRow::free(
+        "handles",
+        "parts of what its hooks are shown",
+        own!(handles),
+    ),
+    ImportRow::free("outcomes", TYPES, own!(outcomes)),
+    ImportRow::free(
+        "caller",
+        "who calls it, and what the turn has used",
+        own!(caller),
+    ),
+    ImportRow {
+        limits: &[
+            Limit::Count(log::MAX_LINES, "lines in a session"),
+            Limit::Bytes(log::MAX_LINE_BYTES, "a line"),
+        ],
+        ..ImportRow::free("log", "its own lines in the log", own!(log))
+    },
+    ImportRow {
+        limits: &[
+            Limit::Bytes(sessions::MAX_KEY_BYTES, "a key"),
+            Limit::Bytes(sessions::MAX_VALUE_BYTES, "a value"),
+            Limit::Bytes(sessions::MAX_PLUGIN_BYTES, "together"),
+        ],
+        ..ImportRow::free("state", "its own values in the session", own!(state))
+    },
+    ImportRow {
+        limits: &[
+            Limit::Bytes(plugin_store::MAX_KEY_BYTES, "a key"),
+            Limit::Bytes(plugin_store::MAX_VALUE_BYTES, "a value"),
+            Limit::Bytes(plugin_store::MAX_TOTAL_BYTES as usize, "together"),
+        ],
+        ..ImportRow::free("store", "its own values across sessions", own!(store))
+    },
+    ImportRow::free("config", "its own settings", own!(config)),
+    ImportRow {
+        limits: &[
+            Limit::Count(MAX_POINT_CALLS, "calls while the plugin is called once"),
+            Limit::Bytes(MAX_JSON_BYTES, "a payload"),
+        ],
+        waits: true,
+        ..ImportRow::free(
+            "points",
+            "calling its own points, and those that let it",
+            own!(points),
+        )
+    },
+    ImportRow {
+        needs: Needs::Session,
+        limits: &[Limit::Count(session::MAX_MESSAGES, "messages at a time")],
+        ..ImportRow::free("session", "reading the conversation", own!(session))
+    },
+    ImportRow {
+        needs: Needs::Call(ExternalCall::Model),
+        limits: &[Limit::Count(MAX_QUESTIONS, "questions in a turn")],
+        waits: true,
+        ..ImportRow::free(
+            "model",
+            "asking a model, without tools; it costs tokens",
+            own!(model),
+        )
+    },
+    ImportRow {
+        needs: Needs::Call(ExternalCall::Agents),
+        limits: &[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")],
+        waits: true,
+        ..ImportRow::free(
+            "agents",
+            "running subagents, which cannot ask for approval",
+            own!(agents),
+        )
+    },
+    ImportRow {
+        needs: Needs::Tool,
+        limits: &[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")],
+        waits: true,
+        ..ImportRow::free(
+            "tools-host",
+            "calling the tools that it was granted",
+            own!(tools_host),
+        )
+    },
+    ImportRow {
+        needs: Needs::Folder,
+        limits: &[
+            Limit::Bytes(MAX_FILE_BYTES, "a call"),
+            Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
+        ],
+        ..ImportRow::free("files", FILES, own!(files))
+    },
+    ImportRow {
+        needs: Needs::Host,
+        limits: HTTP_LIMITS,
+        ..ImportRow::free("http", HTTP, own!(http))
+    },
+    // Its types come with it; the rest of the package is for servers.
+    ImportRow {
+        needs: Needs::Host,
+        ..ImportRow::free(
+            "wasi:http/types@",
+            "data types of requests, no access by itself",
+            None,
+        )
+    },
+    ImportRow {
+        needs: Needs::Host,
+        limits: HTTP_LIMITS,
+        ..ImportRow::free(
+            "wasi:http/outgoing-handler@",
+            HTTP,
+            Some(wasmtime_wasi_http::p2::add_only_http_to_linker_async),
+        )
+    },
+    ImportRow::free("wasi:filesystem/", FILES, Some(wasi::files)),
+    // What a language's standard library pulls in, linked to a context with nothing in it.
+    ImportRow::free(
+        "wasi:io/",
+        "streams, no access by themselves",
+        Some(wasi::streams),
+    ),
+    ImportRow::free("wasi:cli/environment@", "an empty environment", None),
+    ImportRow::free("wasi:cli/stdin@", STREAM, None),
+    ImportRow::free("wasi:cli/stdout@", STREAM, None),
+    ImportRow::free(
+        "wasi:cli/stderr@",
+        "a buffer that only shows in its error messages",
+        None,
+    ),
+    ImportRow::free("wasi:cli/", "no access", Some(wasi::cli)),
+    ImportRow::free("wasi:clocks/", "reading the clock", None),
+    ImportRow::free(
+        "wasi:random/",
+        "random numbers",
+        Some(wasi::insecure_random),
+    ),
+    // For standard libraries that always import it.
+    ImportRow {
+        needs: Needs::InertSockets,
+        ..ImportRow::free(
+            "wasi:sockets/",
+            "linked, and denied at every use",
+            Some(wasi::sockets),
+        )
+    },
+];
+
+const STREAM: &str = "a stream that leads nowhere";
+
+const HTTP_LIMITS: &[Limit] = &[
+    Limit::Count(DEFAULT_REQUESTS, "requests in a session"),
+    Limit::Bytes(MAX_REQUEST_BYTES, "a request"),
+    Limit::Bytes(MAX_RESPONSE_BYTES, "a response"),
+];
+
+/// Makes a linker with what was granted and nothing else. An interface that is not granted is not in the linker: an absent import
+/// is the strongest denial. Sockets only for plugins that say they cannot do without: their context denies every use.
 pub(super) fn linker(
     engine: &Engine,
     granted: &Granted,
     has_sockets: bool,
 ) -> Result<Linker<HostState>, Error> {
     let mut linker = Linker::new(engine);
-    link(&mut linker, granted, has_sockets).map_err(|e| Error::Start {
-        message: format!("{e:#}"),
-    })?;
+    for row in IMPORTS {
+        let is_linked = match row.needs {
+            Needs::InertSockets => has_sockets,
+            needs => needs.refusal(granted).is_none(),
+        };
+        if let Some(link) = row.link.filter(|_| is_linked) {
+            link(&mut linker).map_err(|e| Error::Start {
+                message: format!("{e:#}"),
+            })?;
+        }
+    }
     Ok(linker)
-}
-
-fn link(
-    linker: &mut Linker<HostState>,
-    granted: &Granted,
-    has_sockets: bool,
-) -> wasmtime::Result<()> {
-    wasi::link(linker, has_sockets)?;
-    wit::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::payloads::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::handles::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::outcomes::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::caller::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::log::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::state::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::store::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::config::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::points::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    wit::files::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    if granted.has(&Capability::Session) {
-        wit::session::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    }
-    if granted.has(&Capability::Model) {
-        wit::model::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    }
-    if granted.has(&Capability::Agents) {
-        wit::agents::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    }
-    if granted.tools().next().is_some() {
-        wit::tools_host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    }
-    if granted.has_network() {
-        wit::http::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-        wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
-    }
-    Ok(())
 }
 
 impl wit::types::Host for HostState {}

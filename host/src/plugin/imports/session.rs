@@ -8,7 +8,7 @@ use crate::json;
 use crate::point::handle::HandleError;
 
 /// Most messages in one answer.
-const MAX_MESSAGES: u32 = 1000;
+pub(super) const MAX_MESSAGES: u32 = 1000;
 
 impl session::Host for HostState {
     async fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {

@@ -9,30 +9,36 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 
 use super::super::host::HostState;
 
-/// Links what a language's standard library pulls in. Sockets only for plugins that say they cannot do without: their
-/// context denies every use.
-pub(super) fn link(linker: &mut Linker<HostState>, has_sockets: bool) -> wasmtime::Result<()> {
-    // `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
-    wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
-    let l = linker;
+/// Links `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
+pub(super) fn streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)
+}
+
+/// Links the rest of `wasi:random`.
+pub(super) fn insecure_random(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     random::insecure::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())?;
-    random::insecure_seed::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())
+}
+
+/// Links the rest of `wasi:cli`.
+pub(super) fn cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     cli::exit::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::environment::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::terminal_input::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::terminal_output::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::terminal_stdin::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::terminal_stdout::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
-    cli::terminal_stderr::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
-    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)?;
-    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)?;
-    if has_sockets {
-        link_sockets(l)?;
-    }
-    Ok(())
+    cli::terminal_stderr::add_to_linker::<HostState, WasiCli>(l, HostState::cli)
 }
 
-fn link_sockets(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+/// Links files, which go through the granted folders.
+pub(super) fn files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)?;
+    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)
+}
+
+/// Links sockets to a context that denies every use.
+pub(super) fn sockets(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     let options = LinkOptions::default();
     sockets::network::add_to_linker::<HostState, WasiSockets>(
         l,

@@ -147,12 +147,7 @@ impl Manifest {
             requested.extend(credentials.map(Capability::Credential));
         }
         if let Some(section) = &self.external {
-            let powers = [
-                (section.model, Capability::Model),
-                (section.agents, Capability::Agents),
-            ];
-            let wanted = powers.into_iter().filter(|(is_wanted, _)| *is_wanted);
-            requested.extend(wanted.map(|(_, capability)| capability));
+            requested.extend(section.calls().map(Capability::ExternalCall));
             requested.extend(section.tools.iter().cloned().map(Capability::Tool));
         }
         requested.sort();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::units::{bytes, duration};
-use crate::grant::{Credential, Folder, HostPattern};
+use crate::grant::{Credential, ExternalCall, Folder, HostPattern, for_each_external_call};
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 
@@ -57,20 +57,31 @@ pub struct Network {
     pub credentials: Vec<Credential>,
 }
 
-/// `[external]`: other powers of the host that the plugin asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct External {
-    /// Asking the model.
-    #[serde(default)]
-    pub model: bool,
-    /// Running subagents.
-    #[serde(default)]
-    pub agents: bool,
-    /// Calling these tools.
-    #[serde(default)]
-    pub tools: Vec<String>,
+macro_rules! external {
+    ($($(#[$doc:meta])* $call:ident, $key:ident, $words:literal;)*) => {
+        /// `[external]`: calls of the host that the plugin asks for.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct External {
+            // What is not asked for is not written: a further call must not change the digests of other manifests.
+            $($(#[$doc])*
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            pub $key: bool,)*
+            /// Calling these tools.
+            #[serde(default)]
+            pub tools: Vec<String>,
+        }
+
+        impl External {
+            /// Calls that are asked for.
+            pub fn calls(&self) -> impl Iterator<Item = ExternalCall> {
+                let keys = [$((self.$key, ExternalCall::$call)),*];
+                keys.into_iter().filter_map(|(is_asked, call)| is_asked.then_some(call))
+            }
+        }
+    };
 }
+for_each_external_call!(external);
 
 /// `[limits]`: lower bounds than the host's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 /// Folder of the contract.
-const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../wit");
+const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/wit");
 
 /// Version of the contract, from the first line of a file of it: `package rind:plugin@0.1.0;`.
 fn contract() -> &'static str {

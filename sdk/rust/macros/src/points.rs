@@ -1,4 +1,5 @@
-//! The built-in extension points as the macro sees them: name, payload, outcome. A test holds the table equal to `wit/`.
+//! The built-in extension points as the macro sees them: name, payload, outcome. They are those of the table that the host has
+//! too; a test holds it equal to the interfaces.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,61 +10,23 @@ use syn::Ident;
 pub(crate) struct Point {
     /// Name, that of its WIT interface.
     pub(crate) name: &'static str,
-    /// The type of its payload as WIT writes it.
+    /// The type of its payload as the table writes it.
     payload: &'static str,
-    /// The type of its outcome as WIT writes it.
+    /// The type of its outcome as the table writes it.
     outcome: &'static str,
 }
 
-const fn point(name: &'static str, payload: &'static str, outcome: &'static str) -> Point {
-    Point {
-        name,
-        payload,
-        outcome,
-    }
-}
+include!("../wit/points.in");
 
-/// All of them, in the order of a session.
-pub(crate) const POINTS: &[Point] = &[
-    point("session-start", "session-info", "observed"),
-    point("session-end", "session-info", "observed"),
-    point("turn-start", "turn-input", "input-outcome"),
-    point("pre-assess", "turn-input", "input-outcome"),
-    point("post-assess", "assessment", "assessment-outcome"),
-    point("system-prompt", "prompt-context", "prompt-outcome"),
-    point("before-system-prompt", "list<prompt-part>", "parts-outcome"),
-    point("after-system-prompt", "string", "text-outcome"),
-    point("context", "borrow<conversation>", "context-outcome"),
-    point("pre-reason", "model-request", "request-outcome"),
-    point(
-        "before-provider-request",
-        "borrow<wire-request>",
-        "wire-outcome",
-    ),
-    point("output-delta", "text-delta", "delta-outcome"),
-    point(
-        "after-provider-response",
-        "borrow<wire-response>",
-        "observed",
-    ),
-    point("post-reason", "message", "reply-outcome"),
-    point("message-end", "message", "observed"),
-    point("pre-tool", "proposed-call", "call-outcome"),
-    point("post-tool", "borrow<finished-call>", "result-outcome"),
-    point("steering-received", "turn-input", "steering-outcome"),
-    point("pre-reflect", "reflection", "reflection-outcome"),
-    point("post-reflect", "reflect-verdict", "verdict-outcome"),
-    point("pre-output", "string", "output-outcome"),
-    point("post-output", "string", "observed"),
-    point("turn-end", "turn-summary", "observed"),
-    point("before-compact", "borrow<slice>", "slice-outcome"),
-    point("after-compact", "borrow<slice>", "observed"),
-    point("before-archive", "borrow<slice>", "slice-outcome"),
-    point("after-archive", "borrow<slice>", "observed"),
-    point("subagent-start", "subagent-info", "observed"),
-    point("subagent-end", "subagent-info", "observed"),
-    point("error", "failure", "observed"),
-];
+macro_rules! points {
+    ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
+        /// All of them, in the order of a session.
+        pub(crate) const POINTS: &[Point] = &[
+            $(Point { name: $name, payload: stringify!($payload), outcome: stringify!($outcome) },)*
+        ];
+    };
+}
+for_each_point!(points);
 
 impl Point {
     /// The name as a function or module.
@@ -78,7 +41,7 @@ impl Point {
 
     /// Whether the payload is a handle that is lent.
     pub(crate) fn is_lent(&self) -> bool {
-        lent(self.payload).is_some()
+        inner(self.payload, "Lent").is_some()
     }
 
     /// The Rust type of the outcome.
@@ -104,48 +67,57 @@ pub(crate) fn find(function: &Ident) -> syn::Result<&'static Point> {
     Err(syn::Error::new(function.span(), message))
 }
 
-/// The type of a handle that is lent.
-fn lent(wit: &str) -> Option<&str> {
-    wit.strip_prefix("borrow<")?.strip_suffix('>')
+/// The inner type of `Vec<T>` or `Lent<T>`.
+fn inner<'a>(written: &'a str, outer: &str) -> Option<&'a str> {
+    let rest = written.strip_prefix(outer)?.trim().strip_prefix('<')?;
+    Some(rest.strip_suffix('>')?.trim())
 }
 
-fn rust_type(wit: &str) -> TokenStream {
-    if let Some(inner) = wit
-        .strip_prefix("list<")
-        .and_then(|rest| rest.strip_suffix('>'))
-    {
-        let inner = rust_type(inner);
-        return quote!(::std::vec::Vec<#inner>);
+/// The type that an author writes for one of the table. The prelude lists every type of the contract, whichever interface it is
+/// from.
+fn rust_type(written: &str) -> TokenStream {
+    if let Some(item) = inner(written, "Vec") {
+        let item = rust_type(item);
+        return quote!(::std::vec::Vec<#item>);
     }
-    if let Some(handle) = lent(wit) {
+    if let Some(handle) = inner(written, "Lent") {
         let handle = rust_type(handle);
         return quote!(&#handle);
     }
-    if wit == "string" {
+    if written == "String" {
         return quote!(::std::string::String);
     }
-    let mut camel = String::new();
-    for word in wit.split('-') {
-        let mut letters = word.chars();
-        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-        camel.push_str(letters.as_str());
-    }
-    let name = Ident::new(&camel, proc_macro2::Span::call_site());
-    // The prelude lists every type of the contract, whichever interface it is from.
+    let name = Ident::new(written, proc_macro2::Span::call_site());
     quote!(::rind_sdk::prelude::#name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::POINTS;
+    use super::{POINTS, inner};
     use std::fs;
     use std::path::Path;
 
     fn wit(file: &str) -> String {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../../wit")
-            .join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("wit").join(file);
         fs::read_to_string(path).expect("wit/ is in the repository")
+    }
+
+    /// A type of the table as WIT writes it.
+    fn wit_type(written: &str) -> String {
+        if let Some(item) = inner(written, "Vec") {
+            return format!("list<{}>", wit_type(item));
+        }
+        if let Some(handle) = inner(written, "Lent") {
+            return format!("borrow<{}>", wit_type(handle));
+        }
+        let mut kebab = String::new();
+        for letter in written.chars() {
+            if letter.is_uppercase() && !kebab.is_empty() {
+                kebab.push('-');
+            }
+            kebab.extend(letter.to_lowercase());
+        }
+        kebab
     }
 
     #[test]
@@ -153,26 +125,11 @@ mod tests {
         for point in POINTS {
             let expected = format!(
                 "run: func(payload: {}) -> result<{}, error>;",
-                point.payload, point.outcome
+                wit_type(point.payload),
+                wit_type(point.outcome)
             );
             let text = wit(&format!("{}.wit", point.name));
             assert!(text.contains(&expected), "{}: {expected}", point.name);
         }
-    }
-
-    #[test]
-    fn the_points_are_those_of_the_hooks_world_in_its_order() {
-        let text = wit("world.wit");
-        let world = text
-            .split("world hooks {")
-            .nth(1)
-            .expect("the world is there");
-        let body = world.split('}').next().expect("the world ends");
-        let exports: Vec<&str> = body
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("export ")?.strip_suffix(';'))
-            .collect();
-        let names: Vec<&str> = POINTS.iter().map(|point| point.name).collect();
-        assert_eq!(names, exports);
     }
 }

@@ -1,0 +1,55 @@
+//! The one table of capabilities that are a name and nothing more: calls that the host makes for a plugin in the turn.
+
+/// Calls `$m!` with one row per call: `Variant, key, "words";`.
+///
+/// The key is the name in policy and flags and, as `key = true` under `[external]`, in `plugin.toml`. The words go on after "may".
+macro_rules! for_each_external_call {
+    ($m:ident) => {
+        $m! {
+            /// Asking the model.
+            Model, model, "ask the model, which costs tokens";
+            /// Running subagents.
+            Agents, agents, "run subagents with tools of the agent, which costs tokens";
+        }
+    };
+}
+pub(crate) use for_each_external_call;
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $call:ident, $key:ident, $words:literal;)*) => {
+        /// A call that the host makes for a plugin in the turn.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ExternalCall {
+            $($(#[$doc])* $call,)*
+        }
+
+        impl ExternalCall {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$call),*];
+
+            /// Name in policy, flags and `plugin.toml`.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$call => stringify!($key),)*
+                }
+            }
+
+            /// Words that go on after "may".
+            #[must_use]
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Self::$call => $words,)*
+                }
+            }
+        }
+    };
+}
+for_each_external_call!(table);
+
+impl ExternalCall {
+    /// Finds a call by its name.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|call| call.name() == name)
+    }
+}

@@ -1,0 +1,34 @@
+//! The table of imports in `wit/README.md`, compared with the host's.
+
+use rind::plugin::authority::{IMPORTS, ImportRow};
+
+use super::table::Table;
+
+/// The table as it must be. Neighbors that say the same share a line.
+pub(super) fn table() -> Table {
+    let mut lines = vec![
+        "| import | needs | gives | at most |".to_owned(),
+        "|---|---|---|---|".to_owned(),
+    ];
+    let is_alike =
+        |a: &ImportRow, b: &ImportRow| (a.needs, a.gives, a.limits) == (b.needs, b.gives, b.limits);
+    lines.extend(IMPORTS.chunk_by(is_alike).map(|rows| {
+        let names = rows
+            .iter()
+            .map(|row| format!("`{}`", row.name.trim_end_matches(['/', '@'])));
+        let names: Vec<String> = names.collect();
+        let limits: Vec<String> = rows[0].limits.iter().map(ToString::to_string).collect();
+        let (needs, gives) = (rows[0].needs, rows[0].gives);
+        format!(
+            "| {} | {needs} | {gives} | {} |",
+            names.join(", "),
+            limits.join(", ")
+        )
+    }));
+    Table {
+        file: "wit/README.md",
+        name: "imports",
+        source: "host",
+        lines,
+    }
+}

@@ -1,0 +1,24 @@
+//! The lists in `wit/world.wit`, held to the host's tables of imports and points.
+
+use rind::plugin::authority::IMPORTS;
+use rind::point::catalog::CATALOG;
+
+use super::table::Part;
+
+/// The worlds that list what the host offers and what it calls.
+pub(super) fn parts() -> [Part; 2] {
+    let part = |world: &str, lines: Vec<String>| Part {
+        start: format!("world {world} {{\n"),
+        end: "}\n".to_owned(),
+        text: lines.concat(),
+    };
+    let imports = IMPORTS.iter().filter(|row| row.is_own());
+    let imports = imports.map(|row| format!("  import {};\n", row.name));
+    let hooks = CATALOG
+        .iter()
+        .map(|row| format!("  export {};\n", row.name));
+    [
+        part("imports", imports.collect()),
+        part("hooks", hooks.collect()),
+    ]
+}
