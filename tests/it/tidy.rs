@@ -3,6 +3,7 @@
 //! Each check is a function from text to findings, with tests of its own on small bad inputs beside it; the tests here run
 //! them over the tree.
 
+mod additions;
 mod allowed_names;
 mod arrows;
 mod docs;
@@ -115,6 +116,9 @@ fn the_tables_in_the_docs_and_the_worlds_are_those_of_the_host() {
     points::table().settle();
     imports::table().settle();
     events::table().settle();
+    for part in additions::parts() {
+        part.settle("host/README.md");
+    }
 }
 
 #[test]

@@ -58,6 +58,10 @@ pub mod tools;
 #[doc(hidden)]
 pub mod macros;
 
+/// Functions of the host as they are in the contract. Those that plugins use often have modules of their own, which also work
+/// in tests that run natively.
+#[cfg(target_family = "wasm")]
+pub use bindings::rind::plugin as imports;
 pub use bindings::rind::plugin::{outcomes, payloads, types};
 pub use returns::{
     AsOutcome, AsValue, CommandOutcome, IntoOutcome, IntoPointOutcome, LoopOutcome, PointOutcome,

@@ -1,0 +1,62 @@
+//! The lists of `host/README.md` that say which files a further point or import touches, held to an example of each.
+
+use std::collections::BTreeSet;
+
+use super::table::Part;
+use super::tree::{has_word, sources};
+
+/// Something that was added, and how the tree names it.
+struct Example {
+    /// Its name in the docs.
+    name: &'static str,
+    /// How code and contract name it.
+    words: &'static [&'static str],
+}
+
+const EXAMPLES: &[Example] = &[
+    Example {
+        name: "after-compact",
+        words: &["after-compact", "after_compact", "AfterCompact"],
+    },
+    // The bare word names subagents everywhere.
+    Example {
+        name: "agents",
+        words: &[
+            "interface agents",
+            "import agents",
+            "mod agents",
+            "own!(agents)",
+            "plugin::{agents",
+            "plugin::agents",
+            "Agents, agents",
+            "ExternalCall::Agents",
+            "run_agent",
+        ],
+    },
+];
+
+/// The lists as they must be.
+pub(super) fn parts() -> impl Iterator<Item = Part> {
+    let mut sources = sources(
+        &["host/src", "sdk/rust/src", "sdk/rust/macros/src", "wit"],
+        &["rs", "wit", "in"],
+    );
+    sources.retain(|source| !source.path.starts_with("wit/released/"));
+    EXAMPLES.iter().map(move |example| {
+        let names = |text: &str| example.words.iter().any(|word| has_word(text, word));
+        let own = |text: &'_ str| {
+            text.split("#[cfg(test)]\nmod tests")
+                .next()
+                .is_some_and(names)
+        };
+        let files = sources.iter().filter(|source| own(&source.text));
+        let files: BTreeSet<String> = files
+            .map(|source| format!("- `{}`\n", source.path))
+            .collect();
+        Part {
+            start: format!("<!-- files of {} -->\n", example.name),
+            end: format!("<!-- /files of {} -->", example.name),
+            text: files.into_iter().collect(),
+        }
+    })
+}
