@@ -90,7 +90,8 @@ fn walk(folder: &str, found: &mut Vec<Source>) {
             _ => format!("{folder}/{name}"),
         };
         let full = root().join(&path);
-        if MADE.contains(&name.as_str()) || name.starts_with("target") {
+        // A link leads to what is in the tree under its own name.
+        if MADE.contains(&name.as_str()) || name.starts_with("target") || full.is_symlink() {
             continue;
         }
         if full.is_dir() {
