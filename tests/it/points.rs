@@ -541,7 +541,7 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
     dispatch::<Error>(
         &session,
         FailureReport {
-            place: "provider".into(),
+            where_: "provider".into(),
             message: "down".into(),
             plugin: None,
         },

@@ -157,7 +157,7 @@ async fn a_failing_mutate_hook_is_skipped_and_the_error_point_hears_of_it() {
     );
     let heard = heard.lock().unwrap();
     assert_eq!(heard[0].plugin.as_deref(), Some("broken"));
-    assert_eq!(heard[0].place, "pre-output");
+    assert_eq!(heard[0].where_, "pre-output");
 }
 
 #[tokio::test]

@@ -265,7 +265,7 @@ impl TurnScope {
         )
         .await;
         let fault = output.is_fault.then(|| FailureReport {
-            place: call.name.clone(),
+            where_: call.name.clone(),
             message: output.content.to_string(),
             plugin: entry.spec.plugin.clone(),
         });

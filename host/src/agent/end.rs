@@ -204,7 +204,7 @@ impl Turn<'_> {
             message: why.to_owned(),
         });
         self.dispatch::<at::Error>(FailureReport {
-            place: place.to_owned(),
+            where_: place.to_owned(),
             message: why.to_owned(),
             plugin: None,
         })

@@ -111,7 +111,7 @@ impl Sink for AgentSink {
         // A failing hook of `error` is not reported to `error`: that would never end.
         if is_failure && record.point != catalog::Error::NAME {
             let report = FailureReport {
-                place: record.point.to_string(),
+                where_: record.point.to_string(),
                 message: record.reason.clone().unwrap_or_default(),
                 plugin: Some(record.plugin.to_string()),
             };

@@ -1,10 +1,27 @@
-//! Bindings that wasmtime generates from `wit/`. Nothing else in the crate is generated; nothing outside `plugin` sees it.
+//! Bindings that wasmtime generates from `wit/`. Types that `point` uses as they are come from there.
 
-wasmtime::component::bindgen!({
-    path: "../wit",
-    world: "rind:plugin/plugin",
-    // Questions about the caller and parts of a payload are answered from memory: a future for each would cost more than
-    // the answer.
-    imports: { default: async | trappable, "rind:plugin/handles": trappable, "rind:plugin/caller": },
-    exports: { default: async },
-});
+mod generated {
+    wasmtime::component::bindgen!({
+        path: "../wit",
+        world: "rind:plugin/plugin",
+        // Questions about the caller and parts of a payload are answered from memory: a future for each would cost more than
+        // the answer.
+        imports: { default: async | trappable, "rind:plugin/handles": trappable, "rind:plugin/caller": },
+        exports: { default: async },
+        with: {
+            "rind:plugin/types": crate::point::contract::types,
+            "rind:plugin/payloads": crate::point::contract::payloads,
+        },
+    });
+}
+
+pub(super) use generated::exports;
+
+/// Interfaces that the host offers.
+pub(super) mod rind {
+    /// Interfaces of the contract.
+    pub(crate) mod plugin {
+        pub(crate) use super::super::generated::rind::plugin::*;
+        pub(crate) use crate::point::contract::{payloads, types};
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::convert::{self, Argument, FromGuest, Show};
+use super::convert::{self, FromGuest, Show};
 use super::instance::Slot;
 use super::load::Loaded;
 use super::sanitize::Sanitizer;

@@ -6,11 +6,16 @@
 use std::sync::Arc;
 
 use super::Point;
+use super::contract::*;
 use super::dispatch::PointKind;
 use super::failure::OnFailure;
 use super::merge::{Merge, MergeEnv, Merged};
 use super::outcome::*;
-use super::payload::{FailureReport as Failure, *};
+use super::payload::{
+    Assessment, FinishedCall, ModelRequest, PromptContext, PromptPart, ProposedCall,
+    ReflectVerdict, Reflection, Slice, TextDelta, TurnInput, TurnSummary, WireRequest,
+    WireResponse,
+};
 use crate::message::Message;
 
 /// A payload that can be large. It is shared: guests read it in parts through a handle (`wit/handles.wit`), and only a change

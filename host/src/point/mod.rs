@@ -8,6 +8,7 @@
 
 pub mod caller;
 pub mod catalog;
+pub mod contract;
 pub(crate) mod deadline;
 pub mod defined;
 pub mod dispatch;

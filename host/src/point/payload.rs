@@ -1,4 +1,4 @@
-//! Payloads of hooks at each point: the Rust side of `wit/payloads.wit`, field for field.
+//! Payloads of hooks at each point: the Rust side of `wit/payloads.wit`, as far as it is not [generated](super::contract).
 //!
 //! Data only. A payload may carry host-side checks that guests never see (marked so); it must not carry authority.
 
@@ -9,23 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use super::contract::{Failure as FailureReport, SessionInfo, SubagentInfo, UsedTool};
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::dispatch::PointKind;
-
-/// A session that starts or ends.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SessionInfo {
-    /// Session id.
-    pub id: String,
-    /// Whether it goes on from an earlier run.
-    pub resumed: bool,
-    /// Number of messages in it.
-    pub messages: u32,
-    /// Name of the provider.
-    pub provider: String,
-    /// Name of the model.
-    pub model: String,
-}
 
 /// Source of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
@@ -231,15 +217,6 @@ pub struct FinishedCall {
     pub duration_ms: u64,
 }
 
-/// A tool that ran in a turn, for reflection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UsedTool {
-    /// Name of the tool.
-    pub name: String,
-    /// Whether the call failed or was refused.
-    pub is_error: bool,
-}
-
 /// A turn about to end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reflection {
@@ -323,30 +300,6 @@ pub struct Slice {
     pub messages: Vec<Message>,
     /// Summary that replaces them; empty before it is made.
     pub summary: String,
-}
-
-/// A subagent that starts or has ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SubagentInfo {
-    /// Id of the subagent.
-    pub id: String,
-    /// Task of the subagent.
-    pub task: String,
-    /// Answer of the subagent; empty at the start.
-    pub answer: String,
-    /// Whether it failed.
-    pub is_error: bool,
-}
-
-/// Report of a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FailureReport {
-    /// Place: a point, a tool, `provider` or `session`.
-    pub place: String,
-    /// Message.
-    pub message: String,
-    /// The plugin that failed, if one did.
-    pub plugin: Option<String>,
 }
 
 /// Payload for implementers of a plugin-defined point.

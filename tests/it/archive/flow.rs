@@ -392,7 +392,7 @@ async fn a_disk_that_fails_leaves_the_turn_and_everybody_is_told() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sees = seen.clone();
     let setup = archiving(reads(5)).hook::<at::Error>("watcher", move |_, report| {
-        sees.lock().unwrap().push(report.place.clone());
+        sees.lock().unwrap().push(report.where_.clone());
         Ok(o::Observed::default())
     });
     let mut running = setup.build();

@@ -74,7 +74,7 @@ async fn a_tool_that_breaks_is_told_to_the_error_point_and_one_that_only_fails_i
     let heard = heard.lock().unwrap();
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(
-        (heard[0].place.as_str(), &heard[0].plugin),
+        (heard[0].where_.as_str(), &heard[0].plugin),
         ("fragile", &None)
     );
     assert!(heard[0].message.contains("in pieces"), "{heard:?}");

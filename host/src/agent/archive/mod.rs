@@ -265,7 +265,7 @@ impl Agent {
         let why = chain(&error);
         self.not_archived(messages, why.clone());
         let report = FailureReport {
-            place: "session".to_owned(),
+            where_: "session".to_owned(),
             message: why,
             plugin: None,
         };

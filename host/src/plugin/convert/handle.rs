@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::component::Resource;
 
-use super::super::bindings::rind::plugin::{handles as wh, payloads as wp, types as wt};
+use super::super::bindings::rind::plugin::handles as wh;
 use super::super::host::CurrentCall;
 use super::ToWit;
 use crate::message::Message;
@@ -27,18 +27,18 @@ pub(in super::super) enum Lent {
 
 /// A payload that guests can be shown.
 pub(in super::super) trait Show {
-    /// The generated type.
-    type Wit: Argument;
+    /// The generated type, as a [`Copied`] or [`Handle`].
+    type Shown;
 
     /// Copies the payload, or lends it to `call`.
-    fn show(&self, call: &mut CurrentCall) -> Self::Wit;
+    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-impl<T: ToWit<Wit: Argument>> Show for T {
-    type Wit = T::Wit;
+impl<T: ToWit> Show for T {
+    type Shown = Copied<T::Wit>;
 
-    fn show(&self, _call: &mut CurrentCall) -> T::Wit {
-        self.to_wit()
+    fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
+        Copied(self.to_wit())
     }
 }
 
@@ -48,11 +48,11 @@ const ONLY: u32 = 0;
 macro_rules! lent {
     ($($payload:ty => $variant:ident;)*) => {$(
         impl Show for Arc<$payload> {
-            type Wit = Resource<wh::$variant>;
+            type Shown = Handle<wh::$variant>;
 
-            fn show(&self, call: &mut CurrentCall) -> Self::Wit {
+            fn show(&self, call: &mut CurrentCall) -> Self::Shown {
                 call.lent = Some(Lent::$variant(self.clone()));
-                Resource::new_borrow(ONLY)
+                Handle(Resource::new_borrow(ONLY))
             }
         }
     )*};
@@ -65,56 +65,22 @@ lent! {
     p::FinishedCall => FinishedCall;
 }
 
-/// A generated type as the generated functions take it: records and texts by reference, handles by value.
-pub(in super::super) trait Argument {
-    /// The type of the parameter.
-    type As<'a>
-    where
-        Self: 'a;
+/// A payload that is copied.
+pub(in super::super) struct Copied<W>(W);
 
-    /// Borrows it.
-    fn as_argument(&self) -> Self::As<'_>;
-}
-
-impl Argument for String {
-    type As<'a> = &'a str;
-
-    fn as_argument(&self) -> &str {
-        self
+impl<W> Copied<W> {
+    /// Borrows it, as the generated functions take it.
+    pub(in super::super) fn as_argument(&self) -> &W {
+        &self.0
     }
 }
 
-impl<T> Argument for Vec<T> {
-    type As<'a>
-        = &'a [T]
-    where
-        T: 'a;
+/// A payload that is lent.
+pub(in super::super) struct Handle<W: 'static>(Resource<W>);
 
-    fn as_argument(&self) -> &[T] {
-        self
+impl<W: 'static> Handle<W> {
+    /// Lends it, as the generated functions take it.
+    pub(in super::super) fn as_argument(&self) -> Resource<W> {
+        Resource::new_borrow(self.0.rep())
     }
-}
-
-impl<T: 'static> Argument for Resource<T> {
-    type As<'a> = Self;
-
-    fn as_argument(&self) -> Self {
-        Self::new_borrow(self.rep())
-    }
-}
-
-macro_rules! records {
-    ($($record:ty),* $(,)?) => {$(
-        impl Argument for $record {
-            type As<'a> = &'a Self;
-
-            fn as_argument(&self) -> &Self {
-                self
-            }
-        }
-    )*};
-}
-records! {
-    wt::Message, wp::SessionInfo, wp::TurnInput, wp::Assessment, wp::PromptContext, wp::ModelRequest, wp::TextDelta,
-    wp::ProposedCall, wp::Reflection, wp::ReflectVerdict, wp::TurnSummary, wp::SubagentInfo, wp::Failure,
 }

@@ -1,5 +1,7 @@
 //! Payloads, from our types to those that guests see.
 
+use wasmtime::component::Lower;
+
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use crate::message::{Content, EffectClass, Message, Origin, Role, ToolCall, ToolResult, Usage};
 use crate::point::payload as p;
@@ -67,15 +69,6 @@ pub(in super::super) fn usage(usage: Usage) -> wt::Usage {
     }
 }
 
-fn effect_class(class: EffectClass) -> wt::EffectClass {
-    match class {
-        EffectClass::Read => wt::EffectClass::Read,
-        EffectClass::Write => wt::EffectClass::Write,
-        EffectClass::Execute => wt::EffectClass::Execute,
-        EffectClass::External => wt::EffectClass::External,
-    }
-}
-
 pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass {
     match class {
         wt::EffectClass::Read => EffectClass::Read,
@@ -85,17 +78,7 @@ pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass
     }
 }
 
-fn decision(decision: p::Decision) -> wp::Decision {
-    match decision {
-        p::Decision::Direct => wp::Decision::Direct,
-        p::Decision::AskFirst => wp::Decision::AskFirst,
-        p::Decision::Delegate => wp::Decision::Delegate,
-        p::Decision::Plan => wp::Decision::Plan,
-        p::Decision::Parallelize => wp::Decision::Parallelize,
-    }
-}
-
-/// A payload as guests see it.
+/// A payload, or a part of one, as guests see it.
 pub(in super::super) trait ToWit {
     /// The generated type.
     type Wit;
@@ -103,9 +86,10 @@ pub(in super::super) trait ToWit {
     fn to_wit(&self) -> Self::Wit;
 }
 
-impl ToWit for String {
-    type Wit = String;
-    fn to_wit(&self) -> String {
+/// What is generated already is copied as it is.
+impl<T: Lower + Clone> ToWit for T {
+    type Wit = T;
+    fn to_wit(&self) -> T {
         self.clone()
     }
 }
@@ -117,197 +101,80 @@ impl ToWit for Message {
     }
 }
 
-impl<T: ToWit> ToWit for Vec<T> {
-    type Wit = Vec<T::Wit>;
+impl ToWit for ToolCall {
+    type Wit = wt::ToolCall;
+    fn to_wit(&self) -> wt::ToolCall {
+        tool_call(self)
+    }
+}
+
+impl ToWit for Usage {
+    type Wit = wt::Usage;
+    fn to_wit(&self) -> wt::Usage {
+        usage(*self)
+    }
+}
+
+impl ToWit for Vec<p::PromptPart> {
+    type Wit = Vec<wp::PromptPart>;
     fn to_wit(&self) -> Self::Wit {
         self.iter().map(ToWit::to_wit).collect()
     }
 }
 
-impl ToWit for p::SessionInfo {
-    type Wit = wp::SessionInfo;
-    fn to_wit(&self) -> Self::Wit {
-        wp::SessionInfo {
-            id: self.id.clone(),
-            resumed: self.resumed,
-            messages: self.messages,
-            provider: self.provider.clone(),
-            model: self.model.clone(),
+impl ToWit for p::Purpose {
+    type Wit = wp::Purpose;
+    fn to_wit(&self) -> wp::Purpose {
+        match self {
+            Self::Step => wp::Purpose::Step,
+            Self::Host(about) => wp::Purpose::Host((*about).to_owned()),
+            Self::Plugin(name) => wp::Purpose::Plugin(name.clone()),
         }
     }
 }
 
-impl ToWit for p::TurnInput {
-    type Wit = wp::TurnInput;
-    fn to_wit(&self) -> Self::Wit {
-        let source = match self.source {
-            p::Source::Terminal => wp::Source::Terminal,
-            p::Source::Http => wp::Source::Http,
-            p::Source::Mcp => wp::Source::Mcp,
-            p::Source::LoopPlugin => wp::Source::LoopPlugin,
-            p::Source::Agent => wp::Source::Agent,
-        };
-        wp::TurnInput {
-            text: self.text.clone(),
-            source,
+macro_rules! enums {
+    ($($ours:ty => $wit:ty { $($case:ident),* })*) => {$(
+        impl ToWit for $ours {
+            type Wit = $wit;
+            fn to_wit(&self) -> $wit {
+                match self {
+                    $(Self::$case => <$wit>::$case,)*
+                }
+            }
         }
-    }
+    )*};
+}
+enums! {
+    EffectClass => wt::EffectClass { Read, Write, Execute, External }
+    p::Source => wp::Source { Terminal, Http, Mcp, LoopPlugin, Agent }
+    p::Decision => wp::Decision { Direct, AskFirst, Delegate, Plan, Parallelize }
+    p::Tier => wp::Tier { Stable, Context, Volatile }
+    p::StopReason => wp::StopReason { Done, MaxSteps, Blocked, Cancelled, Failed }
 }
 
-impl ToWit for p::Assessment {
-    type Wit = wp::Assessment;
-    fn to_wit(&self) -> Self::Wit {
-        wp::Assessment {
-            input: self.input.clone(),
-            decision: decision(self.decision),
-            confidence: self.confidence,
-            reasons: self.reasons.clone(),
+/// Field for field; what a host's type has besides, guests do not see.
+macro_rules! records {
+    ($($record:ident { $($field:ident),* })*) => {$(
+        impl ToWit for p::$record {
+            type Wit = wp::$record;
+            fn to_wit(&self) -> wp::$record {
+                wp::$record {
+                    $($field: self.$field.to_wit(),)*
+                }
+            }
         }
-    }
+    )*};
 }
-
-impl ToWit for p::PromptPart {
-    type Wit = wp::PromptPart;
-    fn to_wit(&self) -> Self::Wit {
-        let tier = match self.tier {
-            p::Tier::Stable => wp::Tier::Stable,
-            p::Tier::Context => wp::Tier::Context,
-            p::Tier::Volatile => wp::Tier::Volatile,
-        };
-        wp::PromptPart {
-            tier,
-            key: self.key.clone(),
-            source: self.source.clone(),
-            text: self.text.clone(),
-        }
-    }
-}
-
-impl ToWit for p::PromptContext {
-    type Wit = wp::PromptContext;
-    fn to_wit(&self) -> Self::Wit {
-        wp::PromptContext {
-            model: self.model.clone(),
-            tools: self.tools.clone(),
-            decision: decision(self.decision),
-        }
-    }
-}
-
-impl ToWit for p::ModelRequest {
-    type Wit = wp::ModelRequest;
-    fn to_wit(&self) -> Self::Wit {
-        wp::ModelRequest {
-            purpose: match &self.purpose {
-                p::Purpose::Step => wp::Purpose::Step,
-                p::Purpose::Host(about) => wp::Purpose::Host((*about).to_owned()),
-                p::Purpose::Plugin(name) => wp::Purpose::Plugin(name.clone()),
-            },
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            temperature: self.temperature,
-            max_tokens: self.max_tokens,
-            tools: self.tools.clone(),
-            messages: self.messages,
-            usage: usage(self.usage),
-        }
-    }
-}
-
-impl ToWit for p::TextDelta {
-    type Wit = wp::TextDelta;
-    fn to_wit(&self) -> wp::TextDelta {
-        wp::TextDelta {
-            before: self.before.clone(),
-            text: self.text.clone(),
-            is_last: self.is_last,
-        }
-    }
-}
-
-impl ToWit for p::ProposedCall {
-    type Wit = wp::ProposedCall;
-    fn to_wit(&self) -> Self::Wit {
-        wp::ProposedCall {
-            call: tool_call(&self.call),
-            effect_class: effect_class(self.effect_class),
-            plugin: self.plugin.clone(),
-        }
-    }
-}
-
-impl ToWit for p::Reflection {
-    type Wit = wp::Reflection;
-    fn to_wit(&self) -> Self::Wit {
-        let tools = self
-            .tools
-            .iter()
-            .map(|tool| wp::UsedTool {
-                name: tool.name.clone(),
-                is_error: tool.is_error,
-            })
-            .collect();
-        wp::Reflection {
-            draft: self.draft.clone(),
-            input: self.input.clone(),
-            tools,
-            criteria: self.criteria.clone(),
-        }
-    }
-}
-
-impl ToWit for p::ReflectVerdict {
-    type Wit = wp::ReflectVerdict;
-    fn to_wit(&self) -> Self::Wit {
-        wp::ReflectVerdict {
-            draft: self.draft.clone(),
-            continue_because: self.continue_because.clone(),
-        }
-    }
-}
-
-impl ToWit for p::TurnSummary {
-    type Wit = wp::TurnSummary;
-    fn to_wit(&self) -> Self::Wit {
-        let stop = match self.stop {
-            p::StopReason::Done => wp::StopReason::Done,
-            p::StopReason::MaxSteps => wp::StopReason::MaxSteps,
-            p::StopReason::Blocked => wp::StopReason::Blocked,
-            p::StopReason::Cancelled => wp::StopReason::Cancelled,
-            p::StopReason::Failed => wp::StopReason::Failed,
-        };
-        wp::TurnSummary {
-            stop,
-            steps: self.steps,
-            tool_calls: self.tool_calls,
-            usage: usage(self.usage),
-            cost_usd: self.cost_usd,
-            unpriced_tokens: self.unpriced_tokens,
-            duration_ms: self.duration_ms,
-            output: self.output.clone(),
-        }
-    }
-}
-
-impl ToWit for p::SubagentInfo {
-    type Wit = wp::SubagentInfo;
-    fn to_wit(&self) -> Self::Wit {
-        wp::SubagentInfo {
-            id: self.id.clone(),
-            task: self.task.clone(),
-            answer: self.answer.clone(),
-            is_error: self.is_error,
-        }
-    }
-}
-
-impl ToWit for p::FailureReport {
-    type Wit = wp::Failure;
-    fn to_wit(&self) -> Self::Wit {
-        wp::Failure {
-            where_: self.place.clone(),
-            message: self.message.clone(),
-            plugin: self.plugin.clone(),
-        }
-    }
+records! {
+    TurnInput { text, source }
+    Assessment { input, decision, confidence, reasons }
+    PromptPart { tier, key, source, text }
+    PromptContext { model, tools, decision }
+    ModelRequest { purpose, provider, model, temperature, max_tokens, tools, messages, usage }
+    TextDelta { before, text, is_last }
+    ProposedCall { call, effect_class, plugin }
+    Reflection { draft, input, tools, criteria }
+    ReflectVerdict { draft, continue_because }
+    TurnSummary { stop, steps, tool_calls, usage, cost_usd, unpriced_tokens, duration_ms, output }
 }
