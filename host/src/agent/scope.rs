@@ -48,7 +48,7 @@ impl ActiveTurns {
     }
 }
 
-/// Whose agent it is, and what it therefore shares with others.
+/// Family of an agent: whose it is, and what it therefore shares with others.
 #[derive(Clone)]
 pub(super) struct Family {
     /// Id of the session that plugins know, that of the main agent.

@@ -39,7 +39,7 @@ pub(super) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct RunArgs {
-    /// What the model is to do; read from standard input when it is absent or `-`
+    /// Task for the model; read from standard input when it is absent or `-`.
     pub(super) prompt: Option<String>,
     #[command(flatten)]
     pub(super) model: ModelArgs,
@@ -79,7 +79,7 @@ pub(super) struct ModelArgs {
 
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct PluginArgs {
-    /// Also load the plugin, or the plugins, in this folder
+    /// Load the plugin, or the plugins, in this folder as well.
     #[arg(long, value_name = "PATH")]
     pub(super) plugin: Vec<PathBuf>,
     /// Load no plugins but those of `--plugin`, and audit-log, which only the administrator can switch off
@@ -129,7 +129,7 @@ pub(super) struct DemoArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct SchemaArgs {
-    /// What to describe
+    /// Subject of the schema.
     pub(super) of: SchemaOf,
 }
 

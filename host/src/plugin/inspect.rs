@@ -31,7 +31,7 @@ pub struct HookReport {
     pub deadline_ms: u64,
     /// Action when the hook fails.
     pub on_failure: OnFailure,
-    /// Whether the turn goes on without it.
+    /// Whether the turn continues without it.
     pub is_async: bool,
     /// Whether it is bound; the operator may switch one off.
     pub enabled: bool,

@@ -39,7 +39,7 @@ pub(super) enum EntryKind {
 /// End of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
-    /// Everything was visited, or the visitor stopped the walk.
+    /// The walk visited all entries, or the visitor stopped it.
     Complete,
     /// The limit of one walk was reached.
     TooMany,

@@ -145,7 +145,8 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     );
     let ran = rind.run(&run).exits(0);
     assert!(
-        ran.stderr.contains("held until you say yes"),
+        ran.stderr
+            .contains("it needs permissions that you have not granted"),
         "{}",
         ran.stderr
     );

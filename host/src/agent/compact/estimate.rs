@@ -151,11 +151,11 @@ pub(super) struct Bound {
 /// Bytes of a request, as [`most`] counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// Of the system prompt and the tools.
+    /// Tokens of the system prompt and the tools.
     pub(super) head: u64,
-    /// Of the conversation, which only grows.
+    /// Tokens of the conversation, which only grows.
     pub(super) kept: u64,
-    /// Of messages for this request only.
+    /// Tokens of messages for this request only.
     pub(super) passing: u64,
 }
 

@@ -186,7 +186,7 @@ pub(in super::super) fn why(left: &LeftOut) -> String {
     }
 }
 
-/// The same on standard error, for a turn that goes on without it.
+/// The same on standard error, for a turn that continues without it.
 pub(in super::super) fn warn_left_out(left: &LeftOut) {
     // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
     let is_news = match left.why {
