@@ -32,7 +32,7 @@ struct Attempts {
 }
 
 impl Heard {
-    /// Takes in a piece of the answer.
+    /// Records a piece of the answer.
     pub(super) fn hear(&self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
@@ -91,7 +91,7 @@ impl<'a> Pending<'a> {
         attempts.n_lost > 0 || !attempts.text.is_empty()
     }
 
-    /// The answer is there: fills in what the provider did not say of its usage, and its cost.
+    /// Completes the record with the answer's usage, estimated where the provider did not report it, and its cost.
     pub(super) fn answered(mut self, response: &mut Response) -> Cost {
         self.is_settled = true;
         let (n_lost, lost) = {

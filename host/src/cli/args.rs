@@ -47,7 +47,7 @@ pub(super) struct RunArgs {
     pub(super) plugins: PluginArgs,
     #[command(flatten)]
     pub(super) show: ShowArgs,
-    /// Go on with a session: its id, the beginning of it, or `last`
+    /// Continue a session: its id, the beginning of it, or `last`.
     #[arg(long, value_name = "ID")]
     pub(super) resume: Option<String>,
     /// Say yes to every tool call that would be asked about; what is denied stays denied
@@ -88,7 +88,7 @@ pub(super) struct PluginArgs {
     /// Leave this plugin out, also where nothing would run without it
     #[arg(long, value_name = "NAME")]
     pub(super) without: Vec<String>,
-    /// Trust what the project brings in `.rind`, settings and plugins, for this run
+    /// Trust the project's `.rind`, settings and plugins, for this run.
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
@@ -187,7 +187,7 @@ pub(super) struct InspectArgs {
 pub(super) struct SwitchArgs {
     /// Name of the plugin
     pub(super) plugin: String,
-    /// In this project only; the project's own files stay as they are
+    /// Change this project only; the project's own files stay unchanged.
     #[arg(long)]
     pub(super) project: bool,
 }

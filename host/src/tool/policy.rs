@@ -157,7 +157,7 @@ struct Ruling {
 enum Strictness {
     Allow,
     Ask,
-    /// A rule that denies may speak of it, which cannot be told: a person may allow it, and nothing else.
+    /// A denying rule may match, which is undecidable: only a person may allow the call.
     AskPerson,
     Deny,
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::workspace::{Workspace, WorkspaceError};
 
-/// Most entries one walk looks at.
+/// Maximum number of entries in one walk.
 const MAX_ENTRIES: usize = 200_000;
 
 /// Deepest folder one walk enters, counted from where it starts.

@@ -12,7 +12,7 @@ use std::time::Duration;
     label = "not what the host expects here"
 )]
 pub trait IntoOutcome<O> {
-    /// The outcome, or why there is none.
+    /// Converts the return value into an outcome or an error.
     ///
     /// # Errors
     /// The error that the function returned.

@@ -37,14 +37,14 @@ const LEAST_KEPT: usize = 64;
 /// Most texts whose count is kept. After that all are forgotten, those of a long session that are not sent any more too.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The ratio of reported to estimated tokens, as far as it is known.
+/// Ratio of reported to estimated tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gauge {
     ratio: Option<f64>,
 }
 
 impl Gauge {
-    /// Takes in what a provider reported for a request.
+    /// Records what a provider reported for a request.
     pub(super) fn learn(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
@@ -59,7 +59,7 @@ impl Gauge {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }
 
-    /// Bytes of text that have so many tokens.
+    /// Returns the bytes of text for this number of tokens.
     pub(super) fn bytes(self, tokens: u64) -> usize {
         (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
     }
@@ -90,7 +90,7 @@ impl Counter {
         messages.into_iter().map(of_message).sum()
     }
 
-    /// Tokens of what stands before the conversation.
+    /// Returns the tokens of what precedes the conversation.
     pub(super) fn of_head<'a>(
         &self,
         system: &[SystemBlock],
@@ -179,7 +179,7 @@ impl Bound {
         from_report.unwrap_or_else(|| estimate() * 2) > limit
     }
 
-    /// Takes in what the provider reported for the request that was made. Returns the tokens it had at least.
+    /// Records what the provider reported for the request. Returns the tokens it had at least.
     pub(super) fn learn(&mut self, reported: u64) -> u64 {
         let Sizes {
             head,

@@ -31,8 +31,7 @@ pub(super) fn drop_all() {
     }
 }
 
-/// Gives up all that this process has now but what root keeps, which is what the program gets: no program gets more than the
-/// one that starts it.
+/// Drops all capabilities of this process but those that root keeps, which are what the program gets.
 pub(super) fn drop_own() -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     kernel::keep_capabilities(if is_root { KEPT } else { &[] })
