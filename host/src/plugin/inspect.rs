@@ -101,7 +101,7 @@ pub struct ImportReport {
 pub struct PointReport {
     /// Its name, without that of its owner.
     pub name: String,
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Plugins that may call it besides its owner.
     pub callers: Vec<String>,

@@ -180,7 +180,7 @@ impl<T> Change<T> {
     }
 }
 
-/// Of a hook on a request to the model.
+/// Outcome of a hook on a request to the model.
 #[derive(Clone, Debug, Default)]
 pub struct RequestOutcome {
     /// Model to use.
@@ -363,7 +363,7 @@ pub struct PointOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What a hook says to compaction or archival.
+/// Verdict of a hook on compaction or archival.
 #[derive(Clone, Debug, Default)]
 pub enum SliceVerdict {
     /// No objection.

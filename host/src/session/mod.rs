@@ -132,7 +132,7 @@ pub enum Error {
     BlobLimit {
         /// Its size.
         size: u64,
-        /// Which limit.
+        /// Limit that was exceeded.
         what: String,
     },
     /// A plugin went over a limit.

@@ -167,7 +167,7 @@ impl From<PointVerdict> for PointOutcome {
 /// Something that an implementation of a point may return: [`PointOutcome`], any type that can be written as JSON, or a
 /// `Result` of either.
 pub trait IntoPointOutcome<Kind> {
-    /// The outcome, or why there is none.
+    /// Converts the return value into an outcome or an error.
     ///
     /// # Errors
     /// The error that the function returned, or that its value cannot be written as JSON.

@@ -146,7 +146,7 @@ pub(super) fn amount(content: &Parts) -> String {
     }
 }
 
-/// A tool call that ended, `named` where its line does not stand below that of its start.
+/// Formats a tool call that ended; `named` when its line is not directly below that of its start.
 pub(super) fn tool_end(
     result: &ToolResult,
     duration_ms: u64,
