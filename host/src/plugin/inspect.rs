@@ -99,7 +99,7 @@ pub struct ImportReport {
 /// A point that a plugin defines.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointReport {
-    /// Its name, without that of its owner.
+    /// Name, without that of its owner.
     pub name: String,
     /// Kind of the point.
     pub kind: PointKind,

@@ -340,10 +340,10 @@ pub struct DeltaOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What an implementation says to the payload of a plugin-defined point.
+/// Verdict of an implementation on the payload of a plugin-defined point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PointVerdict {
-    /// Nothing against it, nothing to change and nothing to add.
+    /// No objection, no change.
     #[default]
     Pass,
     /// The new value, or a contribution.
@@ -354,7 +354,7 @@ pub enum PointVerdict {
     Block(String),
 }
 
-/// Of an implementation of a plugin-defined point.
+/// Outcome of an implementation of a plugin-defined point.
 #[derive(Clone, Debug, Default)]
 pub struct PointOutcome {
     /// The verdict.

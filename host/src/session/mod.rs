@@ -130,7 +130,7 @@ pub enum Error {
     /// Content that is not text is too large to keep.
     #[error("{size} bytes are not kept: {what}")]
     BlobLimit {
-        /// Its size.
+        /// Size in bytes.
         size: u64,
         /// Limit that was exceeded.
         what: String,

@@ -18,7 +18,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens of a message besides its content: its role and its ends.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// What stands in a request for a blob that is not sent itself.
+/// Tokens of the placeholder for a blob that is not sent itself.
 const LINE_TOKENS: u64 = 32;
 
 /// Requests smaller than this teach nothing: what providers add of their own weighs more than the conversation.
