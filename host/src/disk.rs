@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Makes a folder, and those above it that are missing, for its owner only; tightens one that is there.
+/// Creates a folder and its missing parents, accessible to its owner only; restricts an existing one.
 pub fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use blob::Blob;
 pub use part::{Part, Parts};
 
-/// Who a message is from, as the model sees it.
+/// Role of a message's sender, as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -46,7 +46,7 @@ pub struct ToolResult {
     pub call_id: String,
     /// Name of the tool.
     pub name: String,
-    /// What the model reads.
+    /// Text that the model reads.
     pub content: Parts,
     /// Whether the call failed, was refused or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

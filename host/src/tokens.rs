@@ -41,7 +41,7 @@ pub fn estimate(text: &str) -> u64 {
 /// Letters of the longest word that is one. A longer run is an encoding of something else, which takes more tokens.
 const LONG_WORD: u64 = 18;
 
-/// Kinds of characters whose runs the encoder looks at by themselves.
+/// Kinds of characters whose runs the encoder treats separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Letters,

@@ -13,7 +13,7 @@ use crate::programs::Program;
 
 const PROGRAM: Program = Program::Guest("misuses_handles");
 
-/// It may change the conversation, and has 300 ms.
+/// Manifest of a plugin that may change the conversation, and has 300 ms.
 const MANIFEST: &str = "side_effects = [\"session\"]\n[limits]\ntimeout = \"300ms\"\n";
 
 pub(crate) fn attacks() -> Vec<Attack> {

@@ -17,7 +17,7 @@ const HARM: f64 = 0.25;
 /// Confidence that a request of very few words costs when it names no thing.
 const VAGUE: f64 = 0.5;
 
-/// A request with so many items in a list is made of parts.
+/// Number of list items from which a request counts as having several parts.
 const LIST_ITEMS: usize = 3;
 
 /// Words that may announce something that cannot be undone.
@@ -165,7 +165,7 @@ pub(super) fn assess(input: &str) -> Assessment {
     })
 }
 
-/// A direct decision that nobody is sure of becomes one to ask first. It holds for what hooks decide as well.
+/// Turns a direct decision of low confidence into one to ask first. It holds for what hooks decide as well.
 pub(super) fn settle(mut assessment: Assessment) -> Assessment {
     if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
         assessment.decision = Decision::AskFirst;

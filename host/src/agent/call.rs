@@ -285,7 +285,7 @@ impl TurnScope {
         }
     }
 
-    /// `post-tool`, and word to everybody. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
+    /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks stand beneath the result before the hooks see it:
     /// one that takes secrets out must see all that the caller will read.
     pub(super) async fn finish(&self, by: By<'_>, ran: RanCall) -> Dispatched<Arc<FinishedCall>> {
         let RanCall {

@@ -19,7 +19,7 @@ pub struct AgentConfig {
     pub max_steps: u32,
     /// Review of an answer before it is shown.
     pub reflect: ReflectConfig,
-    /// Most tool calls of one answer; the model is told of those that are left out. Default: 128.
+    /// Maximum number of tool calls per answer; the model is told which were dropped. Default: 128.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_calls: usize,
     /// Most calls that run side by side, which only those do that just read. Default: 8.

@@ -29,8 +29,8 @@ impl Turn<'_> {
         out
     }
 
-    /// Calls the hooks of a point where only a failing hook can refuse: one that is set to block when it fails ends the turn,
-    /// so that what it would have looked at goes no further.
+    /// Calls the hooks of a point at which only a failing hook can refuse: one that blocks when it fails ends the turn, so that
+    /// what it did not see goes no further.
     pub(super) async fn pass<P: Point>(
         &self,
         what: &str,
@@ -41,7 +41,7 @@ impl Turn<'_> {
         Ok(out.value)
     }
 
-    /// Puts a finished message into the session and tells everybody.
+    /// Appends a finished message to the session and emits it.
     pub(super) async fn push(&self, message: Message) -> Result<(), Stop> {
         self.keep(&message)?;
         self.emit_message(message).await;
@@ -54,7 +54,7 @@ impl Turn<'_> {
         Ok(self.agent.spec.session.append(Body::Message { message })?)
     }
 
-    /// Tells everybody of a message that is in the session.
+    /// Emits a message that is in the session.
     pub(super) async fn emit_message(&self, message: Message) {
         self.emit_message_as(message, None).await;
     }
@@ -70,7 +70,7 @@ impl Turn<'_> {
         self.dispatch::<at::MessageEnd>(message).await;
     }
 
-    /// Takes in what plugins want to say: kept messages go into the session, the others into the next request.
+    /// Adds injections: kept messages go into the session, the others into the next request.
     pub(super) async fn inject(
         &mut self,
         injections: Vec<(Arc<str>, Injection)>,

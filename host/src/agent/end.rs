@@ -26,7 +26,7 @@ const CANCELLED: &str = "[cancelled: the user interrupted the turn before this c
 const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
 
 impl Turn<'_> {
-    /// Puts the session in order and tells everybody, however the turn ended.
+    /// Closes open entries of the session and emits the end, however the turn ended.
     pub(super) async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
         self.is_ending = true;
         let mut given = Ok(());
@@ -144,7 +144,7 @@ impl Turn<'_> {
         self.inject(inject).await
     }
 
-    /// Waits for subagents that were told to stop: what they used belongs to this turn, and their sessions are to be whole.
+    /// Waits for subagents that were told to stop: their usage counts in this turn, and their sessions must be complete.
     async fn end_agents(&self) {
         let ended = futures_util::future::join_all(self.scope.take_leftover());
         if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
@@ -153,7 +153,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Gives out what came of an answer that broke off, as far as hooks let it: it was paid for, and may be what was wanted.
+    /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and may be useful.
     async fn give_partial(&mut self) -> Result<(), Stop> {
         let Some(text) = self.keep_partial().await? else {
             return Ok(());
@@ -166,7 +166,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Keeps what was streamed of an answer that never ended: the user has read it and may speak of it. The text as hooks left
+    /// Stores what was streamed of an answer that never ended: the user has read it and may refer to it. The text as hooks left
     /// it, if there is one.
     async fn keep_partial(&mut self) -> Result<Option<String>, Stop> {
         let partial = std::mem::take(&mut self.progress.partial);

@@ -62,12 +62,12 @@ impl SessionHandle {
         }
     }
 
-    /// Says who calls plugin-defined points; until then there are none. Only the first call counts.
+    /// Sets the dispatcher of plugin-defined points; there is none before. Only the first call counts.
     pub(crate) fn set_points(&self, points: Arc<dyn CallPoint>) {
         let _ = self.points.set(points);
     }
 
-    /// Says whose turns plugins act in; until then there are none. Only the first call counts.
+    /// Sets the agent in whose turns plugins act; there is none before. Only the first call counts.
     pub(crate) fn set_agent(&self, agent: &Agent) {
         let _ = self.turns.set(agent.active_turns());
     }

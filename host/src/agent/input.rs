@@ -61,8 +61,8 @@ impl Turn<'_> {
         Ok(is_new)
     }
 
-    /// Takes the next text that was queued for the end of the turn; the turn then goes on with it and may take as many
-    /// steps again. Whether there was one.
+    /// Takes the next text from the queue for the end of the turn, which then continues and may take as many steps again.
+    /// Whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
         let queue = self.agent.steering.clone();
         while let Some(next) = queue.next(Queue::FollowUps) {

@@ -155,9 +155,9 @@ pub(crate) struct Agent {
     steering: SteerHandle,
     approvals: Arc<SessionApprovals>,
     family: Family,
-    /// The shared part of the turn that runs, or of the last one: hooks that nobody waits for may outlive their turn.
+    /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
     scope: Option<Arc<TurnScope>>,
-    /// Size of its requests, as far as it is known.
+    /// Estimated size of its requests.
     compaction: compact::Compaction,
     /// The stable parts of the system prompt as the first turn made them.
     frozen: Option<Vec<PromptPart>>,

@@ -1,6 +1,6 @@
 //! Usage and cost of a request, also when its answer never comes or the provider does not report them.
 //!
-//! A request that is dropped, because the user interrupts the turn, was sent all the same and is paid for. So the counting is
+//! A request that is dropped, because the user interrupts the turn, was still sent and is paid for. So the counting is
 //! that of a guard: whatever becomes of the request, it is counted once. What nobody reports is estimated and marked so; a
 //! budget that took it for nothing would never be spent.
 
@@ -32,7 +32,7 @@ struct Attempts {
 }
 
 impl Heard {
-    /// Takes in a piece of the answer.
+    /// Records a piece of the answer.
     pub(super) fn hear(&self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
@@ -91,7 +91,7 @@ impl<'a> Pending<'a> {
         attempts.n_lost > 0 || !attempts.text.is_empty()
     }
 
-    /// The answer is there: fills in what the provider did not say of its usage, and its cost.
+    /// Completes the record with the answer's usage, estimated where the provider did not report it, and its cost.
     pub(super) fn answered(mut self, response: &mut Response) -> Cost {
         self.is_settled = true;
         let (n_lost, lost) = {
@@ -109,7 +109,7 @@ impl<'a> Pending<'a> {
         cost
     }
 
-    /// Ends the request without an answer. `is_paid` says whether the model may have worked all the same.
+    /// Ends the request without an answer. `is_paid` says whether the model may still have worked.
     pub(super) fn failed(mut self, why: &str, is_paid: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {

@@ -48,7 +48,7 @@ impl ActiveTurns {
     }
 }
 
-/// Whose agent it is, and what it therefore shares with others.
+/// Family of an agent: whose it is, and what it therefore shares with others.
 #[derive(Clone)]
 pub(super) struct Family {
     /// Id of the session that plugins know, that of the main agent.
@@ -133,7 +133,7 @@ impl TurnScope {
         caller
     }
 
-    /// Brings the numbers of a caller up to date.
+    /// Updates the counts in a caller.
     pub(super) fn update(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;
@@ -263,7 +263,7 @@ impl TurnScope {
         tally.n_questions <= most
     }
 
-    /// Leaves a subagent to end by itself.
+    /// Leaves a subagent to end on its own.
     pub(super) fn leave_over(&self, agent: JoinHandle<()>) {
         lock(&self.leftover).push(agent);
     }

@@ -22,12 +22,12 @@ pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 /// The sink of one agent.
 pub(super) struct AgentSink {
     outlet: Outlet,
-    /// Failures of hooks that the `error` point has not been told of. Dispatch cannot call hooks from here.
+    /// Failures of hooks that were not yet passed to the `error` point. Dispatch cannot call hooks from here.
     failures: Mutex<Vec<FailureReport>>,
     halt: Arc<Halt>,
     /// Name of the agent.
     agent: Arc<str>,
-    /// The session whose audit log tells of this agent.
+    /// Session whose audit log covers this agent.
     root: Arc<Session>,
     has_told_of_gap: AtomicBool,
 }

@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Shortest time between two looks: a model that writes many short lines does not cost a call for each.
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Longest end of what was shown that hooks are told of, in bytes.
+/// Longest end of the shown text that hooks receive, in bytes.
 const BEFORE_BYTES: usize = 256;
 
 /// Longest text that hooks keep back and are asked about again before the answer is whole, in bytes. Whoever keeps more wants
@@ -282,7 +282,7 @@ fn tell_held(scope: &TurnScope, is_thinking: bool, by: &[Arc<str>]) {
     });
 }
 
-/// Tells of a request that is sent again, and of nothing else.
+/// Emits that a request is sent again.
 pub(super) fn tell_retry(scope: &TurnScope, event: StreamEvent) {
     if let StreamEvent::Retry {
         attempt,
@@ -384,7 +384,7 @@ impl TurnScope {
         shown
     }
 
-    /// Says that what was shown of an answer does not stand, and what does.
+    /// Emits a correction: the shown text, and the text that replaces it.
     pub(super) fn correct(&self, shown: String, text: String) {
         self.spec
             .session
@@ -396,7 +396,7 @@ impl TurnScope {
     }
 }
 
-/// Whether a text is what was shown, or goes on from it. Blanks do not count: parts of an answer are joined in different ways.
+/// Whether a text is the shown text, or continues it. Blanks do not count: parts of an answer are joined in different ways.
 pub(super) fn goes_on_from(text: &str, shown: &str) -> bool {
     let mut text = text.chars().filter(|c| !c.is_whitespace());
     let mut shown = shown.chars().filter(|c| !c.is_whitespace());

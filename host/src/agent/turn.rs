@@ -34,7 +34,7 @@ const DROPPED: &str = "[interrupted: the turn before was dropped before this cal
 
 /// Reason why a turn ended early.
 pub(super) enum Stop {
-    /// A hook refused to go on. The text says who and why.
+    /// A hook refused to continue. The text says who and why.
     Blocked(String),
     /// The step limit was reached; the output says so.
     MaxSteps,
@@ -164,7 +164,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Steps until the model has answered and reflection lets the answer stand.
+    /// Runs steps until the model has answered and reflection accepts the answer.
     async fn answer(&mut self) -> Result<DraftAnswer, Stop> {
         let mut draft = String::new();
         loop {

@@ -110,7 +110,7 @@ pub async fn build(
     Ok(report)
 }
 
-/// Folder of the cargo workspace that the crate belongs to.
+/// Returns the folder of the cargo workspace that contains the crate.
 async fn workspace_of(
     plugin: &PluginCrate,
     cancel: &CancellationToken,
@@ -229,7 +229,7 @@ fn place(
 #[derive(Default)]
 struct Artifacts(Mutex<BTreeMap<PathBuf, (PathBuf, f64)>>);
 
-/// A message of cargo, as far as it is needed.
+/// A message of cargo: the fields that are used.
 #[derive(Deserialize)]
 struct CargoMessage {
     reason: String,

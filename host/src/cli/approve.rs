@@ -98,7 +98,7 @@ fn screen(question: &Question) -> Screen {
     }
 }
 
-/// The answer that a line is; `None` when it is none of those that there are.
+/// Parses a line into an answer; `None` when it is not a valid one.
 fn parse(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     let (word, rest) = line
         .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))

@@ -39,7 +39,7 @@ pub(super) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct RunArgs {
-    /// What the model is to do; read from standard input when it is absent or `-`
+    /// Task for the model; read from standard input when it is absent or `-`.
     pub(super) prompt: Option<String>,
     #[command(flatten)]
     pub(super) model: ModelArgs,
@@ -47,7 +47,7 @@ pub(super) struct RunArgs {
     pub(super) plugins: PluginArgs,
     #[command(flatten)]
     pub(super) show: ShowArgs,
-    /// Go on with a session: its id, the beginning of it, or `last`
+    /// Continue a session: its id, the beginning of it, or `last`.
     #[arg(long, value_name = "ID")]
     pub(super) resume: Option<String>,
     /// Say yes to every tool call that would be asked about; what is denied stays denied
@@ -79,7 +79,7 @@ pub(super) struct ModelArgs {
 
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct PluginArgs {
-    /// Also load the plugin, or the plugins, in this folder
+    /// Load the plugin, or the plugins, in this folder as well.
     #[arg(long, value_name = "PATH")]
     pub(super) plugin: Vec<PathBuf>,
     /// Load no plugins but those of `--plugin`, and audit-log, which only the administrator can switch off
@@ -88,7 +88,7 @@ pub(super) struct PluginArgs {
     /// Leave this plugin out, also where nothing would run without it
     #[arg(long, value_name = "NAME")]
     pub(super) without: Vec<String>,
-    /// Trust what the project brings in `.rind`, settings and plugins, for this run
+    /// Trust the project's `.rind`, settings and plugins, for this run.
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
@@ -129,7 +129,7 @@ pub(super) struct DemoArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct SchemaArgs {
-    /// What to describe
+    /// Subject of the schema.
     pub(super) of: SchemaOf,
 }
 
@@ -187,7 +187,7 @@ pub(super) struct InspectArgs {
 pub(super) struct SwitchArgs {
     /// Name of the plugin
     pub(super) plugin: String,
-    /// In this project only; the project's own files stay as they are
+    /// Change this project only; the project's own files stay unchanged.
     #[arg(long)]
     pub(super) project: bool,
 }

@@ -10,7 +10,7 @@ use crate::session;
 pub(super) enum ExitStatus {
     /// 0: the turn is done, the command did its work.
     Done,
-    /// 1: the model, the host or a plugin failed; what happened stands on standard error.
+    /// 1: the model, the host or a plugin failed; the error is on standard error.
     Failed,
     /// 2: the command line or a settings file is wrong. `clap` uses it too.
     Usage,

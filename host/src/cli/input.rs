@@ -12,7 +12,7 @@ use super::render;
 /// Most that is read of standard input, in bytes: more than the window of any model.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Silence of standard input after which the person is told that Rind waits for it.
+/// Time without standard input after which a notice says that Rind waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The prompt that was typed, with what is piped in as a block after it; or what is piped in alone, when nothing or `-` was
@@ -82,7 +82,7 @@ fn read(stdin: &Stdin) -> anyhow::Result<String> {
     })
 }
 
-/// A prompt and a text that belongs to it, between fences that the text does not hold.
+/// Joins a prompt and a text, with fences around the text that the text does not contain.
 fn with_block(prompt: &str, text: &str) -> String {
     if text.trim().is_empty() {
         return prompt.to_owned();

@@ -107,7 +107,7 @@ fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
     }
 }
 
-/// Asks whether a project is trusted, as it is now. `Some` is whether that holds until it changes.
+/// Asks whether a project is trusted in its present state. `Some` is whether that holds until it changes.
 pub(super) async fn ask_project(
     workspace: &Path,
     trust: &ProjectTrust,

@@ -186,7 +186,7 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Describes the built plugins that no host would load, with the reasons: a manifest that does not cover its component, tools
-/// or points that cannot be offered. What only an operator decides (settings, grants, other plugins) counts for nothing here.
+/// or points that cannot be offered. What only an operator decides (settings, grants, other plugins) is not considered here.
 async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &report.built {

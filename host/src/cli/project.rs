@@ -22,8 +22,8 @@ use crate::plugin::manifest::Manifest;
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
 const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Returns the project's folder as it is now, when it is trusted. Asks where nothing is known and somebody can be asked; says
-/// what is left out and how to change that otherwise.
+/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is known and somebody can be
+/// asked; says what is left out and how to change that otherwise.
 pub(super) async fn trusted(
     paths: &Paths,
     by_flag: bool,

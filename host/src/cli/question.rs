@@ -14,10 +14,10 @@ use crate::text;
 /// Columns that a tab takes in a block.
 const TAB: &str = "    ";
 
-/// Stands before the rest of a line that is wider than the screen.
+/// Mark before the rest of a line that is wider than the screen.
 const CONTINUED: &str = "↪ ";
 
-/// Rows besides those of a page: the one that says how to go on, and one of the page before.
+/// Rows of a page that are not content: the prompt, and one row of the previous page.
 const ROWS_OF_PAGER: usize = 2;
 
 /// A line of a question, however many rows it takes.
@@ -100,7 +100,7 @@ pub(super) struct Screen {
     pub(super) parts: Vec<Vec<Line>>,
     /// Shown right above the answers, never cut: what an answer covers.
     pub(super) covers: Vec<Line>,
-    /// The answers that there are, as in `[y]es or [n]o`.
+    /// Possible answers, as in `[y]es or [n]o`.
     pub(super) keys: String,
 }
 

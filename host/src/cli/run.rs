@@ -93,7 +93,7 @@ fn model(selected: &Selected) -> String {
     }
 }
 
-/// The session to go on with. One of another folder is only gone on with by its id, and that is said.
+/// Resolves the session to continue. One of another folder is only gone on with by its id, and that is said.
 fn resolve(paths: &Paths, wanted: &str) -> anyhow::Result<Resolved> {
     let store = SessionStore::new(paths.sessions());
     let session = store.about(&store.resolve_in(wanted, &paths.workspace)?)?;
@@ -229,7 +229,7 @@ async fn show_all(
     telemetry.finish().await;
 }
 
-/// Ctrl-C, a closed terminal, and `kill`: each ends the turn in good order, so that no command is left running.
+/// Signals that end the turn cleanly (Ctrl-C, a closed terminal, `kill`), so that no command is left running.
 struct Interrupts([Signal; 3]);
 
 impl Interrupts {

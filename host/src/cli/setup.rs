@@ -91,7 +91,7 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// The settings of an agent, from all sections that speak of it.
+/// Returns the settings of an agent from all their sections.
 fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
     Ok(AgentConfig {
         archival: config.section()?,
@@ -101,7 +101,7 @@ fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
     })
 }
 
-/// The provider that the flags, the session that goes on, the settings or the environment name, in this order. Of a session
+/// Selects the provider that the flags, the resumed session, the settings or the environment name, in this order. Of a session
 /// that a script played there is nothing to go on with.
 pub(super) fn provider(
     config: &Config,
@@ -133,7 +133,7 @@ pub(super) fn provider(
     Ok(selected)
 }
 
-/// Folders of plugins that belong to this installation: beside the binary, and in the share folder that goes with it.
+/// Returns the folders of plugins of this installation: beside the binary, and in its share folder.
 pub(super) fn managed_folders() -> Vec<PathBuf> {
     if let Some(home) = env(HOME_VARIABLE) {
         return vec![Path::new(&home).join("managed")];
@@ -238,14 +238,14 @@ pub(super) struct Parts<'a> {
     pub(super) config: &'a Config,
     pub(super) provider: Selected,
     pub(super) plugins: Arc<PluginSet>,
-    /// Whole id of the session that goes on.
+    /// Complete id of the session to resume.
     pub(super) resume: Option<&'a str>,
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) commands: Commands,
 }
 
-/// Opens a session of a host made of these parts, a new one or one that goes on.
+/// Opens or resumes a session of a host made of these parts.
 pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
     let mut policy: ToolPolicy = parts.config.section()?;
     policy.mode = parts.mode;

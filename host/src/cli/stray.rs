@@ -29,7 +29,7 @@ pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result
     Ok(found)
 }
 
-/// Rules about tools that there are not, with the line of each. `known` are the tools, each with its plugin.
+/// Reports rules for unknown tools, with the line of each. `known` are the tools, each with its plugin.
 pub(super) fn of_rules(
     config: &Config,
     policy: &ToolPolicy,

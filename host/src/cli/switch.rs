@@ -71,7 +71,7 @@ async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     Ok(Some(format!("{name} still does not run here: {why}")))
 }
 
-/// Sets `plugins.NAME.enabled`, and leaves everything else in the file as it is. A new file of a workspace says which it is for.
+/// Sets `plugins.NAME.enabled`, and leaves the rest of the file unchanged. A new file of a workspace says which it is for.
 /// Returns whether that changed anything.
 fn write(file: &Path, name: &str, is_on: bool, workspace: Option<&Path>) -> anyhow::Result<bool> {
     // What a link leads to is changed, and the link stays.

@@ -45,7 +45,7 @@ pub(super) fn size() -> Size {
     }
 }
 
-/// The columns of a terminal; `None` where it is none, or does not tell.
+/// Returns the columns of a terminal; `None` when the stream is not one, or its size is unknown.
 pub(super) fn columns(stream: impl AsFd) -> Option<usize> {
     let told = tcgetwinsize(stream).ok()?.ws_col;
     (told > 0).then(|| usize::from(told).max(SMALLEST.columns))

@@ -66,7 +66,7 @@ pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Treatment of a field; nothing else is looked at.
+/// Treatment of a field; other fields are ignored.
 enum Field<'a> {
     Read,
     /// The field is unknown; these are known.

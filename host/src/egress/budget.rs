@@ -75,7 +75,7 @@ pub struct RequestSlot {
 }
 
 impl RequestSlot {
-    /// Takes a place, or says that there is none.
+    /// Takes a slot, or returns an error when none is free.
     pub(super) fn take(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let refuse = |text: String| Error::new(ErrorKind::Requests, text);
         let own = own.clone().try_acquire_owned().map_err(|_| {

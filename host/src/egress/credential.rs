@@ -51,7 +51,7 @@ pub trait Secrets: Send + Sync {
     fn get(&self, name: &str) -> Option<Secret>;
 }
 
-/// Nobody keeps any.
+/// A store without secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSecrets;
 
@@ -193,7 +193,7 @@ pub(super) fn fill(
 }
 
 impl Template {
-    /// The whole value, and what is secret in it: each secret, and the value as it stands.
+    /// Returns the filled value, and its secret parts: each secret, and the value itself.
     fn fill(&self, secrets: &dyn Secrets, at: &str) -> Result<(Secret, Vec<Used>), Error> {
         let refuse = |text: String| Error::new(ErrorKind::Credential, text);
         let mut whole = String::new();

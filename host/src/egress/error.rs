@@ -7,7 +7,7 @@ use crate::point::trace::AccessOutcome;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The URL is none, or holds what it may not.
+    /// The URL is invalid, or contains something that is not allowed.
     Url,
     /// The method is not one of those that are sent.
     Method,

@@ -127,7 +127,7 @@ pub(super) fn leave_origin(headers: &mut HeaderMap, is_own: impl Fn(&str) -> boo
     }
 }
 
-/// Takes away what speaks of a body.
+/// Removes the headers that describe a body.
 pub(super) fn leave_body(headers: &mut HeaderMap) {
     for name in OF_BODY {
         headers.remove(name);
@@ -140,8 +140,8 @@ pub(super) fn is_too_long(headers: &HeaderMap) -> bool {
     headers.iter().map(bytes).sum::<usize>() > MAX_HEADERS_BYTES
 }
 
-/// The headers of an answer that speak of what the plugin gets: none of the connection, and a length only where it is that of
-/// the body, or of the body that an answer to HEAD does not have.
+/// Returns the headers of an answer for the plugin: none about the connection, and a length only where it is that of the body,
+/// or of the body that an answer to HEAD does not have.
 pub(super) fn of_answer(
     headers: &HeaderMap,
     method: &Method,

@@ -16,7 +16,7 @@ use super::error::{Error, ErrorKind};
 /// Shortest pattern, in bytes. A secret has at least eight, and its Base64 loses some at either end.
 const MIN_PATTERN_BYTES: usize = 8;
 
-/// Longest secret whose every cut is looked for, in bytes.
+/// Longest secret of which every truncation is searched for, in bytes.
 const MAX_CUT_BYTES: usize = 512;
 
 /// Knows the secrets of one request and of the redirects before it.
@@ -90,7 +90,7 @@ impl Mask {
         self.find(bytes).next().map(|(_, name)| name)
     }
 
-    /// `bytes` with names for secrets; `None` when there are none in it.
+    /// Masks secrets in `bytes`; `None` when there are none.
     pub(super) fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut masked = Vec::new();
         let mut done = 0;
@@ -123,7 +123,7 @@ impl Mask {
     }
 }
 
-/// Every way in which a secret is looked for.
+/// Returns the spellings in which a secret is searched for.
 fn spellings(secret: &str) -> Vec<String> {
     let percent = |is_kept: fn(u8) -> bool| {
         let mut text = String::new();
@@ -185,8 +185,8 @@ fn cut(secret: &str) -> Vec<String> {
     pieces.flatten().map(str::to_owned).collect()
 }
 
-/// The characters of Base64 that stand for `bytes` alone, when `before` bytes (0 to 2) of something else come before them in
-/// their group of three.
+/// Returns the characters of Base64 that depend on `bytes` only, when `before` bytes (0 to 2) precede them in their group of
+/// three.
 fn base64_within(bytes: &[u8], before: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut padded = vec![0; before];

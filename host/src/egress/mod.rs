@@ -86,7 +86,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body after decoding.
     pub body: Vec<u8>,
-    /// Counts the answer among the plugin's requests for as long as it is kept.
+    /// Slot that the answer occupies for as long as it is kept.
     pub place: RequestSlot,
 }
 
@@ -118,7 +118,7 @@ impl PluginEgress {
         })
     }
 
-    /// The way out in one session, which `handle` tells of every request.
+    /// Opens the egress of one session, which reports every request to `handle`.
     #[must_use]
     pub fn open(self: &Arc<Self>, handle: Arc<dyn AgentHandle>) -> Arc<Egress> {
         Arc::new(Egress {

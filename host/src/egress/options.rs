@@ -10,7 +10,7 @@ use super::credential::{NoSecrets, Secrets};
 use super::resolve::{Resolve, SystemResolver};
 use crate::secret::check_outgoing;
 
-/// A request as it is about to leave, before credentials are put in.
+/// A request before credentials are added.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// Name of the plugin.

@@ -103,7 +103,7 @@ pub struct Events {
     place: Arc<EventPosition>,
 }
 
-/// Everybody who is sent the events. The list is replaced and never changed: an observer may subscribe.
+/// Receivers of the events. The list is replaced and never changed: an observer may subscribe.
 type Listeners = RwLock<Arc<[Listener]>>;
 
 /// One receiver of events.

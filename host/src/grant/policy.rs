@@ -200,7 +200,7 @@ fn short(digest: &str) -> String {
 }
 
 impl PluginLists {
-    /// Whether `allow` counts for this plugin: by its digest, or by a name that is not anybody's to give.
+    /// Whether `allow` counts for this plugin: by its digest, or by a name that is verified.
     fn is_for(&self, asker: Asker<'_>) -> bool {
         match &self.digest {
             Some(digest) => digest == asker.content,

@@ -27,7 +27,7 @@ pub struct Request {
     pub description: String,
     /// Trust of the plugin, or less when its manifest says so.
     pub trust: Trust,
-    /// The folder it came from, where names are anybody's to give: for project and local plugins. Otherwise empty.
+    /// The folder it came from, for plugins whose name is not verified (project, local). Otherwise empty.
     pub source: String,
     /// Digest of its component; empty without one.
     pub digest: String,

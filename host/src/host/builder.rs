@@ -47,7 +47,7 @@ pub struct HostBuilder {
     keep: Option<KeepInStore>,
 }
 
-/// Which of the built-in tools there are.
+/// Selection of the built-in tools.
 #[derive(Default)]
 enum BuiltIn {
     #[default]

@@ -53,7 +53,7 @@ pub enum Error {
     /// A session cannot be made, found or opened.
     #[error(transparent)]
     Session(#[from] session::Error),
-    /// What was answered about plugins cannot be kept.
+    /// Answers about plugins cannot be stored.
     #[error("cannot keep what was answered about plugins")]
     Answers(#[from] AnswersError),
 }

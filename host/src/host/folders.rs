@@ -29,9 +29,9 @@ impl PluginFolders {
         .and(trust, folder)
     }
 
-    /// Also the plugins in this folder. `trust` says where they came from and so what they get without asking:
-    /// [`Trust::Managed`] for those that belong to the program. A folder that is not there has none; one of
-    /// [`Trust::Local`] may be a plugin itself.
+    /// Adds the plugins in this folder. `trust` says where they came from and so what they get without asking:
+    /// [`Trust::Managed`] for those that belong to the program. A folder that is not there has none; one of [`Trust::Local`]
+    /// may be a plugin itself.
     #[must_use]
     pub fn and(mut self, trust: Trust, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();

@@ -40,7 +40,7 @@ pub use session::{Session, SessionBuilder, Turn};
 #[derive(Clone)]
 pub struct Host(Arc<Parts>);
 
-/// Everything that the sessions of a host share, and what each of them begins with.
+/// Parts that the sessions of a host share, and what each of them begins with.
 struct Parts {
     provider: Arc<dyn Provider>,
     model: String,

@@ -60,7 +60,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Also calls this function with every event of the session, in the task of its agent: it must return soon.
+    /// Calls this function with every event of the session, in the task of its agent: it must return soon.
     pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
         self.observers.push(Arc::new(observer));
         self
@@ -121,7 +121,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Its id.
+    /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &Arc<str> {
         self.agent.spec().session.id()

@@ -65,10 +65,10 @@ pub enum Error {
         /// The limit.
         seconds: u64,
     },
-    /// It was built against a version of the contract that this host does not support.
+    /// The component was built against a version of the contract that this host does not support.
     #[error("{what}, which wants {wanted} of the contract; this host supports {supported}: {todo}")]
     Contract {
-        /// Where the version stands: `it imports ...`, `it was built with ...`.
+        /// Origin of the version: `it imports ...`, `it was built with ...`.
         what: String,
         /// The version.
         wanted: String,
@@ -77,7 +77,7 @@ pub enum Error {
         /// Advice.
         todo: String,
     },
-    /// It imports an interface that it may not have.
+    /// The component imports an interface that it may not have.
     #[error("it imports `{import}`, {why}")]
     Import {
         /// Name of the interface.
@@ -85,7 +85,7 @@ pub enum Error {
         /// Reason for the refusal, and what would change it.
         why: String,
     },
-    /// It exports an interface that it may not have, or that the manifest contradicts.
+    /// The component exports an interface that it may not have, or that the manifest contradicts.
     #[error("it exports `{export}`, {why}")]
     Export {
         /// Name of the interface.
@@ -140,7 +140,7 @@ pub enum Error {
         /// Problem, and what to do.
         message: String,
     },
-    /// Its name is reserved for a protected plugin.
+    /// The name is reserved for a protected plugin.
     #[error(
         "the name `{plugin}` is reserved for the plugin that comes with Rind; give it another name in plugin.toml"
     )]
@@ -164,7 +164,7 @@ pub enum Error {
         /// For each: why it does not run, who relies on it, and how to continue without it.
         missing: String,
     },
-    /// It implements a point that no plugin defines.
+    /// The plugin implements a point that no plugin defines.
     #[error("it implements `{point}`, but {why}")]
     UnknownPoint {
         /// Name of the point.

@@ -31,7 +31,7 @@ pub struct HookReport {
     pub deadline_ms: u64,
     /// Action when the hook fails.
     pub on_failure: OnFailure,
-    /// Whether the turn goes on without it.
+    /// Whether the turn continues without it.
     pub is_async: bool,
     /// Whether it is bound; the operator may switch one off.
     pub enabled: bool,
@@ -99,9 +99,9 @@ pub struct ImportReport {
 /// A point that a plugin defines.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointReport {
-    /// Its name, without that of its owner.
+    /// Name, without that of its owner.
     pub name: String,
-    /// Its kind.
+    /// Kind of the point.
     pub kind: PointKind,
     /// Plugins that may call it besides its owner.
     pub callers: Vec<String>,

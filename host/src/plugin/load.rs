@@ -158,7 +158,7 @@ pub struct Loaded {
     pub imports: Vec<String>,
     /// Every interface of ours that it exports, without package and version.
     pub exports: Vec<String>,
-    /// What its component says it was built with.
+    /// Stamp of its component.
     pub stamp: Option<Stamp>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
@@ -245,7 +245,7 @@ pub enum Why {
         /// Policy file, and the place in it.
         place: String,
     },
-    /// It needs permissions that only the operator can grant, and they were not granted. Its decision says what waits.
+    /// The plugin needs permissions that only the operator can grant, and they were not granted. Its decision says what waits.
     Held(Box<Loaded>),
 }
 

@@ -1,6 +1,6 @@
 //! Plugins that only the administrator of the machine can switch off.
 //!
-//! The list is the host's: what a plugin says of itself counts for nothing. It holds for the copy that comes with Rind; another
+//! The list is the host's: a plugin's own manifest has no effect on it. It holds for the copy that comes with Rind; another
 //! plugin cannot have the name.
 
 use std::borrow::Cow;

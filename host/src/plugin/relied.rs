@@ -85,7 +85,7 @@ impl Reliance {
 /// A plugin that the operator relies on and that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
     /// Reason why it is relied on.
     pub reliance: Reliance,
@@ -268,7 +268,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
     left.may_block && !is_impostor && (is_installed || was_answered())
 }
 
-/// The place that a plugin came from, where its name is anybody's to give.
+/// Origin of a plugin whose name is not verified (project, local).
 pub(super) fn source(found: &Found) -> String {
     if found.trust <= Trust::User {
         String::new()

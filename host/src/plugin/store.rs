@@ -76,7 +76,7 @@ fn failed(error: &io::Error) -> HandleError {
     HandleError::Failed(format!("the plugin's store: {error}"))
 }
 
-/// The folder of a plugin's own under `data`. Where names are anybody's to give, which is in projects and on the command
+/// The folder of a plugin's own under `data`. Where names are not verified, which is in projects and on the command
 /// line, the place that the plugin came from is part of it: otherwise a plugin could inherit what another of its name kept.
 #[must_use]
 pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {

@@ -39,7 +39,7 @@ pub const MAX_NESTING: usize = 4;
 /// The context, and which plugins' code led here.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// What guests may ask for.
+    /// Context that guests may ask for.
     pub context: CallContext,
     /// Names of the plugins whose code is on the way to this call, outermost first. Hooks of these do not fire, but
     /// see [`Caller::passes_over`].

@@ -49,7 +49,7 @@ pub enum HandleError {
 pub struct PointAnswer {
     /// The final value, the array of contributions, or null.
     pub value: Value,
-    /// What the implementers say to going on.
+    /// Verdict of the implementers.
     pub verdict: HookVerdict,
 }
 

@@ -180,7 +180,7 @@ impl<T> Change<T> {
     }
 }
 
-/// Of a hook on a request to the model.
+/// Outcome of a hook on a request to the model.
 #[derive(Clone, Debug, Default)]
 pub struct RequestOutcome {
     /// Model to use.
@@ -340,10 +340,10 @@ pub struct DeltaOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What an implementation says to the payload of a plugin-defined point.
+/// Verdict of an implementation on the payload of a plugin-defined point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PointVerdict {
-    /// Nothing against it, nothing to change and nothing to add.
+    /// No objection, no change.
     #[default]
     Pass,
     /// The new value, or a contribution.
@@ -354,7 +354,7 @@ pub enum PointVerdict {
     Block(String),
 }
 
-/// Of an implementation of a plugin-defined point.
+/// Outcome of an implementation of a plugin-defined point.
 #[derive(Clone, Debug, Default)]
 pub struct PointOutcome {
     /// The verdict.
@@ -363,7 +363,7 @@ pub struct PointOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What a hook says to compaction or archival.
+/// Verdict of a hook on compaction or archival.
 #[derive(Clone, Debug, Default)]
 pub enum SliceVerdict {
     /// No objection.

@@ -35,7 +35,7 @@ pub struct Holder {
 pub enum Streaming {
     /// While it is written: no hook may change it.
     Free,
-    /// As far as the hooks of `output-delta` have let it through.
+    /// Shown up to where the hooks of `output-delta` have let it through.
     Judged,
     /// When it is complete and these have judged it.
     Held(Vec<Holder>),

@@ -96,7 +96,7 @@ pub enum AccessOutcome {
     Done,
     /// The access was allowed and failed.
     Failed,
-    /// It was refused.
+    /// The access was refused.
     Denied,
     /// The secret was masked.
     Masked,

@@ -337,7 +337,7 @@ fn at_line(line: &Option<usize>) -> String {
 }
 
 impl Error {
-    /// Whether the model may have worked on the request all the same, so that it is paid for: the server took it and no answer
+    /// Whether the model may still have worked on the request, so that it is paid for: the server took it and no answer
     /// came, or none that could be read.
     #[must_use]
     pub fn may_be_paid(&self) -> bool {

@@ -51,7 +51,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Takes the next piece; whether it holds any of the answer. What comes after the end of the answer is nobody's business.
+    /// Takes the next piece; whether it holds any of the answer. What comes after the end of the answer is ignored.
     pub(crate) fn push(
         &mut self,
         decoder: &mut impl Decoder,

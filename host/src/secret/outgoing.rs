@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Scanner;
 
-/// Parts up to this size are looked at through base64 too: every URL and header, and what a form holds. In a large body
-/// base64 is a file.
+/// Size up to which parts are also scanned through base64: every URL and header, and form fields. In a large body base64 is a
+/// file.
 const MAX_BASE64_BYTES: usize = 64 << 10;
 
 /// The shortest run of base64 that could hold a secret, in characters.

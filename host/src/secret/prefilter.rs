@@ -5,7 +5,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::rule::Rule;
 
-/// The vectorised search sorts what it looks for into at most so many buckets and confuses what shares one.
+/// Maximum number of buckets of the vectorized search, which confuses patterns that share one.
 const N_BUCKETS: usize = 16;
 
 /// Search for keywords. Two searches, because the vectorised one tells texts apart by as many bytes as its shortest word has:
@@ -49,7 +49,7 @@ impl Prefilter {
         }
     }
 
-    /// The places in `text` where keywords stand, in order.
+    /// Iterates over the positions of keywords in `text`, in order.
     pub(super) fn hits<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
         Hits {
             groups: [&self.short, &self.long],
@@ -77,7 +77,7 @@ impl Group {
         }
     }
 
-    /// The first word from `from` on: where it stands and which it is.
+    /// Finds the first word from `from` on: its position and index.
     fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = from.min(text.len())..text.len();
         match &self.search {
@@ -118,7 +118,7 @@ fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     (0..=least).flat_map(row).copied().collect()
 }
 
-/// Places where keywords stand.
+/// Iterator over positions of keywords.
 pub(super) struct Hits<'a> {
     groups: [&'a Group; 2],
     /// The next of each group: where, and which word.

@@ -112,7 +112,7 @@ pub(super) struct Rule {
     pub(super) id: Arc<str>,
     pub(super) description: String,
     pub(super) keywords: Vec<String>,
-    /// Anchored to where the keyword stands.
+    /// Pattern, anchored to the keyword.
     pub(super) regex: Arc<Lazy>,
     before: Before,
     entropy: f64,
@@ -122,7 +122,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The secret whose keyword stands at `at`. `border` is where the last secret ended: what follows one stands on its own.
+    /// Finds the secret whose keyword is at `at`. `border` is where the last secret ended: what follows one stands on its own.
     pub(super) fn find(&self, text: &[u8], at: usize, border: usize) -> Option<Range<usize>> {
         let is_placed = match self.before {
             Before::Any => true,

@@ -128,7 +128,7 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Those of the session in `folder`.
+    /// Opens the blobs of the session in `folder`.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             files: HashedFiles::new(folder.join(FOLDER)),

@@ -41,7 +41,7 @@ fn is_agent_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
 }
 
-/// The subagent that an entry tells of.
+/// Returns the subagent that an entry names.
 pub(super) fn named_in(body: &Body) -> Option<Child> {
     let child = match body {
         Body::SubagentStart { agent, task, .. } => Child {
@@ -77,7 +77,7 @@ pub(super) fn path(below: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Copies the sessions of the subagents that `entries` tell of, and all below them.
+/// Copies the sessions of the subagents that `entries` name, and all below them.
 pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
     for Child { agent, .. } in entries.iter().filter_map(|entry| named_in(&entry.body)) {
         let (from, to) = (from.join(AGENTS).join(&agent), to.join(AGENTS).join(&agent));
@@ -131,7 +131,7 @@ impl SessionFolder {
         Ok(read_from(&self.path.join(FILE), end)?.0)
     }
 
-    /// Every entry of the subagent with this id, one of `children` or below one of them; `None` when there is none.
+    /// Reads the entries of the subagent with this id, one of `children` or below one of them; `None` when there is none.
     pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
         let is_it = |child: &Child| child.agent == agent;
         if children.iter().any(is_it) {
@@ -174,7 +174,7 @@ impl Session {
         made
     }
 
-    /// Removes the session of a holder that this one does not speak of: what was to be archived stays where it is.
+    /// Removes the session of a holder that this session does not reference: its turn stays where it is.
     pub fn remove_holder(&self, agent: &str) {
         // One that it speaks of is somebody else's.
         let is_new = !self.children().iter().any(|child| child.agent == agent);

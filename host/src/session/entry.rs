@@ -38,7 +38,7 @@ pub struct PromptRow {
     pub source: String,
     /// Length of the text.
     pub bytes: usize,
-    /// Its tokens, estimated.
+    /// Tokens of the part, estimated.
     pub tokens: u64,
     /// First 16 hex digits of the text's BLAKE3 hash.
     pub hash: String,

@@ -40,7 +40,7 @@ struct Inner {
     transcript: Transcript,
     states: States,
     last_entry: Option<String>,
-    /// A failure of a write that nobody could be told of; the next sync tells.
+    /// Failure of a write that no caller could receive; the next sync returns it.
     deferred: Option<Error>,
 }
 
@@ -75,8 +75,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Opens the files of a session: repairs the end of the file, takes in every entry that can be read, and closes the
-    /// calls that an interrupted turn left open.
+    /// Opens the files of a session: repairs the end of the file, reads every valid entry, and closes the calls that an
+    /// interrupted turn left open.
     pub(super) fn open(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
         let opened = Log::open(folder)?;
         let path = folder.join(FILE);
@@ -142,7 +142,7 @@ impl Session {
         &self.blobs
     }
 
-    /// Whether it goes on from an earlier run.
+    /// Whether it was resumed from an earlier run.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
@@ -159,7 +159,7 @@ impl Session {
         self.lock().append(body)
     }
 
-    /// Writes entries of another session as they are, behind those that are there.
+    /// Appends entries of another session unchanged.
     pub(super) fn append_copies(&self, entries: Vec<Entry>) -> Result<(), Error> {
         let mut inner = self.lock();
         for entry in entries {

@@ -197,7 +197,7 @@ impl Log {
         Ok((len > self.synced.len()).then_some(Unsynced { disk, synced, len }))
     }
 
-    /// Whether the disk has failed: nobody knows then which bytes are on it, so nothing more is added.
+    /// Returns the failure of the disk, if it has failed: it is unknown then which bytes are on it, so nothing more is added.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.synced
             .check()

@@ -130,9 +130,9 @@ pub enum Error {
     /// Content that is not text is too large to keep.
     #[error("{size} bytes are not kept: {what}")]
     BlobLimit {
-        /// Its size.
+        /// Size in bytes.
         size: u64,
-        /// Which limit.
+        /// Limit that was exceeded.
         what: String,
     },
     /// A plugin went over a limit.

@@ -23,7 +23,7 @@ pub const MAX_PLUGIN_BYTES: usize = 64 << 20;
 /// sets a key in a loop would fill the disk.
 pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
 
-/// Values up to this length, in bytes, stand in the session file itself; longer ones would make it slow to read.
+/// Length in bytes up to which values are in the session file itself; longer ones would make it slow to read.
 pub const INLINE_BYTES: usize = 8 << 10;
 
 /// Name of the folder, within that of the session, that holds large values.
@@ -62,7 +62,7 @@ impl States {
         }
     }
 
-    /// Takes in a change that is in the file. Returns the name of a blob that nothing refers to any more.
+    /// Applies a change that is in the file. Returns the name of a blob that nothing refers to any more.
     pub(super) fn apply(&mut self, body: &Body) -> Option<String> {
         let Body::State {
             plugin,

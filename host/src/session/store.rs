@@ -109,7 +109,7 @@ impl SessionStore {
         Ok((id, folder))
     }
 
-    /// Opens a session to go on with it. `id` is a whole id, as [`SessionStore::resolve`] returns it.
+    /// Opens a session to continue it. `id` is a whole id, as [`SessionStore::resolve`] returns it.
     pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
         Session::open(id, &self.root.join(id), spec)
     }

@@ -15,7 +15,7 @@ pub(super) struct Synced {
     has_failed: AtomicBool,
     /// Error that was not reported yet.
     why: Mutex<Option<io::Error>>,
-    /// Held while the disk works: an operating system tells of a failed write only once, and whoever waits must not miss it.
+    /// Lock held during a sync: an operating system reports a failed write only once, and every waiting caller must see it.
     working: Mutex<()>,
 }
 

@@ -9,7 +9,7 @@ use super::children::{self, Child};
 use super::entry::{Body, DueTurn};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 
-/// The conversation, and where its last turn stands.
+/// Conversation, and the position of its last turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transcript {
     /// Messages in order.
@@ -27,7 +27,7 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    /// Takes in one entry.
+    /// Applies one entry.
     pub(super) fn apply(&mut self, body: &Body) {
         self.children.extend(children::named_in(body));
         match body {

@@ -81,7 +81,7 @@ pub(super) fn number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The name of a case, as it is in JSON.
+/// Returns the name of a case, as it is in JSON.
 pub(super) fn word(case: &impl Serialize) -> String {
     let value = serde_json::to_value(case).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

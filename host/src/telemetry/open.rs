@@ -71,7 +71,7 @@ impl Running {
         }
     }
 
-    /// The span that something stands below: its tool call, what is done to the conversation, or the turn.
+    /// Returns the parent span: the tool call, compaction or archival, or the turn.
     pub(super) fn above(&mut self, call: Option<&str>) -> &mut Open {
         let call = call.and_then(|id| self.calls.get_mut(id));
         match (call, &mut self.aside) {

@@ -52,7 +52,7 @@ impl Outbox {
         lock(&self.0.sender).take();
     }
 
-    /// Spans that ended and did not arrive, and why, if there are any.
+    /// Returns the number of lost spans with the reason, if there are any.
     pub(super) fn lost(&self) -> Option<(u64, Option<String>)> {
         let n_ended = self.0.n_ended.load(Ordering::Acquire);
         let n_lost = n_ended.saturating_sub(self.0.n_sent.load(Ordering::Acquire));

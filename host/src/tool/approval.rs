@@ -40,7 +40,7 @@ pub struct Question {
     pub covers: Result<String, String>,
     /// Identity of exactly this tool: its name, plugin, description and schema, and who calls it.
     tool_key: [u8; 32],
-    /// The parts that `covers` speaks of.
+    /// Parts that `covers` describes.
     parts: Vec<String>,
 }
 

@@ -32,7 +32,7 @@ use crate::point::caller::Caller;
 /// The answer of a tool, before it becomes a tool result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// Text that the model reads.
     pub content: Parts,
     /// The bytes of the blobs in `content`.
     pub bytes: Vec<Vec<u8>>,

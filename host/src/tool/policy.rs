@@ -112,7 +112,7 @@ pub struct PolicyCall<'a> {
     pub arguments: &'a Value,
     /// The command, file or folder that the call is about.
     pub subject: &'a Subject,
-    /// What the plugin of the tool may do besides answering, in plain words.
+    /// Permissions of the tool's plugin besides answering, in plain words.
     pub may: &'a [String],
     /// Whether a hook asked for approval. A policy that allows such a call answers the hook with yes.
     pub is_asked: bool,
@@ -157,7 +157,7 @@ struct Ruling {
 enum Strictness {
     Allow,
     Ask,
-    /// A rule that denies may speak of it, which cannot be told: a person may allow it, and nothing else.
+    /// A denying rule may match, which is undecidable: only a person may allow the call.
     AskPerson,
     Deny,
 }

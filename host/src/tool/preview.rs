@@ -11,10 +11,10 @@ use crate::text::one_line;
 /// Most lines of a call that are described to a model.
 const MAX_TOLD_LINES: usize = 60;
 
-/// Longest line that is described to a model; the end of a longer one is left out, and that is said.
+/// Longest line in a description for a model; the rest of a longer one is replaced by a note.
 const MAX_TOLD_BYTES: usize = 500;
 
-/// One line of a call, as it is shown.
+/// One shown line of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLine {
     /// Mark before it that says what it is: `$ `, `+ `, `- `. Never blank, so that no text looks like a line without it.
@@ -73,7 +73,7 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     shown
 }
 
-/// The same for a model that is told what would have been done: escaped, and cut when it is long.
+/// Describes a call for a model in a dry run: escaped, and cut when it is long.
 #[must_use]
 pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
     let shown = preview(spec, arguments);

@@ -131,7 +131,7 @@ pub struct ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// Adds a tool; where it is from is what its spec says (`plugin`), which for a plugin's tool the host fills in.
+    /// Adds a tool; its spec names its origin (`plugin`), which the host fills in for a plugin's tool.
     ///
     /// # Errors
     /// See [`RegistryError`]; the registry is then as it was.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{COMMON, is_repository, is_repository_with};
 
-/// Most folders that are looked at, so that a workspace of any size costs little.
+/// Maximum number of folders that are searched, so that a workspace of any size costs little.
 const MAX_FOLDERS: usize = 100_000;
 
 /// Largest settings file that is kept to be put back.
@@ -94,7 +94,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// Files that git would run, as they are before a command.
+/// Files that git would run, in their state before a command.
 pub(super) struct Before {
     folders: Vec<PathBuf>,
     known: BTreeMap<PathBuf, Known>,
@@ -107,12 +107,12 @@ struct Known {
     bytes: Option<Vec<u8>>,
 }
 
-/// Two files of the same stamp are one that nobody has changed: device, number, and when it was last changed in any way; of a
-/// link, also those of what it leads to.
+/// Stamp of a file, equal when it was not changed: device, number, and time of the last change of any kind; of a link, also
+/// those of its target.
 type Stamp = [Option<(u64, u64, i64, i64)>; 2];
 
 impl Before {
-    /// Looks at all that the command may change.
+    /// Records the state of all that the command may change.
     pub(super) fn look(folders: &[PathBuf]) -> Self {
         let mut known = BTreeMap::new();
         walk(folders, |repository| {
@@ -162,7 +162,7 @@ impl Before {
         }
     }
 
-    /// A path as it is named in the workspace, which comes first; elsewhere the whole one.
+    /// Formats a path relative to the workspace, or completely when it is outside.
     fn shown(&self, path: &Path) -> String {
         let within = self
             .folders
@@ -241,7 +241,7 @@ fn walk(roots: &[PathBuf], mut repository: impl FnMut(&Path)) -> Vec<(PathBuf, S
     unseen
 }
 
-/// The files of a repository that decide what git runs, as far as they are there.
+/// Returns the existing files of a repository that decide what git runs.
 fn deciding(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
@@ -307,7 +307,7 @@ fn kept(path: &Path) -> Option<Vec<u8>> {
     is_kept.then(|| fs::read(path).ok()).flatten()
 }
 
-/// Whether none of these settings can run a program or take in other settings. What cannot be read for certain is not harmless.
+/// Whether none of these settings can run a program or include other settings. What cannot be read for certain is not harmless.
 fn is_harmless(text: &str) -> bool {
     let mut section = String::new();
     for line in text.lines() {

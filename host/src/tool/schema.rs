@@ -41,7 +41,7 @@ const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
 /// Maximum nesting of references and combinations before one value is checked.
 const MAX_CHAIN_DEPTH: usize = 16;
 
-/// Subschemas times values that one check may come to. Each pair costs some ten nanoseconds, and nothing can interrupt it.
+/// Maximum product of subschemas and values in one check. Each pair costs some ten nanoseconds, and nothing can interrupt it.
 const MAX_PAIRS: usize = 2_000_000;
 
 /// Subschemas times values up to which the errors of a check are listed: a list may hold one for every pair.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::workspace::{Workspace, WorkspaceError};
 
-/// Most entries one walk looks at.
+/// Maximum number of entries in one walk.
 const MAX_ENTRIES: usize = 200_000;
 
 /// Deepest folder one walk enters, counted from where it starts.
@@ -39,7 +39,7 @@ pub(super) enum EntryKind {
 /// End of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
-    /// Everything was visited, or the visitor stopped the walk.
+    /// The walk visited all entries, or the visitor stopped it.
     Complete,
     /// The limit of one walk was reached.
     TooMany,

@@ -10,7 +10,7 @@
 //! mod hello {
 //!     use rind_sdk::prelude::*;
 //!
-//!     /// Whom to greet.
+//!     /// Arguments of `greet`.
 //!     #[args]
 //!     struct Greet {
 //!         /// The person's name.

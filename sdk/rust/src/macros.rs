@@ -73,7 +73,7 @@ pub fn answer(value: impl Display) -> Result<String, Error> {
     Ok(value.to_string())
 }
 
-/// A tool's answer, or why there is none.
+/// Converts a tool's return value into text or an error.
 pub fn result_answer<E: Into<Error>>(value: Result<impl Display, E>) -> Result<String, Error> {
     value.map(|value| value.to_string()).map_err(Into::into)
 }

@@ -280,7 +280,7 @@ impl PromptPart {
 macro_rules! neutral {
     ($($name:ident::$variant:ident;)*) => {$(
         impl Default for $name {
-            /// Leaves everything as it is.
+            /// Changes nothing.
             fn default() -> Self {
                 Self::$variant
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
     label = "not what the host expects here"
 )]
 pub trait IntoOutcome<O> {
-    /// The outcome, or why there is none.
+    /// Converts the return value into an outcome or an error.
     ///
     /// # Errors
     /// The error that the function returned.
@@ -85,9 +85,9 @@ pub enum LoopOutcome {
     Done,
     /// Run again.
     Again {
-        /// How long to wait before.
+        /// Delay before the next attempt.
         after: Duration,
-        /// Why, for the operator.
+        /// Reason for the operator.
         reason: String,
     },
 }
@@ -113,10 +113,10 @@ pub struct PointOutcome {
     pub effects: Vec<Effect>,
 }
 
-/// What an implementation says to a payload.
+/// Verdict of an implementation on a payload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PointVerdict {
-    /// Nothing against it, nothing to change and nothing to add.
+    /// No objection, no change.
     #[default]
     Pass,
     /// This value, JSON text.
@@ -128,7 +128,7 @@ pub enum PointVerdict {
 }
 
 impl PointOutcome {
-    /// Nothing against the payload, nothing to change and nothing to add.
+    /// Lets the payload pass, without changes.
     #[must_use]
     pub fn pass() -> Self {
         Self::default()
@@ -164,10 +164,9 @@ impl From<PointVerdict> for PointOutcome {
     }
 }
 
-/// Something that an implementation of a point may return: [`PointOutcome`], any type that can be written as JSON, or a
-/// `Result` of either.
+/// A return type of a point's implementation: [`PointOutcome`], any type that can be written as JSON, or a `Result` of either.
 pub trait IntoPointOutcome<Kind> {
-    /// The outcome, or why there is none.
+    /// Converts the return value into an outcome or an error.
     ///
     /// # Errors
     /// The error that the function returned, or that its value cannot be written as JSON.

@@ -22,7 +22,7 @@ fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant
     let ran = rind.run(&["run", "hello", "--plugin", guard()]).exits(3);
     let held = &ran.stderr;
     assert_snapshot!(masked(held), @r#"
-    ▲ plugin injection-guard is not loaded: it needs permissions that you have not granted:
+    ▲ plugin injection-guard is it needs permissions that you have not granted:
           read the conversation and change prompts, messages, tool calls and the model (session)
         grant them at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
@@ -145,7 +145,8 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     );
     let ran = rind.run(&run).exits(0);
     assert!(
-        ran.stderr.contains("held until you say yes"),
+        ran.stderr
+            .contains("it needs permissions that you have not granted"),
         "{}",
         ran.stderr
     );

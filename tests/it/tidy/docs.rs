@@ -1,4 +1,4 @@
-//! Docs of modules.
+//! Docs of modules and items: present, and in plain words.
 
 use super::tree::Source;
 
@@ -14,6 +14,118 @@ pub(super) fn check_module(source: &Source) -> Option<String> {
             source.path
         )
     })
+}
+
+/// First words of docs that stand in place of a name: a doc begins with a verb in the third person or with a noun of the field.
+const OPENINGS: &[&str] = &[
+    "Also",
+    "Anything",
+    "As",
+    "Everybody",
+    "Everything",
+    "How",
+    "It",
+    "Its",
+    "Nothing",
+    "Of",
+    "So",
+    "Somebody",
+    "Something",
+    "That",
+    "Their",
+    "These",
+    "They",
+    "Those",
+    "What",
+    "Where",
+    "Which",
+    "Who",
+    "Whom",
+    "Whose",
+    "Why",
+];
+
+/// Phrases that nobody would search for, each with plain words for it.
+const PHRASES: &[(&str, &str)] = &[
+    ("wants a look", "a warning"),
+    ("counts for nothing", "has no effect"),
+    ("anybody's to give", "not verified"),
+    ("more than there can be", "a sentinel"),
+    ("with word to everybody", "emitting events"),
+    (
+        "held until you say yes",
+        "needs permissions that you have not granted",
+    ),
+    ("asked about: the table", "not granted: the default"),
+    ("once more ends the program", "press Ctrl-C again to quit"),
+    ("say it at a terminal", "grant them at a terminal"),
+    ("nothing but a file", "stored as a file"),
+    ("the inner one decides", "the innermost applies"),
+    ("is nobody's business", "is private"),
+    ("all the same", "still"),
+    ("goes on without it", "continues without it"),
+];
+
+/// Files that name the phrases as data.
+const ALLOWED: &[&str] = &["tests/it/tidy/docs.rs"];
+
+/// Reports docs whose first word is not a verb or a noun, and phrases that have plainer words.
+pub(super) fn check_words(source: &Source) -> Vec<String> {
+    if ALLOWED.contains(&source.path.as_str()) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    let mut was_doc = false;
+    for (at, line) in source.text.lines().enumerate() {
+        let line = line.trim();
+        let doc = ["///", "//!"]
+            .iter()
+            .find_map(|mark| line.strip_prefix(mark));
+        let first = doc
+            .filter(|_| !was_doc)
+            .and_then(|doc| doc.split_whitespace().next());
+        was_doc = doc.is_some();
+        if let Some(word) = first.filter(|word| OPENINGS.contains(word)) {
+            findings.push(format!(
+                "{}:{}: the doc begins with `{word}`; begin with a verb or a noun",
+                source.path,
+                at + 1
+            ));
+        }
+        for (phrase, better) in PHRASES {
+            if line.contains(phrase) {
+                findings.push(format!(
+                    "{}:{}: `{phrase}`; write `{better}`",
+                    source.path,
+                    at + 1
+                ));
+            }
+        }
+    }
+    findings
+}
+
+#[test]
+fn docs_that_begin_without_a_name_and_odd_phrases_are_found() {
+    for text in [
+        "/// What leaves a guest.\nfn a() {}",
+        "//! How a turn speaks.",
+        "/// Fine.\nfn a() {}\n    /// Its name.\n    b: u8,",
+        "//! Fine.\nlet text = \"so this counts for nothing\";",
+    ] {
+        let findings = check_words(&Source::new("a.rs", text));
+        assert_eq!(findings.len(), 1, "{text}: {findings:?}");
+    }
+    for text in [
+        "/// Sanitizes text that leaves a guest.\n/// What follows a first line is free.\nfn a() {}",
+        "/// Whether it failed.\n// What the caller sees.",
+    ] {
+        assert_eq!(
+            check_words(&Source::new("a.rs", text)),
+            Vec::<String>::new(),
+            "{text}"
+        );
+    }
 }
 
 #[test]

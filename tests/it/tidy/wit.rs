@@ -2,7 +2,7 @@
 
 use super::tree::Source;
 
-/// What the doc of an interface says besides what it is for, each in a line that begins so.
+/// Labels of the lines in the doc of an interface, besides its purpose.
 const LABELS: [&str; 3] = ["Lifecycle: ", "Deadline: ", "Access: "];
 
 /// Finds interfaces whose doc does not say when they are called, how long a call may take, and who may use them.

@@ -40,10 +40,10 @@ impl Section for ArchivalConfig {
 pub struct TriggerConfig {
     /// A turn that ended at the step limit. Default: yes.
     pub on_max_turns: bool,
-    /// A turn whose messages have so many tokens, estimated as for compaction. Default: 8000.
+    /// Tokens of a turn's messages from which it is archived, estimated as for compaction. Default: 8000.
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub token_threshold: u64,
-    /// A turn with so many tool calls of the model. Default: 5.
+    /// Tool calls of the model from which a turn is archived. Default: 5.
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub tool_call_threshold: usize,
     /// Exclusive bound of the nesting of agents: the main agent has depth 0, its subagents 1 and so on. The default

@@ -204,7 +204,7 @@ impl Agent {
         self.moved(scope).await;
     }
 
-    /// Waits for a turn that is being moved, and tells everybody.
+    /// Waits for a turn that is being archived, and emits the outcome.
     async fn moved(&mut self, scope: &Arc<TurnScope>) {
         let Some(moving) = &mut self.moving else {
             return;
@@ -287,7 +287,7 @@ impl Agent {
     }
 }
 
-/// Notes what becomes of a turn that is due: nothing more, or another try.
+/// Records the outcome for a turn that is due: none, or another try.
 fn note(session: &Session, due: &DueTurn, is_over: bool) {
     write(session, due.turn, &due.reason, due.tries + 1, is_over);
 }

@@ -29,13 +29,13 @@ const TASK_CHARS: usize = 80;
 /// Most turns that are prepared during one other, the oldest first: each may cost a request.
 const MAX_AT_ONCE: usize = 4;
 
-/// A turn whose summary is there, or which stays.
+/// A turn with its summary, or with the reason why it is not archived.
 pub(super) struct Prepared {
     pub(super) due: DueTurn,
     pub(super) finished: Finished,
     pub(super) asked: Message,
     pub(super) holder: Holder,
-    /// The summary, or why there is none.
+    /// Summary, or the reason why there is none.
     pub(super) summary: Result<String, Kept>,
 }
 

@@ -20,7 +20,7 @@ const UNPARSED: &str = "[unparsed] ";
 /// Most tokens of a summary.
 const MAX_TOKENS: u32 = 2000;
 
-/// Longest summary, in bytes: twice of what the model may write, for a hook that brings its own.
+/// Longest summary, in bytes: twice what the model may write, for a hook that provides its own.
 pub(super) const MAX_BYTES: usize = 16 << 10;
 
 /// Longest call or result that the model is shown, in bytes.
@@ -59,7 +59,7 @@ struct Structured {
     open_questions: Vec<String>,
 }
 
-/// A summary, or what stands for it.
+/// A summary, or its placeholder.
 pub(super) struct Summary {
     pub(super) text: String,
     /// Reason why there is no summary.
@@ -135,7 +135,7 @@ fn structured(text: &str) -> Option<String> {
     serde_json::to_string(&summary).ok()
 }
 
-/// The text without a code fence around it, which models write whatever they are told.
+/// Removes the code fence around a text, which models write in spite of instructions.
 fn unfenced(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```") else {
         return text;

@@ -75,8 +75,8 @@ fn body(message: &Message, part: usize) -> String {
     texts.join("\n")
 }
 
-/// The lines of the messages that hold `wanted`, whatever the case of its letters, or where there are none all of its words;
-/// each with its neighbors and the message it is in.
+/// Finds the lines of the messages that contain `wanted`, ignoring case, or else all of its words; each with its neighbors and
+/// its message.
 pub(super) fn search(messages: &[Message], wanted: &str) -> String {
     let bodies: Vec<String> = messages.iter().map(|m| body(m, usize::MAX)).collect();
     let lines = || {

@@ -17,11 +17,10 @@ pub struct CompactConfig {
     /// Number of the newest messages that always stay.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
-    /// The newest messages stay as they are until they have so many tokens at least. A tool call and its result are never
-    /// parted, so it may be more.
+    /// Tokens of the newest messages that always stay. A tool call and its result are never parted, so it may be more.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_tokens: u64,
-    /// Longest summary, in tokens; also at most half of what it stands for.
+    /// Longest summary, in tokens; also at most half of the messages that it replaces.
     #[serde(deserialize_with = "number::within::<10, 1_000_000_000, _, _>")]
     pub max_summary_tokens: u64,
     /// A request that has more tokens than this after all is sent with its tool results cut, the oldest first. The session

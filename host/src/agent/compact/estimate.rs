@@ -18,7 +18,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens of a message besides its content: its role and its ends.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// What stands in a request for a blob that is not sent itself.
+/// Tokens of the placeholder for a blob that is not sent itself.
 const LINE_TOKENS: u64 = 32;
 
 /// Requests smaller than this teach nothing: what providers add of their own weighs more than the conversation.
@@ -37,14 +37,14 @@ const LEAST_KEPT: usize = 64;
 /// Most texts whose count is kept. After that all are forgotten, those of a long session that are not sent any more too.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The ratio of reported to estimated tokens, as far as it is known.
+/// Ratio of reported to estimated tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gauge {
     ratio: Option<f64>,
 }
 
 impl Gauge {
-    /// Takes in what a provider reported for a request.
+    /// Records what a provider reported for a request.
     pub(super) fn learn(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
@@ -59,7 +59,7 @@ impl Gauge {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }
 
-    /// Bytes of text that have so many tokens.
+    /// Returns the bytes of text for this number of tokens.
     pub(super) fn bytes(self, tokens: u64) -> usize {
         (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
     }
@@ -90,7 +90,7 @@ impl Counter {
         messages.into_iter().map(of_message).sum()
     }
 
-    /// Tokens of what stands before the conversation.
+    /// Returns the tokens of what precedes the conversation.
     pub(super) fn of_head<'a>(
         &self,
         system: &[SystemBlock],
@@ -151,11 +151,11 @@ pub(super) struct Bound {
 /// Bytes of a request, as [`most`] counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// Of the system prompt and the tools.
+    /// Tokens of the system prompt and the tools.
     pub(super) head: u64,
-    /// Of the conversation, which only grows.
+    /// Tokens of the conversation, which only grows.
     pub(super) kept: u64,
-    /// Of messages for this request only.
+    /// Tokens of messages for this request only.
     pub(super) passing: u64,
 }
 
@@ -179,7 +179,7 @@ impl Bound {
         from_report.unwrap_or_else(|| estimate() * 2) > limit
     }
 
-    /// Takes in what the provider reported for the request that was made. Returns the tokens it had at least.
+    /// Records what the provider reported for the request. Returns the tokens it had at least.
     pub(super) fn learn(&mut self, reported: u64) -> u64 {
         let Sizes {
             head,

@@ -109,7 +109,7 @@ impl Extract {
         self.files.push((path, tools));
     }
 
-    /// Takes in an earlier summary: bullet by bullet when it is one of these, as it is when somebody else wrote it.
+    /// Reads an earlier summary: bullet by bullet when it has this format, as one text otherwise.
     fn read(&mut self, text: &str) {
         if !text.starts_with("## ") || !sections(text).all(|(title, _)| is_title(title)) {
             self.earlier = text.to_owned();

@@ -51,7 +51,7 @@ pub(super) struct Compaction {
 }
 
 impl Compaction {
-    /// Takes in what a provider reported for a request.
+    /// Records what a provider reported for a request.
     pub(super) fn learn(&mut self, request: &Request, reported: u64, config: &CompactConfig) {
         // Half of what matters: the ratio is to be known before it is needed.
         if self.bound.learn(reported) > config.least_that_matters() / 2 {

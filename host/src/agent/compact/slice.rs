@@ -17,7 +17,7 @@ pub(super) struct Tail {
     pub(super) tokens: u64,
 }
 
-/// The messages to take out; `None` when there are none, or only one that stands for others already (`is_summary`).
+/// Selects the messages to remove; `None` when there are none, or only one that is a summary already (`is_summary`).
 pub(super) fn choose(
     messages: &[Message],
     tail: Tail,

@@ -213,7 +213,7 @@ impl Run {
         Agent::of_family(spec, family)
     }
 
-    /// Runs it, with word to everybody before and after.
+    /// Runs the subagent, emitting start and end events.
     async fn until_end(
         mut self,
         mut agent: Agent,

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::config::number;
 
-/// Whether the model looks at its answer again, and how often reflection may send one back. The built-in reflection is local
-/// and always there; plugins act before it and after it.
+/// Settings for reflection: whether the model reviews its answer, and how often an answer may be sent back. The built-in
+/// reflection is local and always there; plugins act before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectConfig {

@@ -16,7 +16,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::{OwnVerdict, ReflectVerdict, Reflection};
 use crate::text::clean;
 
-/// Longest part of a reason that the user is told, in bytes; the agent gets all of it.
+/// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
 const TOLD_BYTES: usize = 300;
 
 /// Beginning of the message with which reflection sends an answer back. It is no request of the user's.

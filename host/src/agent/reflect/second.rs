@@ -48,7 +48,7 @@ const TASK: &str = "You take a second look at the answer of an agent before its 
 pub(in crate::agent) struct Reflected {
     /// Number of further steps that reflection asked for.
     pub(super) n_rounds: u32,
-    /// Criteria that the model was told of.
+    /// Criteria that the model has been given.
     told: Vec<String>,
     /// Texts of the user, in order.
     heard: Vec<String>,
@@ -57,12 +57,12 @@ pub(in crate::agent) struct Reflected {
 }
 
 impl Reflected {
-    /// Takes in what the user said.
+    /// Records what the user said.
     pub(in crate::agent) fn hear(&mut self, text: &str) {
         self.heard.push(text.to_owned());
     }
 
-    /// Takes in a tool call as hooks left it.
+    /// Records a tool call as hooks left it.
     pub(in crate::agent) fn show(&mut self, finished: &FinishedCall) {
         let arguments = finished.call.arguments.to_string();
         self.shown.push(json!({
@@ -79,7 +79,7 @@ impl Reflected {
         self.told.clear();
     }
 
-    /// The criteria that the model was not told of, which counts as telling it.
+    /// Takes the criteria that the model has not been given yet, and marks them as given.
     pub(super) fn take_new(&mut self, criteria: &[String]) -> Vec<String> {
         let is_new = |text: &&String| !self.told.contains(text);
         let new: Vec<String> = criteria.iter().filter(is_new).cloned().collect();

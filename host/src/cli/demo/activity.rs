@@ -121,7 +121,7 @@ impl TurnActivity {
 }
 
 impl PluginActivity {
-    /// Whether anything came of it. What a plugin only writes to its log is no deed, and to fail is none.
+    /// Whether the plugin had any effect. What a plugin only writes to its log is no deed, and to fail is none.
     pub(in super::super) fn is_any(&self) -> bool {
         [
             &self.said,

@@ -33,7 +33,7 @@ pub(in super::super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl 
     Hearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 
-/// The lines so far; from now on there are none.
+/// Takes the collected lines.
 pub(super) fn take() -> Vec<Line> {
     std::mem::take(&mut HEARD.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -15,7 +15,7 @@ use crate::plugin::store::PluginStore;
 pub(super) struct Story {
     /// The title.
     pub(super) title: &'static str,
-    /// Name of the model that is asked where nobody picks another.
+    /// Name of the default model.
     pub(super) model: &'static str,
     /// Prompt of the turn.
     pub(super) prompt: &'static str,

@@ -26,7 +26,7 @@ pub(super) enum State {
     Missing,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
     /// Name of the check.
@@ -73,7 +73,7 @@ impl Check {
 /// The whole report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Whether everything that is required is there.
+    /// Whether all requirements are met.
     pub(super) ok: bool,
     pub(super) checks: Vec<Check>,
 }

@@ -150,7 +150,7 @@ pub(super) async fn target(paths: &Paths) -> Check {
     let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;
     let missing = |found: String, todo: String| {
         Check::new(NAME, State::Missing, found)
-            .means("plugins that are compiled already run all the same; `rind plugin build` and `rind demo` do not")
+            .means("compiled plugins still run; `rind plugin build` and `rind demo` do not")
             .todo(todo)
     };
     match asked {

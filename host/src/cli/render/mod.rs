@@ -28,7 +28,7 @@ use crate::message::Usage;
 pub(super) use crate::text::{printable, prose};
 pub(super) use output::{answer, answer_line, failure, put, say};
 
-/// Dim: what is said beside the point.
+/// Style of secondary text.
 pub(super) const DIM: Style = Style::new().dimmed();
 /// Bold: names.
 pub(super) const BOLD: Style = Style::new().bold();
@@ -99,7 +99,7 @@ pub(super) fn error(error: &anyhow::Error) {
     }
 }
 
-/// A text whose lines after the first stand below it.
+/// Indents the lines of a text after the first.
 pub(super) fn indented(text: &str) -> String {
     printable(text).trim_end().replace('\n', "\n    ")
 }
@@ -118,7 +118,7 @@ pub(super) fn one_line(text: &str, width: usize) -> String {
     cut
 }
 
-/// Microseconds, or milliseconds once there are many.
+/// Formats microseconds, as milliseconds from a thousand on.
 pub(super) fn duration(micros: f64) -> String {
     match micros {
         m if m < 100.0 => format!("{m:.1} µs"),
@@ -142,7 +142,7 @@ pub(super) fn dollars(usd: f64) -> Option<String> {
     }
 }
 
-/// Milliseconds, or seconds once there are many.
+/// Formats milliseconds, as seconds from a thousand on.
 pub(super) fn millis(ms: u64) -> String {
     match ms {
         0 => "<1 ms".to_owned(),

@@ -30,7 +30,7 @@ pub(super) fn put_at_once(text: impl Display) {
     write(anstream::stderr(), "standard error", text);
 }
 
-/// Writes to standard output as it is.
+/// Writes to standard output unchanged.
 pub(in super::super) fn answer(text: impl Display) {
     write(anstream::stdout(), "standard output", text);
 }

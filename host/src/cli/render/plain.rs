@@ -28,8 +28,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// The line that an event brings, if any. Of a subagent, people see its tool calls and what went wrong; everything else is
-    /// for its caller.
+    /// Shows the line for an event, if it has one. Of a subagent, people see its tool calls and what went wrong; everything
+    /// else is for its caller.
     pub(super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
             // A refusal is told where it takes effect; without its line, a failure that is skipped would not be told at all.

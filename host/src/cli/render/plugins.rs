@@ -47,7 +47,7 @@ pub(in super::super) fn row(report: &Report) {
     lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", styled(DIM, line))));
 }
 
-/// Whether the model's text is shown as it is written, and who keeps it from that.
+/// Prints whether the model's text is shown while it is written, and which plugins prevent that.
 pub(in super::super) fn streaming(reports: &[Report]) {
     let mut holders = Vec::new();
     for report in reports {
@@ -81,7 +81,7 @@ fn wrapped(parts: &[String]) -> Vec<String> {
     lines
 }
 
-/// A hook by its point, and what the operator's settings make of it.
+/// Formats a hook with its point and the operator's settings.
 fn hook(hook: &HookReport) -> String {
     let point = &hook.point;
     if !hook.enabled {
@@ -186,7 +186,7 @@ pub(in super::super) fn why(left: &LeftOut) -> String {
     }
 }
 
-/// The same on standard error, for a turn that goes on without it.
+/// The same on standard error, for a turn that continues without it.
 pub(in super::super) fn warn_left_out(left: &LeftOut) {
     // What is relied on ends the run, and is said then; what would allow a plugin that waits is said only here.
     let is_news = match left.why {

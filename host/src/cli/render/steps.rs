@@ -132,7 +132,7 @@ pub(super) fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     words.map_or(why, |(words, _)| words)
 }
 
-/// How much a tool answered: blobs by their type and size, all else by its length.
+/// Formats the size of a tool's answer: blobs by their type and size, all else by its length.
 pub(super) fn amount(content: &Parts) -> String {
     let blobs: Vec<String> = content.blobs().map(ToString::to_string).collect();
     let text = content.text();
@@ -146,7 +146,7 @@ pub(super) fn amount(content: &Parts) -> String {
     }
 }
 
-/// A tool call that ended, `named` where its line does not stand below that of its start.
+/// Formats a tool call that ended; `named` when its line is not directly below that of its start.
 pub(super) fn tool_end(
     result: &ToolResult,
     duration_ms: u64,

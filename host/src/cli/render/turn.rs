@@ -236,7 +236,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Standard output is for answers alone: why there is none goes where everything else goes.
+    /// Ends the output: standard output is for answers only, so the reason for a missing answer goes to standard error.
     fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
         self.waiting.stop();
         self.end_line();
@@ -265,7 +265,7 @@ impl TurnRenderer {
         say(self.summary(summary));
     }
 
-    /// Cost of the turn; empty for a script, which nobody pays for.
+    /// Formats the cost of the turn; empty for a script, which costs nothing.
     fn cost(&self, summary: &TurnSummary) -> Option<String> {
         match (summary.unpriced_tokens, super::dollars(summary.cost_usd)) {
             (0, None) => None,

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// Frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Back to the first column, and away with what is there.
+/// Sequence that returns to the first column and erases the line.
 const ERASE: &str = "\r\x1b[2K";
 
 /// Longest text of the line. It must fit narrow terminals: what wraps is not erased.
@@ -54,7 +54,7 @@ impl Waiting {
         self.since = None;
     }
 
-    /// Takes the line off the screen; the next tick brings it back.
+    /// Removes the line from the screen; the next tick redraws it.
     pub(super) fn hide(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             erase();

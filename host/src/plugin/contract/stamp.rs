@@ -17,7 +17,7 @@ const MAX_SECTION_BYTES: usize = 1024;
 /// Longest text of a stamp that is shown, in bytes.
 const MAX_TEXT_BYTES: usize = 64;
 
-/// What a component was built with.
+/// Stamp of a component: contract version, language and SDK that it was built with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Version of the contract.

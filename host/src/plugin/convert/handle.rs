@@ -13,15 +13,15 @@ use crate::point::payload as p;
 /// The payload behind the handle of the call that runs. It is shared with the dispatcher, not copied.
 #[derive(Clone)]
 pub(in super::super) enum Lent {
-    /// Of `context`.
+    /// Payload of `context`.
     Conversation(Arc<Vec<Message>>),
-    /// Of compaction and archival.
+    /// Payload of compaction and archival.
     Slice(Arc<p::Slice>),
-    /// Of `before-provider-request`.
+    /// Payload of `before-provider-request`.
     WireRequest(Arc<p::WireRequest>),
-    /// Of `after-provider-response`.
+    /// Payload of `after-provider-response`.
     WireResponse(Arc<p::WireResponse>),
-    /// Of `post-tool`.
+    /// Payload of `post-tool`.
     FinishedCall(Arc<p::FinishedCall>),
 }
 

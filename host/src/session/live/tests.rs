@@ -4,7 +4,7 @@ use super::*;
 use crate::message::Role;
 
 impl Session {
-    /// A session on a disk with room for so many bytes; more room is made through the second value.
+    /// Creates a session on a disk with `room` bytes; the second value makes more room.
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;

@@ -28,7 +28,7 @@ impl Disk for BrokenDisk {
     }
 }
 
-/// A disk with room for so many bytes.
+/// A disk with limited room, in bytes.
 #[derive(Clone)]
 pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8>, usize)>>);
 

@@ -27,7 +27,7 @@ const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 /// Longest deadline of a call.
 pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
-/// Note when the workspace could not be looked at.
+/// Note when the workspace could not be examined.
 const NOT_LOOKED: &str =
     "whether the command left something in the workspace that git would run is not known";
 

@@ -109,8 +109,8 @@ where
 /// Longest time that a tool looks through the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
-/// Runs a tool's work that only looks at files, where it may block: as [`in_workspace`], and the work is left behind when it
-/// takes too long or is called off.
+/// Runs a tool's read-only work on files, where it may block: as [`in_workspace`], and the work is abandoned when it takes too
+/// long or is cancelled.
 fn looking<'a, A: DeserializeOwned + Send + 'static>(
     workspace: &'a Arc<Workspace>,
     value: Value,

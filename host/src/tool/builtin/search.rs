@@ -206,7 +206,7 @@ impl Stop<'_> {
     }
 }
 
-/// A file that reads as far as the search goes on: the searcher itself asks nobody while it finds nothing.
+/// A file that ends when the search is stopped: the searcher itself does not check while it finds nothing.
 struct UntilStop<'a, R>(R, Stop<'a>);
 
 impl<R: Read> Read for UntilStop<'_, R> {

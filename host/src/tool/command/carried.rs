@@ -13,7 +13,7 @@ const WITH_VALUE: &[&str] = &["-C", "--git-dir", "--work-tree", "--namespace"];
 /// A program and those of its arguments that are commands, or places to write to.
 struct Carrier {
     names: &'static [&'static str],
-    /// Letters of short options, also where they stand together in one word.
+    /// Letters of short options, also when combined in one word.
     letters: &'static str,
     /// Long options without their dashes; programs take any beginning of them that is clear.
     long: &'static [&'static str],

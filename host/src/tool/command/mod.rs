@@ -16,7 +16,7 @@ mod tests;
 
 pub use pattern::{CommandPattern, Matched};
 
-/// Longest text that "always" may cover: more than that nobody reads.
+/// Longest text that "always" may cover: a longer one would not be read.
 pub(super) const MAX_COVER_BYTES: usize = 200;
 
 /// Most parts that "always" may cover.
@@ -130,7 +130,7 @@ impl Part {
         }
     }
 
-    /// The part as one line, words quoted where the shell would need it; `…` stands for what is not known.
+    /// Returns the part as one line, words quoted where the shell needs it; `…` marks unknown words.
     #[must_use]
     pub fn text(&self) -> String {
         let words = self.words.iter().map(|word| match word {

@@ -93,7 +93,7 @@ const UNREAD: &[&str] = &[
 /// A program that runs the words after its own.
 struct Wrapper {
     name: &'static str,
-    /// Options that stand alone.
+    /// Options without a value.
     flags: &'static [&'static str],
     /// Options whose value is the next word, or the rest of the same.
     valued: &'static [&'static str],

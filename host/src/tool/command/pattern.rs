@@ -13,7 +13,7 @@ pub enum Matched {
     Yes,
 }
 
-/// A command in which `*` stands for any text. One that ends with ` *` also speaks of the program without arguments.
+/// A pattern of commands, in which `*` matches any text. One that ends with ` *` also speaks of the program without arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
@@ -27,7 +27,7 @@ enum Piece {
 }
 
 impl CommandPattern {
-    /// A pattern as it is written in the settings.
+    /// Parses a pattern of the settings.
     ///
     /// # Errors
     /// It names no program, or is not one command.
@@ -80,7 +80,7 @@ impl CommandPattern {
         self.matched(part).max(self.against(part, Some(name)))
     }
 
-    /// `name` stands for the program.
+    /// Matches a part, with `name` for its program.
     fn against(&self, part: &Part, name: Option<&str>) -> Matched {
         let readings = readings(part, name);
         let widest = pieces(part, name, |_| Reading::Either);
@@ -119,7 +119,7 @@ enum Reading {
 /// Most unknown words of which every reading is tried.
 const MAX_UNKNOWN: usize = 6;
 
-/// The text of a part in every reading of its unknown words; none when there are too many.
+/// Returns the text of a part in every reading of its unknown words; none when there are too many.
 fn readings(part: &Part, name: Option<&str>) -> Vec<Vec<Piece>> {
     let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
     if n_unknown > MAX_UNKNOWN {
@@ -138,7 +138,7 @@ fn readings(part: &Part, name: Option<&str>) -> Vec<Vec<Piece>> {
     .collect()
 }
 
-/// The text of a part, with `name` in place of its program; `reading` says what each unknown word is taken for.
+/// Returns the text of a part, with `name` in place of its program; `reading` decides each unknown word.
 fn pieces(part: &Part, name: Option<&str>, reading: impl Fn(usize) -> Reading) -> Vec<Piece> {
     let mut pieces = Vec::new();
     if part.is_redirection {

@@ -434,7 +434,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word, as it is written, sets a variable.
+/// Whether a word of the source sets a variable.
 fn is_assignment(written: &[char]) -> bool {
     let Some(at) = written.iter().position(|c| *c == '=') else {
         return false;

@@ -33,7 +33,7 @@ pub struct PolicyRule {
     pub(super) decision: Rule,
 }
 
-/// A rule as it is written in the configuration.
+/// A rule of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleText {
@@ -105,7 +105,7 @@ impl From<PolicyRule> for RuleText {
     }
 }
 
-/// One thing that a call does, which a rule may speak of.
+/// One aspect of a call that a rule may match.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Facet<'a> {
     /// The call as a whole, of which no more is known.
@@ -147,7 +147,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether the rule speaks of this.
+    /// Whether the rule matches this aspect.
     pub(super) fn matched(&self, spec: &ToolSpec, facet: Facet<'_>) -> Matched {
         let is_tool = self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
             && self.effect.is_none_or(|effect| effect == spec.effect_class);
@@ -174,7 +174,8 @@ impl PolicyRule {
         }
     }
 
-    /// A rule that allows speaks of exactly the program that it names, as it is; the others of every way to start it.
+    /// Matches a part of a command: an allowing rule matches exactly the program that it names, other rules every way to start
+    /// it.
     fn of_part(&self, command: &CommandPattern, part: &Part) -> Matched {
         if self.decision != Rule::Allow {
             return command.matched_by_name(part);
@@ -200,7 +201,7 @@ impl PolicyRule {
         )
     }
 
-    /// The same, the narrowest first, and of those that are equally narrow the one that stands first.
+    /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in the file.
     pub(super) fn order(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
         (Reverse(self.narrowness()), index)
     }
@@ -349,7 +350,7 @@ impl PathPattern {
         })
     }
 
-    /// A rule that allows must speak of everything below the folder; for the others anything below it is enough to be a maybe.
+    /// Matches a folder: an allowing rule must match everything below it; for other rules one match below it is a maybe.
     fn of_tree(&self, folder: &str, decision: Rule) -> Matched {
         // Names that no pattern spells.
         let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {

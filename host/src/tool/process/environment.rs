@@ -6,7 +6,7 @@ use std::path::Path;
 /// Variables that every process gets. Nothing here carries a secret.
 const PASSED: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
-/// The variables of `PASSED` and all `LC_*`, as far as they are set.
+/// Returns the variables of `PASSED` and all `LC_*` that are set.
 #[must_use]
 pub fn base_environment() -> Vec<(OsString, OsString)> {
     environment_with(&[], &[])

@@ -36,11 +36,11 @@ pub(super) struct Running {
     tree: Tree,
     is_over: bool,
     keeper: Option<Keeper>,
-    /// Removed once nobody of the tree can write there any more.
+    /// Temporary folder, removed once no process of the tree can write there.
     temporary: Option<TempDir>,
 }
 
-/// The host's end of the socket to a first process that keeps the others together.
+/// Socket of the host to a first process that keeps the others together.
 struct Keeper {
     told: UnixStream,
     /// Keeps the socket open: closed, it ends the tree without asking it to.
@@ -129,7 +129,7 @@ impl Running {
         was_alive
     }
 
-    /// The first process, and whether the others are found as what came of it.
+    /// Returns the first process, and whether the others are its descendants.
     pub(super) fn kept_leader(&self) -> Option<Pid> {
         self.keeper.as_ref().map(|_| self.tree.leader)
     }
@@ -200,14 +200,14 @@ impl Drop for Running {
 struct Tree {
     /// The first process; its id is the id of the group too.
     leader: Pid,
-    /// `NAME=VALUE` as it stands in the environment of the tree's processes.
+    /// Mark `NAME=VALUE` in the environment of the tree's processes.
     mark: String,
     /// Number of generations, from the first process on, that keep the others together and end last; 0 when none does.
     n_keepers: usize,
 }
 
 impl Tree {
-    /// Asks the processes to end; without keepers, which could not look after the others then.
+    /// Asks the processes to end; without keepers, which could not collect the others then.
     fn ask_to_end(&self) {
         if self.n_keepers == 0 {
             return self.signal_all(Signal::TERM);
@@ -230,7 +230,7 @@ impl Tree {
         }
     }
 
-    /// Fails only when nobody is left to signal.
+    /// Signals all processes; fails only when none is left.
     fn signal_all(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
         for process in processes().filter(|process| self.has(process)) {

@@ -55,7 +55,7 @@ pub enum Streams {
     Separate,
 }
 
-/// Called with each line of output as it is read, without the line break; lines over 1 MiB come in pieces. Must not block.
+/// Callback for each line of output, without the line break; lines over 1 MiB come in pieces. Must not block.
 pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 
 /// One program to run. Its standard input is empty and it gets a process group of its own.
@@ -75,7 +75,7 @@ pub struct Process {
     pub streams: Streams,
     /// Bytes of each output that are kept; of longer output the head and the tail.
     pub capture_bytes: usize,
-    /// Told of each line as it comes, for progress.
+    /// Callback for each line of output, for progress.
     pub on_line: Option<OnLine>,
     /// Confinement of the program and everything it starts; `None`: none.
     pub confine: Option<Confinement>,

@@ -10,7 +10,7 @@ pub(super) struct ProcEntry {
     pub(super) group: i32,
 }
 
-/// A process that came of another one.
+/// A descendant of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descendant {
     pub(super) pid: Pid,
@@ -79,7 +79,7 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
     found
 }
 
-/// Memory that only this process has, in bytes; pages that it shares with the process it came of count for both.
+/// Returns the private memory of the process in bytes; pages shared with its parent count for both.
 pub(super) fn memory_bytes(pid: Pid) -> u64 {
     let statm = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()));
     let statm = statm.unwrap_or_default();

@@ -282,8 +282,8 @@ pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// Calls the author's function with what `value` makes of its parameter's type, if it has one. The
-/// argument has the place of the parameter, so that a wrong type is shown there.
+/// Calls the author's function with `value` converted to its parameter's type, if it has one. The argument has the place of the
+/// parameter, so that a wrong type is shown there.
 fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStream {
     let name = &function.name;
     let argument = function.parameter.as_ref().map(|ty| {

@@ -19,7 +19,7 @@ pub(super) fn reset() {
     FILES.with(|files| files.borrow_mut().clear());
 }
 
-/// Puts a file there, with the folders that it lies in.
+/// Writes a file, with the folders above it.
 ///
 /// # Panics
 /// When the path does not begin with `workspace/` or `data/`, or leads out of it.
@@ -38,7 +38,7 @@ pub fn put_file(path: &str, content: impl Into<Vec<u8>>) {
     });
 }
 
-/// The bytes of a file, if it is there.
+/// Returns the bytes of a file, if it exists.
 #[must_use]
 pub fn file(path: &str) -> Option<Vec<u8>> {
     FILES.with(|files| files.borrow().get(path).cloned().flatten())
@@ -58,7 +58,7 @@ fn is_folder(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> bool {
     matches!(path, "workspace" | "data") || matches!(files.get(path), Some(None))
 }
 
-/// The folder that a path lies in must be there.
+/// Checks that the folder of a path exists.
 fn check_above(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> Result<(), Error> {
     match path.rsplit_once('/') {
         Some((above, _)) if is_folder(files, above) => Ok(()),

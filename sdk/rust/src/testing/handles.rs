@@ -65,7 +65,7 @@ macro_rules! fields {
 
 fields! {
     Slice {
-        /// Why.
+        /// Reason.
         reason: String;
         /// Text in place of the messages.
         summary: String;

@@ -21,7 +21,7 @@ impl Fold {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
-    /// Whether hooks wait that stand somewhere else.
+    /// Whether collected hooks are of another scope.
     pub(super) fn is_elsewhere(&self, scope: &Scope, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
@@ -40,7 +40,7 @@ impl Fold {
         }
     }
 
-    /// The line, and where it stands; nothing waits then.
+    /// Takes the line of the collected hooks, with its scope.
     pub(super) fn take(&mut self) -> Option<(Scope, String)> {
         let fold = std::mem::take(self);
         let (scope, level) = fold.place?;

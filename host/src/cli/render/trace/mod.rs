@@ -32,7 +32,7 @@ pub(super) use totals::Totals;
 pub(in super::super) enum Detail {
     /// Only hooks that did something;.
     Short,
-    /// Every hook on a line of its own, and texts as they are
+    /// Every hook on its own line, and complete texts.
     Full,
 }
 
@@ -91,7 +91,7 @@ impl Trace {
         }
     }
 
-    /// The lines that an event brings.
+    /// Shows the lines for an event.
     pub(super) fn show(&mut self, stamped: &Stamped) -> Vec<String> {
         let agent = &stamped.agent;
         match &stamped.event {
@@ -219,7 +219,7 @@ impl Trace {
         self.agents.entry(agent.clone()).or_default()
     }
 
-    /// The level at which an agent's lines stand now.
+    /// Returns the current level of an agent's lines.
     fn level(&self, agent: &Arc<str>) -> usize {
         self.agents.get(agent).map_or(1, |progress| {
             let (is_in_step, is_compacting) = (progress.is_in_step, progress.is_compacting);

@@ -86,7 +86,7 @@ impl Row {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
 
-    /// The line as it is.
+    /// Returns the line unchanged.
     pub(super) fn line(self) -> String {
         self.text
     }

@@ -52,7 +52,7 @@ impl Scopes {
         self.known.get(scope).map(|known| known.level)
     }
 
-    /// Whether the last line stands below it.
+    /// Whether the last line is in the scope.
     pub(super) fn is_open(&self, scope: &Scope) -> bool {
         self.path.contains(scope)
     }
@@ -71,7 +71,7 @@ impl Scopes {
         );
     }
 
-    /// The next line stands below this. Comes back with what has to be shown first for that to be seen.
+    /// Moves to the scope of the next line. Comes back with what has to be shown first for that to be seen.
     pub(super) fn go_to(&mut self, scope: &Scope) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == scope) {
             self.path.truncate(at + 1);

@@ -161,7 +161,7 @@ fn restrict(_policy: &Policy) -> Result<Report, String> {
 /// Confines this process, which must have one thread, to a folder. It keeps the programs and libraries of the system.
 ///
 /// # Errors
-/// Why the kernel cannot do it; something may hold all the same.
+/// Reason why the kernel cannot do it; parts may still be enforced.
 pub fn confine_this_process(folder: &std::path::Path) -> Result<(), String> {
     let policy = Policy {
         around: Around::Nothing,

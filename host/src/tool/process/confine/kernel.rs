@@ -95,7 +95,7 @@ pub(super) fn mount_processes(at: &Path) -> io::Result<()> {
     mount_with(Some("proc"), at, Some("proc"), MS_NOSUID | MS_NODEV, "")
 }
 
-/// Takes away what is mounted here, with all below it, as soon as nobody uses it.
+/// Unmounts a tree with all mounts below it, as soon as it is unused.
 #[expect(unsafe_code, reason = "rustix offers it under a feature that is off")]
 pub(super) fn detach(at: &Path) -> io::Result<()> {
     let at = c_string(at.as_os_str().as_bytes())?;
@@ -146,7 +146,7 @@ pub(super) fn add_attributes(tree: &OwnedFd, attributes: u64, with_below: bool) 
     .map(drop)
 }
 
-/// Mounts a tree at a path that is there.
+/// Mounts a tree at an existing path.
 #[expect(unsafe_code, reason = "rustix offers it under a feature that is off")]
 pub(super) fn attach(tree: &OwnedFd, at: &Path) -> io::Result<()> {
     let at = c_string(at.as_os_str().as_bytes())?;

@@ -116,7 +116,7 @@ fn cap(resource: Resource, most: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Limits that count memory the same way are only to be had on Linux.
+/// Does nothing: comparable limits exist on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn cap_memory_and_time(_bytes: u64, _cpu_seconds: u64) -> io::Result<()> {
     Ok(())

@@ -114,7 +114,7 @@ impl Confinement {
         allowed.try_for_each(|allowed| check_apart(allowed, never))
     }
 
-    /// The process as it is really started.
+    /// Returns the process that is really started.
     pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
         check_helper(&self.helper)?;
         // The helper would find out too late: a program that is not there is an error, not an ending.

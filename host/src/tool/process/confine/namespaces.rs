@@ -16,7 +16,7 @@ use super::view::{Mount, What};
 /// Argument in place of a policy: the helper is to map users for the process that started it.
 pub(super) const MAP: &str = "--map";
 
-/// Options of the folder that holds the view: there are only names in it.
+/// Mount options of the folder that holds the view: it contains names only.
 const ROOT_OPTIONS: &str = "size=4m,mode=755";
 
 /// Most processes and threads in all that a new process namespace can be told; fewer are below what the kernel needs.

@@ -28,7 +28,7 @@ pub(super) struct Policy {
     /// Whether Unix sockets may be opened where Landlock cannot tell whose they are.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
-    /// Whether the program is told, in one more argument, what the kernel took over.
+    /// Whether the program receives, in one more argument, what the kernel enforces.
     pub(super) tells: bool,
 }
 

@@ -22,7 +22,7 @@ const CAPTURE_BYTES: usize = 16 * 1024;
 /// Report on a confined process: the restrictions, and what it could do in spite of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of the kernel's Landlock interface, when that is what keeps the process to its files.
+    /// Version of the kernel's Landlock interface, when Landlock restricts the process.
     pub landlock: Option<u32>,
     /// Whether system calls are filtered.
     pub seccomp: bool,
@@ -99,7 +99,7 @@ pub fn bwrap_in(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Tries out one confinement as it is: the helper is run as for a program, and does what must not work.
+/// Tries one confinement: the helper runs as for a program, and does what must not work.
 ///
 /// # Errors
 /// Why it does not hold, for people.
@@ -160,7 +160,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
 }
 
 impl Trial {
-    /// Tries in this process, which is confined, and reports what came of it.
+    /// Runs the trial in this confined process, and reports the outcome.
     pub(super) fn run(self) -> Report {
         use std::fs;
         use std::net::{TcpListener, UdpSocket};

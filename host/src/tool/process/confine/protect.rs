@@ -49,7 +49,7 @@ pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
     found
 }
 
-/// Most folders that are looked at.
+/// Maximum number of folders that are searched.
 const MAX_FOLDERS: usize = 1_000;
 
 fn add_fixed(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {

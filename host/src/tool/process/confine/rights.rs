@@ -18,7 +18,7 @@ const AMBIENT: (c_int, c_ulong) = (47, 4);
 /// `CAP_FOWNER`, `CAP_FSETID`, `CAP_SETGID`, `CAP_SETUID` and `CAP_NET_BIND_SERVICE`.
 const KEPT: &[c_ulong] = &[0, 1, 3, 4, 6, 7, 10];
 
-/// One more than there can be; the kernel says no to those that it does not have.
+/// Sentinel: one past the last capability; the kernel refuses those that it does not have.
 const MAX_CAPABILITY: c_ulong = 64;
 
 /// Gives up all rights but a few, from the next `exec` on. A refusal means that there was nothing to drop, or no right to:
@@ -31,8 +31,7 @@ pub(super) fn drop_all() {
     }
 }
 
-/// Gives up all that this process has now but what root keeps, which is what the program gets: no program gets more than the
-/// one that starts it.
+/// Drops all capabilities of this process but those that root keeps, which are what the program gets.
 pub(super) fn drop_own() -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     kernel::keep_capabilities(if is_root { KEPT } else { &[] })

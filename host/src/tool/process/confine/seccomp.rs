@@ -102,8 +102,8 @@ const REFUSED: &[Row] = &[
     ("x32 kexec_load", Some(X32 + 528), None),
 ];
 
-/// Refused whatever their arguments where other programs' processes are around: shared memory, semaphores and queues that have
-/// no place in the file system, and where the memory of a process lies.
+/// Calls that are refused with any arguments where other programs' processes are visible: shared memory, semaphores and queues
+/// outside the file system, and the memory layout of a process.
 const REFUSED_AMONG_OTHERS: &[Row] = &[
     ("shmget", Some(29), Some(194)),
     ("shmat", Some(30), Some(196)),
@@ -310,7 +310,7 @@ fn add(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
     }
 }
 
-/// Compares the lower half of an argument: the kernel looks at no more of these, so neither may we.
+/// Compares the lower half of an argument, the only part that the kernel uses.
 fn condition(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, String> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(said)
 }

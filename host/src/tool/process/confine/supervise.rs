@@ -78,7 +78,7 @@ pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     run(command, true, true).map_err(|(_, error)| said(error))
 }
 
-/// Starts the program and stays to the end of all that comes of it.
+/// Starts the program and waits for it and all its descendants.
 fn run(
     mut command: Command,
     is_told_by_us: bool,
@@ -166,7 +166,7 @@ fn attend(
     }
 }
 
-/// Waits for every child, and those that become it, until there is none; each is handed on.
+/// Waits for every child, adopted ones included, until there is none; passes each on.
 pub(super) fn collect(mut ended: impl FnMut(Pid, ExitStatus)) {
     while let Ok(child) = next_ended(WaitOptions::empty()) {
         if let Some((pid, status)) = child {

@@ -95,7 +95,7 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Words that stand beside a secret in settings.
+/// Words that appear beside a secret in settings.
 const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
 
 /// Whether nothing in a file looks like a secret: no such word, and no address with a user in it.

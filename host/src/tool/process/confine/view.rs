@@ -33,7 +33,7 @@ pub(super) enum What {
     Writable(PathBuf),
     /// A harmless device.
     Device(PathBuf),
-    /// An empty folder in memory that holds so many bytes and goes with the view.
+    /// An empty folder in memory with this capacity in bytes, which ends with the view.
     Memory(u64),
     /// An empty folder that cannot be changed, or a place in a folder that can.
     Folder,
@@ -62,12 +62,12 @@ pub(super) struct Plan<'a> {
     pub(super) temporary: &'a Path,
     /// Size limit of the temporary folder.
     pub(super) temporary_bytes: u64,
-    /// The home folder, which is there and empty.
+    /// Home folder, which exists and is empty.
     pub(super) home: Option<&'a Path>,
 }
 
 impl Plan<'_> {
-    /// The mounts in the order in which they are made: no mount hides an earlier one that lies deeper.
+    /// Returns the mounts in the order in which they are made: no mount hides an earlier one below it.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts = vec![
             mount("/proc", What::Processes),
