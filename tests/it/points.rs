@@ -267,6 +267,28 @@ async fn context_edits_replace_drop_with_the_other_half_of_a_call_and_append() {
 }
 
 #[tokio::test]
+async fn a_large_payload_is_lent_and_not_copied() {
+    let mut host = Host::default();
+    host.guest("reader");
+    let plugins = host.load().await;
+    let session = Session::open(&plugins);
+    let messages: Arc<Vec<Message>> = Arc::new(vec![Message::text(Role::User, "hi"); 250]);
+    let (done, trace) = dispatch::<Context>(&session, messages.clone()).await;
+    assert_eq!(trace, "Pass ");
+    assert!(Arc::ptr_eq(&done.value, &messages));
+    drop(done);
+    assert_eq!(Arc::strong_count(&messages), 1, "no instance holds it");
+    let slice = Arc::new(Slice {
+        reason: "asked".into(),
+        messages: Vec::clone(&messages),
+        summary: String::new(),
+    });
+    let (done, trace) = dispatch::<BeforeCompact>(&session, slice.clone()).await;
+    assert_eq!(trace, "Pass ");
+    assert!(Arc::ptr_eq(&done.value, &slice));
+}
+
+#[tokio::test]
 async fn pre_reason_may_change_model_parameters_and_tools() {
     let session = session().await;
     let request = ModelRequest {
@@ -460,9 +482,9 @@ async fn output_may_be_replaced_or_held_back_and_is_seen_without_waiting() {
     let session = session().await;
     let (done, _) = dispatch::<PreOutput>(&session, "fine").await;
     assert_eq!(done.value, "FINE");
-    let (done, _) = dispatch::<PreOutput>(&session, "secret".into()).await;
+    let (done, _) = dispatch::<PreOutput>(&session, "secret").await;
     assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "it is a secret"));
-    dispatch::<PostOutput>(&session, "shown".into()).await;
+    dispatch::<PostOutput>(&session, "shown").await;
     assert!(
         session
             .dispatcher

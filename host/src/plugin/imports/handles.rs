@@ -246,3 +246,50 @@ impl wh::HostFinishedCall for HostState {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    #[test]
+    fn a_text_is_read_in_whole_characters_and_comes_together_again() {
+        let text = "aé€😀z".repeat(3);
+        for length in 1..9 {
+            let mut read = String::new();
+            loop {
+                let part = part(&text, read.len() as u64, length);
+                if part.is_empty() {
+                    break;
+                }
+                read.push_str(&part);
+            }
+            assert_eq!(read, text, "{length}");
+        }
+        assert_eq!(part(&text, 2, 1), "é", "within a character");
+        assert_eq!(part(&text, u64::MAX, u64::MAX), "");
+        let long = "x".repeat(MAX_READ_BYTES as usize + 1);
+        assert_eq!(part(&long, 0, u64::MAX).len(), MAX_READ_BYTES as usize);
+    }
+
+    #[test]
+    fn a_read_of_several_messages_has_bounds_in_number_and_bytes() {
+        let conversation = |sizes: &[usize]| -> Vec<Message> {
+            let message = |size: &usize| Message::text(Role::User, "x".repeat(*size));
+            sizes.iter().map(message).collect()
+        };
+        let n_read =
+            |sizes: &[usize], start, count| range(&conversation(sizes), start, count).len();
+        assert_eq!(n_read(&[1; 101], 0, u32::MAX), MAX_MESSAGES);
+        assert_eq!(n_read(&[1; 101], 100, 5), 1);
+        assert_eq!(n_read(&[1; 3], u32::MAX, u32::MAX), 0);
+        assert_eq!(n_read(&[0; 3], 0, 2), 2);
+        let half = MAX_MESSAGES_BYTES / 2;
+        assert_eq!(n_read(&[half, half, 1], 0, 3), 2);
+        assert_eq!(
+            n_read(&[MAX_MESSAGES_BYTES + 1, 1], 0, 2),
+            1,
+            "the first comes anyway"
+        );
+    }
+}
