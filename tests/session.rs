@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
-use rind::message::Message;
+use rind::message::{Message, Parts};
 use rind::plugin::load::PluginSet;
 use rind::plugin::open::OpenPlugins;
 use rind::point::caller::{CallContext, Caller};
@@ -32,6 +32,8 @@ pub struct Memory {
     pub traces: Mutex<Vec<TraceRecord>>,
     /// Accesses of plugins outside of their sandbox.
     pub accesses: Mutex<Vec<AccessRecord>>,
+    /// Bytes of blobs by their id.
+    pub blobs: Mutex<BTreeMap<String, Vec<u8>>>,
     /// Messages that plugins may read.
     pub messages: Mutex<Vec<Message>>,
     /// Appended entries: plugin, name, value.
@@ -96,6 +98,12 @@ impl AgentHandle for Memory {
         messages[messages.len().saturating_sub(last)..].to_vec()
     }
 
+    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
+        let bytes = self.blobs.lock().unwrap().get(id).cloned();
+        let bytes = bytes.ok_or_else(|| HandleError::NotFound("its bytes are missing".to_owned()));
+        Box::pin(async { bytes })
+    }
+
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
         self.appended
             .lock()
@@ -144,7 +152,7 @@ impl AgentHandle for Memory {
         _: String,
         _: Value,
         _: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
+    ) -> BoxFuture<'a, Result<Parts, HandleError>> {
         no_agent()
     }
 }

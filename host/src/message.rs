@@ -4,7 +4,7 @@
 //! stores messages or keeps the bytes of blobs. Start from [`Message`].
 
 pub mod blob;
-mod part;
+pub mod part;
 
 use std::ops::AddAssign;
 

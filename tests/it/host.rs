@@ -41,7 +41,7 @@ fn result(session: &Session) -> (String, bool) {
     let messages = session.messages();
     let message = messages.iter().find(|message| message.role == Role::Tool);
     let result = message.unwrap().tool_results().next().unwrap();
-    (result.content.clone(), result.is_error)
+    (result.content.to_string(), result.is_error)
 }
 
 /// A policy that lets everything run.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use insta::{assert_json_snapshot, assert_snapshot};
+use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind};
 use rind_tests::server::{Received, Reply, Server};
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ async fn the_anthropic_api_gets_an_image_block_in_the_result() {
     let rind = machine();
     let server = Format::Anthropic.server().await;
     let ran = Format::Anthropic.run(&rind, &server, &[]).exits(0);
-    assert_json_snapshot!(last_results(&server), @"");
+    assert_snapshot!(format!("{:#}", last_results(&server)), @"");
     assert!(
         ran.stderr.contains("└ [image/png, 70 B], "),
         "{}",
@@ -142,7 +142,7 @@ async fn a_chat_server_gets_the_image_in_a_message_behind_all_results() {
     let rind = machine();
     let server = Format::OpenAi.server().await;
     Format::OpenAi.run(&rind, &server, &[]).exits(0);
-    assert_json_snapshot!(last_results(&server), @"");
+    assert_snapshot!(format!("{:#}", last_results(&server)), @"");
 }
 
 #[tokio::test(flavor = "multi_thread")]

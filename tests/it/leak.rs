@@ -240,7 +240,7 @@ async fn what_a_hook_only_passes_on_is_masked_too() {
     let result = ToolResult {
         call_id: "c".into(),
         name: "read_file".into(),
-        content: format!("1: GITHUB_TOKEN={token}\n2: é {token}"),
+        content: format!("1: GITHUB_TOKEN={token}\n2: é {token}").into(),
         is_error: false,
     };
     let finished = FinishedCall {
@@ -262,6 +262,7 @@ async fn tool_results_and_what_goes_through_imports_hold_no_secret_and_names_wit
     assert!(
         output
             .content
+            .text()
             .contains(&format!(r#"{{"answer":"{MASK}"}}"#)),
         "{}",
         output.content

@@ -452,6 +452,7 @@ async fn points_of_plugins_chain_or_collect_and_check_their_schemas() {
             .tool("owner:ask", json!({"point": point, "payload": payload}))
             .await
             .content
+            .to_string()
     };
     assert_eq!(
         ask("review", json!({"text": "good"})).await,
@@ -488,7 +489,11 @@ async fn implementers_refuse_and_ask_as_far_as_the_kind_of_the_point_goes() {
     let session = points_session(&["one", "two"]).await;
     let ask = async |point: &str, payload| {
         let arguments = json!({"point": point, "payload": payload});
-        let content = session.tool("owner:ask", arguments).await.content;
+        let content = session
+            .tool("owner:ask", arguments)
+            .await
+            .content
+            .to_string();
         let failures: Vec<String> = std::mem::take(&mut *session.memory.traces.lock().unwrap())
             .into_iter()
             .filter(|record| record.outcome == TraceOutcome::Failed)
@@ -552,6 +557,7 @@ async fn a_point_is_called_by_its_owner_and_those_that_the_owner_names() {
             .tool(&format!("{plugin}:ask"), arguments)
             .await
             .content
+            .to_string()
     };
     assert!(ask("owner", "permit").await.ends_with("block friend (no)"));
     assert!(

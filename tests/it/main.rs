@@ -8,6 +8,7 @@
 mod aimock;
 mod archive;
 mod author;
+mod blobs;
 mod cli;
 mod compact;
 mod compile;

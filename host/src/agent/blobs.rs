@@ -68,7 +68,7 @@ fn keep(blobs: &Blobs, mut output: ToolOutput) -> Parts {
 }
 
 /// Says in a few words why there are no bytes.
-fn unreadable(error: &Error) -> String {
+pub(super) fn unreadable(error: &Error) -> String {
     match error {
         Error::Blob { .. } => "its bytes were damaged".to_owned(),
         _ => "its bytes are missing".to_owned(),

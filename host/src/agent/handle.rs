@@ -6,10 +6,11 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::Agent;
+use super::blobs::unreadable;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};
 use crate::event::Events;
-use crate::message::Message;
+use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
 use crate::point::handle::{
     AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
@@ -121,6 +122,18 @@ impl AgentHandle for SessionHandle {
         }
     }
 
+    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
+        Box::pin(async move {
+            let (blobs, id) = (self.outlet.session.blobs().clone(), id.to_owned());
+            let read = tokio::task::spawn_blocking(move || blobs.get(&id)).await;
+            match read {
+                Ok(Ok(bytes)) => Ok(bytes),
+                Ok(Err(error)) => Err(HandleError::NotFound(unreadable(&error))),
+                Err(_) => Err(HandleError::Failed("the blob cannot be read".to_owned())),
+            }
+        })
+    }
+
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
         if name.is_empty() || name.len() > MAX_NAME_BYTES {
             return Err(HandleError::InvalidInput(format!(
@@ -187,7 +200,7 @@ impl AgentHandle for SessionHandle {
         name: String,
         arguments: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
+    ) -> BoxFuture<'a, Result<Parts, HandleError>> {
         Box::pin(async move {
             let turn = self.turn(&caller)?;
             turn.call_tool(plugin, name, arguments, caller).await

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use super::blob::Blob;
 
+/// Most parts of an answer.
+pub const MAX_PARTS: usize = 100;
+
 /// One part of a tool's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]

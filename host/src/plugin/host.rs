@@ -18,6 +18,7 @@ use super::store::PluginStore;
 use crate::egress::Egress;
 use crate::folder::GrantedFolders;
 use crate::grant::Granted;
+use crate::message::Blob;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
 
@@ -59,6 +60,8 @@ pub(super) struct CurrentCall {
     pub(super) point_calls_left: u32,
     /// The payload that the guest reads through a handle.
     pub(super) lent: Option<Lent>,
+    /// Blobs that the guest was shown besides.
+    pub(super) shown: Vec<Blob>,
 }
 
 impl CurrentCall {
@@ -71,6 +74,7 @@ impl CurrentCall {
     /// Ends it: the dispatcher has its payload to itself again, and can change it without a copy.
     pub(super) fn end(&mut self) {
         self.lent = None;
+        self.shown.clear();
     }
 }
 

@@ -89,7 +89,7 @@ impl WasmTool {
         let answer = busy.settle(result)?;
         let sanitizer = Sanitizer::new(self.slot.backing(), &ctx.caller, "tool");
         Ok(match answer {
-            Ok(content) => ToolOutput::ok(sanitizer.text("result", content)),
+            Ok(answer) => convert::answer(answer, sanitizer),
             Err(error) => ToolOutput::error(convert::guest_error(error, sanitizer)),
         })
     }

@@ -12,7 +12,7 @@ use super::caller::Caller;
 use super::dispatch::HookVerdict;
 use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
-use crate::message::{Message, Usage};
+use crate::message::{Message, Parts, Usage};
 
 /// Questions to a model that one plugin may ask in one turn. A plugin that needs more than these numbers is a loop of its own;
 /// a broken one is stopped before it costs more than a long turn does.
@@ -123,6 +123,12 @@ pub trait AgentHandle: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the bytes of a blob of the session; `NotFound` when they are missing or damaged.
+    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
+        _ = id;
+        Box::pin(async { no_session() })
+    }
+
     /// Keeps an entry of the plugin's own in the session file.
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
         _ = (plugin, name, value);
@@ -170,7 +176,7 @@ pub trait AgentHandle: Send + Sync {
         name: String,
         arguments: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
+    ) -> BoxFuture<'a, Result<Parts, HandleError>> {
         _ = (plugin, name, arguments, caller);
         Box::pin(async { no_session() })
     }

@@ -246,11 +246,28 @@ pub struct CallOutcome {
     pub effects: Vec<Effect>,
 }
 
+/// Part that a hook puts into a tool result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewPart {
+    /// Plain text.
+    Text(String),
+    /// A value as JSON text.
+    Json(String),
+    /// The blob with this id, which the result has.
+    Blob(String),
+}
+
+impl From<String> for NewPart {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
 /// Outcome of a hook on a tool result.
 #[derive(Clone, Debug, Default)]
 pub struct ResultOutcome {
-    /// Content to put in place.
-    pub content: Option<String>,
+    /// Parts to put in place.
+    pub content: Option<Vec<NewPart>>,
     /// Mark the result as an error, or not.
     pub is_error: Option<bool>,
     /// Messages to add after the results of this step.

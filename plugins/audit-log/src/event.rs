@@ -92,7 +92,7 @@ pub(crate) fn message(message: &Message) -> Vec<Event> {
         tool: short(&result.name),
         id: short(&result.call_id),
         outcome: if result.is_error { "error" } else { "ok" },
-        content: Text::of(&result.content),
+        content: Text::of(&result.text()),
     }));
     events
 }
@@ -143,7 +143,7 @@ fn no_text_of_a_message_is_in_its_events() {
     let result = ToolResult {
         call_id: "c1".to_owned(),
         name: "bash".to_owned(),
-        content: "private".to_owned(),
+        parts: vec![Part::Text("private".to_owned())],
         is_error: true,
     };
     let of = |role, content| {

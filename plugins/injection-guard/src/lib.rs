@@ -122,7 +122,7 @@ mod injection_guard {
                 let looked_at =
                     results.filter(|result| !settings.skip_tools.contains(&result.name));
                 looked_at
-                    .for_each(|result| add(TextOrigin::Tool(result.name.clone()), &result.content));
+                    .for_each(|result| add(TextOrigin::Tool(result.name.clone()), &result.text()));
                 return;
             }
         };

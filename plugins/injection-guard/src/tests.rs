@@ -28,7 +28,7 @@ fn result(id: &str, tool: &str, text: &str) -> Message {
     let result = ToolResult {
         call_id: "call-1".to_owned(),
         name: tool.to_owned(),
-        content: text.to_owned(),
+        parts: vec![Part::Text(text.to_owned())],
         is_error: false,
     };
     message(id, Role::Tool, Content::ToolResult(result))

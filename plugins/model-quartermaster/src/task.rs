@@ -127,7 +127,7 @@ mod tests {
         let result = ToolResult {
             call_id: "c".to_owned(),
             name: "t".to_owned(),
-            content: String::new(),
+            parts: Vec::new(),
             is_error,
         };
         message(Role::Tool, Content::ToolResult(result))

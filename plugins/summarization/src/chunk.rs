@@ -33,7 +33,7 @@ fn text(message: &Message, result_bytes: usize) -> String {
             }
             Content::ToolResult(result) => {
                 let failed = if result.is_error { " (failed)" } else { "" };
-                let content = shorten(&result.content, result_bytes);
+                let content = shorten(&result.text(), result_bytes);
                 format!("result of {}{failed}: {content}\n", result.name)
             }
             _ => continue,

@@ -96,7 +96,7 @@ fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
     let result = ToolResult {
         call_id: "c".to_owned(),
         name: "bash".to_owned(),
-        content: format!("first{}é last", "é".repeat(500)),
+        parts: vec![Part::Text(format!("first{}é last", "é".repeat(500)))],
         is_error: true,
     };
     let messages = [

@@ -35,10 +35,10 @@ mod tool_output_sandbox {
         let content = finished.text();
         let kept = keep::add(&content);
         let notice = format!("{} bytes of {name} kept aside", content.len());
-        Ok(
-            ResultOutcome::replace(rows::preview(&content, &kept, &settings))
-                .log(Level::Info, notice),
-        )
+        let mut parts = vec![Part::Text(rows::preview(&content, &kept, &settings))];
+        // Images are no text that could be kept aside: the model still sees them.
+        parts.extend(finished.parts().filter(|part| part.as_blob().is_some()));
+        Ok(ResultOutcome::replace_parts(parts).log(Level::Info, notice))
     }
 
     /// Reads a tool result that was too large for the conversation and was kept aside under a handle.

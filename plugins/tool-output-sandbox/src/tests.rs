@@ -16,7 +16,8 @@ fn finish(tool: &str, content: &str) -> ResultOutcome {
 }
 
 fn read(arguments: Value) -> Result<String, Error> {
-    __rind_call_tool("read_output", &arguments.to_string())
+    let answer = __rind_call_tool("read_output", &arguments.to_string())?;
+    Ok(answer.words())
 }
 
 fn lines(count: usize) -> String {
@@ -41,7 +42,7 @@ fn a_large_result_becomes_its_beginning_its_end_and_a_handle() {
     let whole = lines(5000);
     let outcome = finish("bash", &whole);
     assert_eq!(outcome.is_error, None);
-    let shown = outcome.content.unwrap();
+    let shown = rind_sdk::text_of(&outcome.content.unwrap());
     assert!(
         shown.contains(&format!("{} bytes in 5000 rows", whole.len())),
         "{shown}"
@@ -127,7 +128,7 @@ fn search_shows_numbered_rows_whatever_the_case() {
 fn long_lines_are_cut_between_characters_and_found_across_cuts() {
     start();
     let whole = format!("{}needle{}", "ü".repeat(ROW / 2 - 1), "x".repeat(30_000));
-    let shown = finish("fetch", &whole).content.unwrap();
+    let shown = rind_sdk::text_of(&finish("fetch", &whole).content.unwrap());
     assert!(shown.len() < 16384, "{}", shown.len());
     let answer = read(json!({"handle": "out-1", "search": "NEEDLE"})).unwrap();
     assert!(answer.contains("\n1: üü"), "{answer}");
@@ -160,7 +161,7 @@ fn the_oldest_results_make_room_and_one_that_cannot_be_kept_is_said_so() {
     }
     assert!(read(json!({"handle": "out-1"})).is_err());
     assert!(read(json!({"handle": "out-2"})).is_ok());
-    let shown = finish("bash", &"z".repeat(17 << 20)).content.unwrap();
+    let shown = rind_sdk::text_of(&finish("bash", &"z".repeat(17 << 20)).content.unwrap());
     assert!(
         read(json!({"handle": "out-5"})).is_ok(),
         "it did not push out the others"

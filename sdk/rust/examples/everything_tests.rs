@@ -6,7 +6,7 @@ use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing;
 
 fn call(name: &str, arguments: Value) -> Result<String, Error> {
-    __rind_call_tool(name, &arguments.to_string())
+    Ok(__rind_call_tool(name, &arguments.to_string())?.words())
 }
 
 #[test]

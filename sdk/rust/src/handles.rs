@@ -2,7 +2,7 @@
 //!
 //! The host lends a handle for one call. In the plugin's own tests they are made with [`testing`](crate::testing).
 
-use crate::types::Message;
+use crate::types::{Message, Part};
 
 #[cfg(target_family = "wasm")]
 pub use crate::bindings::rind::plugin::handles::{
@@ -61,6 +61,13 @@ macro_rules! texts {
         }
     )*};
 }
+impl FinishedCall {
+    /// The parts of the result.
+    pub fn parts(&self) -> impl Iterator<Item = Part> {
+        (0..self.len()).filter_map(|index| self.part(index))
+    }
+}
+
 texts! {
     WireRequest: body;
     WireResponse: body;

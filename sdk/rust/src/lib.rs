@@ -40,6 +40,7 @@ mod payload;
 mod returns;
 
 pub mod agents;
+pub mod blobs;
 pub mod caller;
 pub mod config;
 pub mod files;
@@ -63,9 +64,10 @@ pub mod macros;
 #[cfg(target_family = "wasm")]
 pub use bindings::rind::plugin as imports;
 pub use bindings::rind::plugin::{outcomes, payloads, types};
+pub use payload::text_of;
 pub use returns::{
-    AsOutcome, AsValue, CommandOutcome, IntoOutcome, IntoPointOutcome, LoopOutcome, PointOutcome,
-    PointVerdict,
+    AsOutcome, AsValue, CommandOutcome, IntoAnswer, IntoOutcome, IntoPointOutcome, LoopOutcome,
+    PointOutcome, PointVerdict,
 };
 pub use rind_sdk_macros::{args, command, data, hook, implements, plugin, run_loop, tool};
 pub use {schemars, serde, serde_json};
@@ -79,7 +81,7 @@ pub mod prelude {
     pub use crate::payloads::{Assessment, PromptPart};
     pub use crate::returns::{CommandOutcome, LoopOutcome, PointOutcome, PointVerdict};
     pub use crate::types::*;
-    pub use crate::types::{Effect, EffectClass, Injection, Message, ToolCall, ToolResult, Usage};
-    pub use crate::{caller, config, log, session, state, store};
+    pub use crate::types::{Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage};
+    pub use crate::{blobs, caller, config, log, session, state, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

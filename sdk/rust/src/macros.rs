@@ -2,11 +2,10 @@
 
 pub use wit_bindgen;
 
-use crate::returns::{IntoPointOutcome, PointOutcome};
-use crate::types::{EffectClass, Error};
+use crate::returns::{IntoAnswer, IntoPointOutcome, PointOutcome};
+use crate::types::{Answer, EffectClass, Error};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::de::DeserializeOwned;
-use std::fmt::Display;
 
 /// A tool as the macro found it. The component's own type for it is made in the plugin.
 pub struct Tool {
@@ -69,13 +68,13 @@ pub fn arguments<T: Arguments>(tool: &str, text: &str) -> Result<T, Error> {
 }
 
 /// A tool's answer.
-pub fn answer(value: impl Display) -> Result<String, Error> {
-    Ok(value.to_string())
+pub fn answer(value: impl IntoAnswer) -> Result<Answer, Error> {
+    Ok(value.into_answer())
 }
 
-/// Converts a tool's return value into text or an error.
-pub fn result_answer<E: Into<Error>>(value: Result<impl Display, E>) -> Result<String, Error> {
-    value.map(|value| value.to_string()).map_err(Into::into)
+/// Converts a tool's return value into an answer or an error.
+pub fn result_answer<E: Into<Error>>(value: Result<impl IntoAnswer, E>) -> Result<Answer, Error> {
+    value.map(IntoAnswer::into_answer).map_err(Into::into)
 }
 
 /// The payload of a point that the plugin implements.

@@ -8,7 +8,7 @@ use crate::outcomes::{
     VerdictOutcome, WireOutcome,
 };
 use crate::payloads::{Assessment, PromptPart, Tier};
-use crate::types::{Effect, Injection, Level, LogLine, Metric, Stored};
+use crate::types::{Effect, Injection, Level, LogLine, Metric, Part, Stored};
 use std::fmt::Display;
 
 /// Gives every outcome a default and what every outcome may carry: effects.
@@ -152,7 +152,9 @@ constructors! {
     }
     ResultOutcome {
         /// Puts a text in place of the tool's answer.
-        replace(text: impl Into<String>) => content: Some(text.into());
+        replace(text: impl Into<String>) => content: Some(vec![Part::Text(text.into())]);
+        /// Puts parts in place of the tool's answer. Blobs are those that the answer has.
+        replace_parts(parts: Vec<Part>) => content: Some(parts);
     }
     WireOutcome {
         /// Sends this body, JSON text, instead.

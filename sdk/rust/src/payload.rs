@@ -1,7 +1,11 @@
 //! Reading what hooks are given: the text of a message, the arguments of a call.
 
-use crate::types::{Content, Error, Message, ToolCall, ToolResult, Usage};
+use crate::types::{
+    Answer, AnswerPart, Blob, Bytes, Content, Error, Message, Part, ToolCall, ToolResult, Usage,
+};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt;
 
 impl Message {
     /// The message's text parts, joined with line breaks. Reasoning and tool parts are left out.
@@ -12,6 +16,19 @@ impl Message {
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The blobs of the message and of its tool results.
+    pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
+        self.content.iter().flat_map(|content| {
+            let (own, parts) = match content {
+                Content::Blob(blob) => (Some(blob), &[][..]),
+                Content::ToolResult(result) => (None, &result.parts[..]),
+                _ => (None, &[][..]),
+            };
+            own.into_iter()
+                .chain(parts.iter().filter_map(Part::as_blob))
+        })
     }
 
     /// The tool calls in the message.
@@ -28,6 +45,98 @@ impl Message {
             Content::ToolResult(result) => Some(result),
             _ => None,
         })
+    }
+}
+
+impl ToolResult {
+    /// The result as one text: JSON as it is written, a blob as its type and size.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text_of(&self.parts)
+    }
+}
+
+/// The parts of a result as one text: JSON as it is written, a blob as its type and size.
+#[must_use]
+pub fn text_of(parts: &[Part]) -> String {
+    let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
+impl Part {
+    /// The blob that it is, if it is one.
+    #[must_use]
+    pub fn as_blob(&self) -> Option<&Blob> {
+        match self {
+            Self::Blob(blob) => Some(blob),
+            Self::Text(_) | Self::Json(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) | Self::Json(text) => f.write_str(text),
+            Self::Blob(blob) => write!(f, "[{}, {} bytes]", blob.media_type, blob.size),
+        }
+    }
+}
+
+impl Answer {
+    /// An answer of one text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(AnswerPart::Text(text.into()))
+    }
+
+    /// An answer of one value, which the model reads as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        Ok(Self::of(AnswerPart::Json(serde_json::to_string(value)?)))
+    }
+
+    /// An answer of bytes, such as an image.
+    #[must_use]
+    pub fn bytes(media_type: impl Into<String>, content: Vec<u8>) -> Self {
+        Self::of(AnswerPart::Bytes(Bytes {
+            media_type: media_type.into(),
+            content,
+        }))
+    }
+
+    /// The texts and JSON of the answer, joined with line breaks: what a test of a tool compares.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            AnswerPart::Text(text) | AnswerPart::Json(text) => Some(text.as_str()),
+            AnswerPart::Bytes(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Adds the parts of another answer behind its own. It failed if one of them did.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.parts.extend(other.parts);
+        self.is_error |= other.is_error;
+        self
+    }
+
+    /// The same for a call that failed.
+    #[must_use]
+    pub fn failed(mut self) -> Self {
+        self.is_error = true;
+        self
+    }
+
+    fn of(part: AnswerPart) -> Self {
+        Self {
+            parts: vec![part],
+            is_error: false,
+        }
     }
 }
 

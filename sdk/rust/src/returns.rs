@@ -1,8 +1,9 @@
 //! Return types of hooks and commands, so that authors write the shortest thing that is right.
 
 use crate::outcomes::Observed;
-use crate::types::{Effect, Error};
+use crate::types::{Answer, Effect, Error};
 use serde::Serialize;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// A return type of a hook or a command where `O` is wanted: `O` itself, or a `Result` of it with any error that converts to
@@ -40,6 +41,24 @@ impl IntoOutcome<Observed> for () {
 impl<E: Into<Error>> IntoOutcome<Observed> for Result<(), E> {
     fn into_outcome(self) -> Result<Observed, Error> {
         self.map(|()| Observed::default()).map_err(Into::into)
+    }
+}
+
+/// Something that a tool may answer: [`Answer`], or anything that can be displayed, which is one text.
+pub trait IntoAnswer {
+    /// The answer.
+    fn into_answer(self) -> Answer;
+}
+
+impl<T: Display> IntoAnswer for T {
+    fn into_answer(self) -> Answer {
+        Answer::text(self.to_string())
+    }
+}
+
+impl IntoAnswer for Answer {
+    fn into_answer(self) -> Answer {
+        self
     }
 }
 

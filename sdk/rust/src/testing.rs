@@ -7,6 +7,21 @@
 mod answers;
 mod caller;
 mod files;
+pub(crate) mod blobs {
+    use super::{Error, with};
+
+    pub(crate) fn read(id: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+        let bytes = with(|host| host.blobs.get(id).cloned());
+        let bytes = bytes.ok_or_else(|| Error::Denied("no such blob was put".to_owned()))?;
+        let at = |place: u64| {
+            usize::try_from(place)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len())
+        };
+        Ok(bytes[at(offset)..at(offset.saturating_add(length))].to_vec())
+    }
+}
+
 pub(crate) mod handles;
 
 pub(crate) use answers::{agents, http, model, points, tools_host};
@@ -19,7 +34,8 @@ pub use files::{file, put_file};
 use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
 use crate::payloads::{ModelRequest, ProposedCall, Purpose};
 use crate::types::{
-    Content, EffectClass, Error, Level, Message, Origin, Role, ToolCall, ToolResult, Usage,
+    Blob, Content, EffectClass, Error, Level, Message, Origin, Part, Role, ToolCall, ToolResult,
+    Usage,
 };
 use serde::Serialize;
 use std::cell::RefCell;
@@ -33,6 +49,7 @@ struct Host {
     log: Vec<(Level, String)>,
     conversation: Vec<Message>,
     entries: Vec<(String, String)>,
+    blobs: BTreeMap<String, Vec<u8>>,
 }
 
 thread_local! {
@@ -70,6 +87,20 @@ pub fn set_config<T: Serialize>(settings: T) {
 /// Sets the conversation that [`crate::session::messages`] reads on this thread.
 pub fn set_conversation(messages: Vec<Message>) {
     with(|host| host.conversation = messages);
+}
+
+/// Puts bytes where [`crate::blobs`] reads them on this thread, and returns the reference to them.
+pub fn put_blob(media_type: &str, content: Vec<u8>) -> Blob {
+    with(|host| {
+        let id = format!("blob-{}", host.blobs.len() + 1);
+        let size = content.len() as u64;
+        host.blobs.insert(id.clone(), content);
+        Blob {
+            id,
+            media_type: media_type.to_owned(),
+            size,
+        }
+    })
 }
 
 /// The entries, by name, that were kept with [`crate::session::append`] on this thread.
@@ -118,12 +149,14 @@ pub fn proposed_call(name: &str, arguments: impl Into<serde_json::Value>) -> Pro
 /// A call that was made without arguments, and its result.
 #[must_use]
 pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
-    FinishedCall {
+    let call = FinishedCall {
         call: proposed_call(name, serde_json::json!({})).call,
         is_error: false,
         duration_ms: 1,
-        content: content.into(),
-    }
+        parts: Vec::new(),
+        content: String::new(),
+    };
+    call.with_parts(vec![Part::Text(content.into())])
 }
 
 /// The messages of a request.

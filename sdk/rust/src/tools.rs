@@ -1,6 +1,7 @@
 //! Calling other tools. Needs the side effect `external` and the names in `[external] tools`.
 
-use crate::types::Error;
+use crate::payload::text_of;
+use crate::types::{Error, Part};
 use serde::Serialize;
 
 #[cfg(target_family = "wasm")]
@@ -8,12 +9,21 @@ use crate::bindings::rind::plugin::tools_host as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::tools_host as host;
 
-/// Calls a tool and returns what it answered. `arguments` is a JSON object as text.
+/// Calls a tool and returns what it answered. `arguments` is a JSON object as text. Blobs among the parts can be read with
+/// [`blobs`](crate::blobs) as long as the hook or tool runs.
+///
+/// # Errors
+/// When the call was refused, or the tool failed.
+pub fn call_parts(name: &str, arguments: &str) -> Result<Vec<Part>, Error> {
+    host::call(name, arguments)
+}
+
+/// Calls a tool and returns what it answered as one text.
 ///
 /// # Errors
 /// When the call was refused, or the tool failed.
 pub fn call(name: &str, arguments: &str) -> Result<String, Error> {
-    host::call(name, arguments)
+    Ok(text_of(&call_parts(name, arguments)?))
 }
 
 /// Calls a tool with any arguments that can be written as a JSON object.

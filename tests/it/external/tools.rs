@@ -175,7 +175,14 @@ async fn a_call_shows_what_hooks_made_of_its_result() {
         .await
         .hook::<at::PostTool>("redact", |_, finished| {
             Ok(o::ResultOutcome {
-                content: Some(finished.result.content.text().replace("alpha", "[out]")),
+                content: Some(vec![
+                    finished
+                        .result
+                        .content
+                        .text()
+                        .replace("alpha", "[out]")
+                        .into(),
+                ]),
                 inject: vec![o::Injection {
                     text: "mind it".into(),
                     keep: true,

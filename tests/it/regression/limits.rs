@@ -117,7 +117,7 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
         result: ToolResult {
             call_id: "c".to_owned(),
             name: "look".to_owned(),
-            content: "as it was".to_owned(),
+            content: "as it was".into(),
             is_error: false,
         },
         duration_ms: 1,

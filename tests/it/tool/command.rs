@@ -17,7 +17,10 @@ async fn a_command_answers_with_both_outputs_in_order_and_its_exit_code() {
         .await;
     let root = fixture.inside("").canonicalize().unwrap();
     let expected = format!("one\ntwo\nthree\n{}\n[exit code 3]", root.display());
-    assert_eq!((output.content, output.is_error), (expected, true));
+    assert_eq!(
+        (output.content.to_string(), output.is_error),
+        (expected, true)
+    );
     assert_eq!(
         fixture.ok("bash", json!({"command": "true"})).await,
         "[exit code 0]"

@@ -96,7 +96,7 @@ impl Fixture {
         .iter()
         .any(|words| text.contains(words));
         assert!(output.is_error && is_refused, "{command}: {text}");
-        output.content
+        output.content.to_string()
     }
 }
 

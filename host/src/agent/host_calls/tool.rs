@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{HostCall, PendingAccess};
 use crate::agent::call::By;
 use crate::agent::scope::TurnScope;
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
@@ -20,7 +20,7 @@ impl TurnScope {
         name: String,
         arguments: Value,
         caller: Caller,
-    ) -> Result<String, HandleError> {
+    ) -> Result<Parts, HandleError> {
         let access = PendingAccess::new(self, plugin, &caller, &format!("tool {name}"));
         access.end(self.call_for(plugin, name, arguments, caller).await)
     }
@@ -31,7 +31,7 @@ impl TurnScope {
         name: String,
         arguments: Value,
         mut caller: Caller,
-    ) -> Result<String, HandleError> {
+    ) -> Result<Parts, HandleError> {
         let entry = self.spec.tools.get(&name);
         if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**plugin)) {
             return Err(HandleError::Denied(format!(
@@ -72,12 +72,14 @@ impl TurnScope {
         for (plugin, injection) in finished.inject {
             content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }
+        if !result.is_error {
+            return Ok(content);
+        }
         let content = content.to_string();
-        match (result.is_error, refused_by.as_deref()) {
-            (false, _) => Ok(content),
-            (true, None) => Err(HandleError::Failed(content)),
-            (true, Some("host")) => Err(HandleError::InvalidInput(content)),
-            (true, Some(_)) => Err(HandleError::Denied(content)),
+        match refused_by.as_deref() {
+            None => Err(HandleError::Failed(content)),
+            Some("host") => Err(HandleError::InvalidInput(content)),
+            Some(_) => Err(HandleError::Denied(content)),
         }
     }
 }

@@ -37,7 +37,8 @@ pub(in super::super) trait Show {
 impl<T: ToWit> Show for T {
     type Shown = Copied<T::Wit>;
 
-    fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
+    fn show(&self, call: &mut CurrentCall) -> Self::Shown {
+        call.shown.extend(self.blobs());
         Copied(self.to_wit())
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Field for field, no decisions. What an outcome may change is decided in [`crate::point::merge`].
 
+mod answer;
 mod handle;
 mod outcome;
 mod payload;
 
+pub(super) use answer::answer;
 pub(super) use handle::{Lent, Show};
 pub(super) use outcome::{FromGuest, level, point_outcome};
-pub(super) use payload::{ToWit, effect_class_from, message, tool_call, usage};
+pub(super) use payload::{ToWit, effect_class_from, message, part, tool_call, usage};
 
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::Sanitizer;

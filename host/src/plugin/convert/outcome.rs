@@ -76,6 +76,16 @@ fn option(what: &str, text: Option<String>, sanitizer: Sanitizer<'_>) -> Option<
     text.map(|text| sanitizer.text(what, text))
 }
 
+/// Parts of a result. A blob is told by its id alone: what else is said of it is the host's to know.
+fn replacing(parts: Vec<wt::Part>, sanitizer: Sanitizer<'_>) -> Vec<o::NewPart> {
+    let one = |part| match part {
+        wt::Part::Text(text) => o::NewPart::Text(sanitizer.text("content", text)),
+        wt::Part::Json(text) => o::NewPart::Json(sanitizer.json("content", text)),
+        wt::Part::Blob(blob) => o::NewPart::Blob(blob.id),
+    };
+    parts.into_iter().map(one).collect()
+}
+
 fn all(what: &str, texts: Vec<String>, sanitizer: Sanitizer<'_>) -> Vec<String> {
     let texts = texts.into_iter();
     texts.map(|text| sanitizer.text(what, text)).collect()
@@ -264,7 +274,7 @@ impl FromGuest<wo::CallOutcome> for o::CallOutcome {
 impl FromGuest<wo::ResultOutcome> for o::ResultOutcome {
     fn from_guest(outcome: wo::ResultOutcome, sanitizer: Sanitizer<'_>) -> Self {
         Self {
-            content: option("content", outcome.content, sanitizer),
+            content: outcome.content.map(|content| replacing(content, sanitizer)),
             is_error: outcome.is_error,
             inject: inject(outcome.inject, sanitizer),
             effects: effects(outcome.effects, sanitizer),

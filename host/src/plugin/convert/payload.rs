@@ -3,7 +3,9 @@
 use wasmtime::component::Lower;
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
-use crate::message::{Content, EffectClass, Message, Origin, Role, ToolCall, ToolResult, Usage};
+use crate::message::{
+    Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult, Usage,
+};
 use crate::point::payload as p;
 
 pub(in super::super) fn message(message: &Message) -> wt::Message {
@@ -36,7 +38,7 @@ fn content(part: &Content) -> wt::Content {
     match part {
         Content::Text { text } => wt::Content::Text(text.clone()),
         Content::Thinking { text, .. } => wt::Content::Thinking(text.clone()),
-        Content::Blob(blob) => wt::Content::Text(blob.to_string()),
+        Content::Blob(reference) => wt::Content::Blob(blob(reference)),
         Content::ToolCall(call) => wt::Content::ToolCall(tool_call(call)),
         Content::ToolResult(result) => wt::Content::ToolResult(tool_result(result)),
     }
@@ -50,11 +52,27 @@ pub(in super::super) fn tool_call(call: &ToolCall) -> wt::ToolCall {
     }
 }
 
+fn blob(blob: &Blob) -> wt::Blob {
+    wt::Blob {
+        id: blob.id.clone(),
+        media_type: blob.media_type.clone(),
+        size: blob.size,
+    }
+}
+
+pub(in super::super) fn part(part: &Part) -> wt::Part {
+    match part {
+        Part::Text { text } => wt::Part::Text(text.clone()),
+        Part::Json { value } => wt::Part::Json(value.to_string()),
+        Part::Blob(reference) => wt::Part::Blob(blob(reference)),
+    }
+}
+
 fn tool_result(result: &ToolResult) -> wt::ToolResult {
     wt::ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        content: result.content.to_string(),
+        parts: result.content.iter().map(part).collect(),
         is_error: result.is_error,
     }
 }
@@ -84,6 +102,11 @@ pub(in super::super) trait ToWit {
     type Wit;
     /// Copies it over.
     fn to_wit(&self) -> Self::Wit;
+
+    /// Returns the blobs that it refers to.
+    fn blobs(&self) -> Vec<Blob> {
+        Vec::new()
+    }
 }
 
 /// What is generated already is copied as it is.
@@ -98,6 +121,10 @@ impl ToWit for Message {
     type Wit = wt::Message;
     fn to_wit(&self) -> wt::Message {
         message(self)
+    }
+
+    fn blobs(&self) -> Vec<Blob> {
+        Message::blobs(self).cloned().collect()
     }
 }
 

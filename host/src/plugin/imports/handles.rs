@@ -228,6 +228,20 @@ impl wh::HostFinishedCall for HostState {
         Ok(self.finished_call()?.duration_ms)
     }
 
+    fn len(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<u32> {
+        let n_parts = self.finished_call()?.result.content.iter().len();
+        Ok(u32::try_from(n_parts).unwrap_or(u32::MAX))
+    }
+
+    fn part(
+        &mut self,
+        _: Resource<wh::FinishedCall>,
+        index: u32,
+    ) -> wasmtime::Result<Option<types::Part>> {
+        let mut parts = self.finished_call()?.result.content.iter();
+        Ok(parts.nth(index as usize).map(convert::part))
+    }
+
     fn size(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<u64> {
         Ok(self.finished_call()?.result.content.text().len() as u64)
     }

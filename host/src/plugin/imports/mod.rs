@@ -4,6 +4,7 @@
 //! `rind plugin inspect` and the docs read it; a test holds it equal to `wit/`.
 
 mod agents;
+mod blobs;
 mod caller;
 mod config;
 mod files;
@@ -75,6 +76,14 @@ pub const IMPORTS: &[ImportRow] = &[
         "who calls it, and what the turn has used",
         own!(caller),
     ),
+    ImportRow {
+        limits: &[Limit::Bytes(blobs::MAX_READ_BYTES as usize, "a read")],
+        ..ImportRow::free(
+            "blobs",
+            "bytes of images and the like in what it is shown",
+            own!(blobs),
+        )
+    },
     ImportRow {
         limits: &[
             Limit::Count(log::MAX_LINES, "lines in a session"),

@@ -1,6 +1,7 @@
 //! `rind:plugin/tools-host`: calling other tools. Linked only where a tool was granted; which ones is checked here.
 
 use super::super::bindings::rind::plugin::{tools_host, types};
+use super::super::convert;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
 use crate::grant::Capability;
@@ -17,7 +18,7 @@ impl tools_host::Host for HostState {
         &mut self,
         name: String,
         arguments: String,
-    ) -> wasmtime::Result<Result<String, types::Error>> {
+    ) -> wasmtime::Result<Result<Vec<types::Part>, types::Error>> {
         if !self.backing.granted.has(&Capability::Tool(name.clone())) {
             return Ok(Err(self.not_granted(&name).into()));
         }
@@ -35,7 +36,11 @@ impl tools_host::Host for HostState {
             .handle
             .call_tool(&backing.plugin, name, arguments, caller)
             .await;
-        Ok(result.map_err(Into::into))
+        let parts = result.map(|content| {
+            self.call.shown.extend(content.blobs().cloned());
+            content.iter().map(convert::part).collect()
+        });
+        Ok(parts.map_err(Into::into))
     }
 }
 

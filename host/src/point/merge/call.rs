@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Merge, MergeEnv, Merged, Objection, check_option, check_text};
+use super::{Merge, MergeEnv, Merged, Objection, check_number, check_option, check_text};
 use crate::json;
+use crate::message::part::MAX_PARTS;
+use crate::message::{Part, Parts};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -51,13 +53,16 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
         payload: &mut Arc<p::FinishedCall>,
         _env: &MergeEnv<'_>,
     ) -> Result<Merged, String> {
-        check_option("the new content", self.content.as_ref())?;
+        let content = match self.content {
+            Some(parts) => Some(replacing(parts, &payload.result.content)?),
+            None => None,
+        };
         let mut merged = Merged::with(self.effects)?;
         merged.inject(self.inject)?;
-        if let Some(content) = self.content
+        if let Some(content) = content
             && payload.result.content != content
         {
-            Arc::make_mut(payload).result.content = content.into();
+            Arc::make_mut(payload).result.content = content;
             merged.changed.push("content");
         }
         if let Some(is_error) = self.is_error
@@ -68,4 +73,27 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
         }
         Ok(merged)
     }
+}
+
+/// The parts that a hook puts in place of a result.
+fn replacing(parts: Vec<o::NewPart>, result: &Parts) -> Result<Parts, String> {
+    check_number("parts of a result", parts.len(), MAX_PARTS)?;
+    let part = |part| match part {
+        o::NewPart::Text(text) => {
+            check_text("the new content", &text)?;
+            Ok(Part::Text { text })
+        }
+        o::NewPart::Json(text) => {
+            let value = json::parse(&text, json::MAX_BYTES);
+            let value = value.map_err(|e| format!("the text of a JSON part {e}"))?;
+            Ok(Part::Json { value })
+        }
+        o::NewPart::Blob(id) => {
+            let known = result.blobs().find(|blob| blob.id == id);
+            let known = known.ok_or("it puts a blob in place that the result does not have")?;
+            Ok(Part::Blob(known.clone()))
+        }
+    };
+    let parts: Result<Vec<Part>, String> = parts.into_iter().map(part).collect();
+    parts.map(Parts::from)
 }

@@ -81,7 +81,7 @@ pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
             pub(crate) fn __rind_call_tool(
                 name: &str,
                 arguments: &str,
-            ) -> ::std::result::Result<::std::string::String, ::rind_sdk::types::Error> {
+            ) -> ::std::result::Result<::rind_sdk::types::Answer, ::rind_sdk::types::Error> {
                 _ = arguments;
                 match name {
                     #(#arms)*
@@ -100,7 +100,7 @@ pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
                 super::__rind_tools().into_iter().map(spec).collect()
             }
 
-            fn call(name: String, arguments: String) -> Result<String, Error> {
+            fn call(name: String, arguments: String) -> Result<::rind_sdk::types::Answer, Error> {
                 super::__rind_call_tool(&name, &arguments)
             }
         },

@@ -75,7 +75,7 @@ pub fn answer_agents(answer: impl Fn(Task) -> Result<String, Error> + 'static) {
     AGENTS.with(|own| own.set(answer));
 }
 
-/// Answers the plugin's calls of tools on this thread, by name and JSON arguments. Without it each is denied.
+/// Answers the plugin's calls of tools on this thread with a text, by name and JSON arguments. Without it each is denied.
 pub fn answer_tools(answer: impl Fn(&str, &str) -> Result<String, Error> + 'static) {
     TOOLS.with(|own| {
         own.set(move |(name, arguments): (String, String)| answer(&name, &arguments));
@@ -113,9 +113,11 @@ pub(crate) mod agents {
 
 pub(crate) mod tools_host {
     use super::{Error, TOOLS};
+    use crate::types::Part;
 
-    pub(crate) fn call(name: &str, arguments: &str) -> Result<String, Error> {
-        TOOLS.with(|own| own.answer((name.to_owned(), arguments.to_owned())))
+    pub(crate) fn call(name: &str, arguments: &str) -> Result<Vec<Part>, Error> {
+        let text = TOOLS.with(|own| own.answer((name.to_owned(), arguments.to_owned())))?;
+        Ok(vec![Part::Text(text)])
     }
 }
 

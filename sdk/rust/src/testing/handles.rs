@@ -1,6 +1,7 @@
 //! Handles over data of the test. They answer as the host's do, bounds included.
 
-use crate::types::{Message, ToolCall, Usage};
+use crate::payload::text_of;
+use crate::types::{Message, Part, ToolCall, Usage};
 
 /// Most messages of one read.
 const MAX_MESSAGES: u32 = 100;
@@ -47,6 +48,7 @@ pub struct FinishedCall {
     pub(super) call: ToolCall,
     pub(super) is_error: bool,
     pub(super) duration_ms: u64,
+    pub(super) parts: Vec<Part>,
     pub(super) content: String,
 }
 
@@ -189,6 +191,30 @@ impl WireResponse {
 }
 
 impl FinishedCall {
+    /// Number of parts of the result.
+    #[must_use]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a result without parts means nothing"
+    )]
+    pub fn len(&self) -> u32 {
+        u32::try_from(self.parts.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The part at `index`.
+    #[must_use]
+    pub fn part(&self, index: u32) -> Option<Part> {
+        self.parts.get(index as usize).cloned()
+    }
+
+    /// The same with these parts.
+    #[must_use]
+    pub fn with_parts(mut self, parts: Vec<Part>) -> Self {
+        self.content = text_of(&parts);
+        self.parts = parts;
+        self
+    }
+
     /// The same for a call with another id.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {

@@ -104,7 +104,7 @@ pub(crate) fn context(messages: &Conversation) -> Result<ContextOutcome, Error> 
                     outcome.replace_message(message.id.clone(), text.to_uppercase())
                 }
                 Content::ToolResult(_) => outcome.drop_message(message.id.clone()),
-                Content::ToolCall(_) | Content::Thinking(_) => outcome,
+                Content::ToolCall(_) | Content::Thinking(_) | Content::Blob(_) => outcome,
             };
         }
     }

@@ -15,6 +15,7 @@ wit_bindgen::generate!({
 });
 
 use exports::rind::plugin::tools::{EffectClass, Error, Guest, ToolSpec};
+use rind::plugin::types::{Answer, AnswerPart};
 
 struct Raw;
 
@@ -61,8 +62,11 @@ impl Guest for Raw {
         }
     }
 
-    fn call(_name: String, _arguments: String) -> Result<String, Error> {
-        Ok("PWNED".to_owned())
+    fn call(_name: String, _arguments: String) -> Result<Answer, Error> {
+        Ok(Answer {
+            parts: vec![AnswerPart::Text("PWNED".to_owned())],
+            is_error: false,
+        })
     }
 }
 

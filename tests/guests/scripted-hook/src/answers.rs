@@ -131,7 +131,8 @@ fn words(message: &Message) -> String {
     let part = |part: &Content| match part {
         Content::Text(text) | Content::Thinking(text) => text.clone(),
         Content::ToolCall(call) => format!("+{}", call.name),
-        Content::ToolResult(result) => result.content.clone(),
+        Content::Blob(blob) => blob.media_type.clone(),
+        Content::ToolResult(result) => result.text(),
     };
     message.content.iter().map(part).collect()
 }
@@ -316,7 +317,7 @@ pub(crate) fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
 pub(crate) fn post_tool(call: &FinishedCall) -> Result<ResultOutcome, Error> {
     let rule = rule("post-tool", &call.call().name)?;
     Ok(ResultOutcome {
-        content: rule.text("content"),
+        content: rule.text("content").map(|text| vec![Part::Text(text)]),
         is_error: rule.0["is-error"].as_bool(),
         inject: rule.inject(),
         effects: rule.effects(),

@@ -271,7 +271,7 @@ async fn passwords_and_keys_of_the_machine_are_not_there_in_namespaces_even_for_
         let fixture = confined_by(mechanism, |_| {}).await;
         let command = "cat /etc/shadow /etc/gshadow; cat /etc/ssh/* /etc/ssl/private/* /etc/sudoers.d/* 2>/dev/null; \
                        getent passwd root >/dev/null && echo done";
-        let output = fixture.bash(command).await.content;
+        let output = fixture.bash(command).await.content.to_string();
         let refused = "cat: /etc/shadow: Permission denied\ncat: /etc/gshadow: Permission denied\n";
         assert_eq!(
             output.replace(refused, ""),

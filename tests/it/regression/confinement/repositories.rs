@@ -195,7 +195,7 @@ async fn what_is_made_a_repository_in_steps_or_by_way_of_another_does_not_run() 
             let fixture = confined_by(&mechanism, |_| {}).await;
             let mut said = String::new();
             for command in *commands {
-                said.push_str(&fixture.bash(command).await.content);
+                said.push_str(&fixture.bash(command).await.content.text());
             }
             assert!(
                 said.contains("[refused: `"),

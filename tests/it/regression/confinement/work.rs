@@ -68,7 +68,7 @@ async fn codes_and_signals_of_a_command_are_its_own() {
             ("kill -9 0", "[ended by signal 9]"),
             ("no-such-program", "[exit code 127]"),
         ] {
-            let output = fixture.bash(command).await.content;
+            let output = fixture.bash(command).await.content.to_string();
             assert!(
                 output.ends_with(ending),
                 "{mechanism:?} {command}: {output}"
@@ -120,7 +120,12 @@ async fn a_command_has_no_capability_but_those_over_its_own_files_and_those_only
             let line = output.lines().find_map(|line| line.strip_prefix(name));
             line.unwrap().trim().to_owned()
         };
-        let is_root = fixture.bash("id -u").await.content.starts_with("0\n");
+        let is_root = fixture
+            .bash("id -u")
+            .await
+            .content
+            .text()
+            .starts_with("0\n");
         // CAP_CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID and NET_BIND_SERVICE.
         let kept = if is_root {
             "00000000000004db"

@@ -1,0 +1,52 @@
+//! Answers of plugins' tools, from what guests gave out to our types. Text in them leaves the guest here, through [`Sanitizer`].
+
+use super::super::bindings::rind::plugin::types as wt;
+use super::super::sanitize::Sanitizer;
+use crate::json;
+use crate::message::part::MAX_PARTS;
+use crate::message::{Blob, Part};
+use crate::tool::ToolOutput;
+
+/// Makes an answer of what a tool gave out. One that breaks the contract is a fault of the tool.
+pub(in super::super) fn answer(answer: wt::Answer, sanitizer: Sanitizer<'_>) -> ToolOutput {
+    let n_parts = answer.parts.len();
+    if n_parts > MAX_PARTS {
+        let why = format!("the tool answered {n_parts} parts, at most {MAX_PARTS} are allowed");
+        return ToolOutput::fault(why);
+    }
+    let (mut parts, mut all_bytes) = (Vec::with_capacity(n_parts), Vec::new());
+    for part in answer.parts {
+        parts.push(match part {
+            wt::AnswerPart::Text(text) => Part::Text {
+                text: sanitizer.text("result", text),
+            },
+            wt::AnswerPart::Json(text) => {
+                match json::parse(&sanitizer.json("result", text), json::MAX_BYTES) {
+                    Ok(value) => Part::Json { value },
+                    Err(e) => {
+                        return ToolOutput::fault(format!(
+                            "the text of a JSON part of the answer {e}"
+                        ));
+                    }
+                }
+            }
+            wt::AnswerPart::Bytes(bytes) => {
+                let media_type = sanitizer.text("media type", bytes.media_type);
+                // What can be read as text is one, whatever it is called.
+                let content = match String::from_utf8(bytes.content) {
+                    Ok(text) => sanitizer.text("result", text).into_bytes(),
+                    Err(no_text) => no_text.into_bytes(),
+                };
+                let blob = Blob::of(&content, &media_type);
+                all_bytes.push(content);
+                Part::Blob(blob)
+            }
+        });
+    }
+    ToolOutput {
+        content: parts.into(),
+        bytes: all_bytes,
+        is_error: answer.is_error,
+        is_fault: false,
+    }
+}

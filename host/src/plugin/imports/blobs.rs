@@ -1,0 +1,57 @@
+//! `rind:plugin/blobs`: bytes of content that is not text. Linked always; which of them may be read is checked here.
+
+use super::super::bindings::rind::plugin::{blobs, types};
+use super::super::convert::Lent;
+use super::super::host::HostState;
+use crate::grant::Capability;
+use crate::message::{Blob, Message};
+use crate::point::handle::HandleError;
+use crate::point::trace::AccessOutcome;
+
+/// Most bytes of one read.
+pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
+
+impl blobs::Host for HostState {
+    async fn read(
+        &mut self,
+        id: String,
+        offset: u64,
+        length: u64,
+    ) -> wasmtime::Result<Result<Vec<u8>, types::Error>> {
+        if !self.may_read(&id) {
+            let why = "it is in no payload of this call, and the plugin was not granted `session`";
+            let log = self.access_log();
+            log.files(&format!("read blob {id}"), AccessOutcome::Denied, why);
+            let text = format!("the blob cannot be read: {why}");
+            return Ok(Err(HandleError::Denied(text).into()));
+        }
+        let handle = self.backing.handle.clone();
+        let read = handle.read_blob(&id).await.map(|bytes| {
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+            let end = offset.saturating_add(length.min(MAX_READ_BYTES));
+            bytes[place(offset)..place(end)].to_vec()
+        });
+        Ok(read.map_err(Into::into))
+    }
+}
+
+impl HostState {
+    /// Whether the plugin may read a blob: what it was shown in this call, or anything of a session that it may read.
+    fn may_read(&self, id: &str) -> bool {
+        let is_it = |blob: &Blob| blob.id == id;
+        let is_lent = || match &self.call.lent {
+            Some(Lent::Conversation(messages)) => holds(messages, id),
+            Some(Lent::Slice(slice)) => holds(&slice.messages, id),
+            Some(Lent::FinishedCall(finished)) => finished.result.content.blobs().any(is_it),
+            Some(Lent::WireRequest(_) | Lent::WireResponse(_)) | None => false,
+        };
+        self.backing.granted.has(&Capability::Session)
+            || self.call.shown.iter().any(is_it)
+            || is_lent()
+    }
+}
+
+fn holds(messages: &[Message], id: &str) -> bool {
+    let mut blobs = messages.iter().flat_map(Message::blobs);
+    blobs.any(|blob| blob.id == id)
+}
