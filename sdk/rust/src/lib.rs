@@ -81,7 +81,9 @@ pub mod prelude {
     pub use crate::payloads::{Assessment, PromptPart};
     pub use crate::returns::{CommandOutcome, LoopOutcome, PointOutcome, PointVerdict};
     pub use crate::types::*;
-    pub use crate::types::{Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage};
+    pub use crate::types::{
+        Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage,
+    };
     pub use crate::{blobs, caller, config, log, session, state, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }
