@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Creates a folder and its missing parents, accessible to its owner only; restricts an existing one.
-pub fn private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -20,7 +20,7 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Puts a whole file in place, or leaves what was there; only its owner may read it. A power cut may still lose it.
-pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     // A temporary file is made for its owner only, and keeps that under its final name.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -30,7 +30,7 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Waits for the lock that goes with a file, until what is returned is dropped. The lock is a file of its own beside it,
 /// because the file itself is replaced when it is written. Makes the folder.
-pub fn lock_beside(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn lock_beside(path: &Path) -> io::Result<fs::File> {
     private_folder(path.parent().unwrap_or(Path::new(".")))?;
     let lock = fs::File::create(path.with_extension("lock"))?;
     lock.lock()?;

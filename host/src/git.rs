@@ -11,24 +11,27 @@ const FOLDER: &str = ".git";
 const HEAD: &str = "HEAD";
 
 /// A file in a repository that says where its settings are.
-pub const COMMON: &str = "commondir";
+pub(crate) const COMMON: &str = "commondir";
 
 /// Whether git would take a folder that has files and folders of these names for a repository.
 #[must_use]
-pub fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
+pub(crate) fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
     has(HEAD) && (has(COMMON) || (has("objects") && has("refs")))
 }
 
 /// Whether git would take this folder for a repository.
 #[must_use]
-pub fn is_repository(folder: &Path) -> bool {
+pub(crate) fn is_repository(folder: &Path) -> bool {
     is_repository_with(|name| is_there(&folder.join(name)))
 }
 
 /// Whether a path within `root` leads into a repository's folder, or would complete one when it is made. Links in it count as
 /// what they are named.
 #[must_use]
-pub fn leads_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
+pub(crate) fn leads_into_repository<'a>(
+    root: &Path,
+    names: impl IntoIterator<Item = &'a str>,
+) -> bool {
     let mut folder = root.to_owned();
     for name in names {
         let made = |other: &str| other.eq_ignore_ascii_case(name) || is_there(&folder.join(other));
@@ -46,7 +49,7 @@ fn is_there(path: &Path) -> bool {
 
 /// Whether a path, of which so many names were granted, leads into a repository's folder or makes one of another folder.
 #[must_use]
-pub fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
+pub(crate) fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
     let is_git = |name: &String| name.eq_ignore_ascii_case(FOLDER);
     let (granted, rest) = names.split_at(n_granted.min(names.len()));
     let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD);

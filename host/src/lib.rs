@@ -60,19 +60,23 @@
 //! too; a policy of one's own implements [`Policy`](tool::policy::Policy), a person is asked through
 //! [`Approver`](tool::approval::Approver). `examples/` has a server that keeps many sessions, and a policy.
 //!
-//! Modules stand in layers, in reading order. Each may use those above its layer and none below; a test holds the order.
+//! Modules stand in layers, in reading order. Each may use those above its layer and none below; a test holds the order. What
+//! is hidden from these pages is public for the tests of this repository, and may change in any release.
 
 // Data: no async, no network, no WebAssembly.
-pub mod clock;
-pub mod disk;
-pub mod git;
+pub(crate) mod clock;
+pub(crate) mod disk;
+pub(crate) mod git;
+#[doc(hidden)]
 pub mod json;
 pub mod message;
 pub mod paths;
+#[doc(hidden)]
 pub mod text;
-pub mod tokens;
+pub(crate) mod tokens;
 
 // Whether a log of what happened is whole.
+#[doc(hidden)]
 pub mod audit;
 
 // Where plugins act.
@@ -80,6 +84,7 @@ pub mod point;
 
 // What they may touch, and what must not get out.
 pub mod grant;
+#[doc(hidden)]
 pub mod secret;
 
 // What is said of it, and how it is set.
@@ -87,6 +92,7 @@ pub mod config;
 pub mod event;
 
 // What a turn is made of.
+#[doc(hidden)]
 pub mod folder;
 pub mod price;
 pub mod provider;
@@ -97,7 +103,7 @@ pub mod tool;
 pub mod egress;
 
 // What the model is told.
-pub mod prompt;
+pub(crate) mod prompt;
 
 // Where it is told of.
 #[cfg(feature = "otel")]
@@ -105,6 +111,7 @@ pub mod telemetry;
 
 // What runs it.
 pub mod agent;
+#[doc(hidden)]
 pub mod author;
 pub mod plugin;
 
@@ -112,6 +119,8 @@ pub mod plugin;
 pub mod host;
 
 // What people use.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 
 pub use host::{Host, PluginFolders, Session};

@@ -8,7 +8,7 @@
 /// Counts the tokens of a text. Takes time that is linear in its length, some 30 ms for a megabyte. The first call also sets
 /// the encoder up, which takes some 20 ms and 40 MB for the rest of the process: decide by a bound where one will do.
 #[must_use]
-pub fn count(text: &str) -> u64 {
+pub(crate) fn count(text: &str) -> u64 {
     if text.is_empty() {
         return 0;
     }
@@ -18,7 +18,7 @@ pub fn count(text: &str) -> u64 {
 /// Estimates the tokens of a text without the encoder: within a fifth of [`count`] for prose and code, and never below half of
 /// it for encoded data and other scripts. To be shown, or to see whether counting can make a difference.
 #[must_use]
-pub fn estimate(text: &str) -> u64 {
+pub(crate) fn estimate(text: &str) -> u64 {
     let mut tokens = 0;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -63,7 +63,7 @@ impl Kind {
 }
 
 /// Most tokens of an image by any of the rules of [`of_image`].
-pub const MAX_IMAGE_TOKENS: u64 = 1_600;
+pub(crate) const MAX_IMAGE_TOKENS: u64 = 1_600;
 
 /// Tokens of an image, by the documented rule of those who made the model; of any other, by the rule that its server imitates.
 ///
@@ -71,7 +71,7 @@ pub const MAX_IMAGE_TOKENS: u64 = 1_600;
 /// 1,600. OpenAI (platform.openai.com, "Images and vision", high detail): scaled down into a square of 2,048 and then to a shorter
 /// side of 768, 85 tokens and 170 for every started square of 512.
 #[must_use]
-pub fn of_image(model: &str, pixels: Option<(u32, u32)>) -> u64 {
+pub(crate) fn of_image(model: &str, pixels: Option<(u32, u32)>) -> u64 {
     let Some((width, height)) = pixels else {
         return MAX_IMAGE_TOKENS;
     };

@@ -6,6 +6,7 @@
 mod additions;
 mod allowed_names;
 mod arrows;
+mod depends;
 mod docs;
 mod events;
 mod imports;
@@ -61,6 +62,18 @@ fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_envir
 fn every_number_of_the_settings_has_bounds() {
     let sources = sources(&["host/src"], &["rs"]);
     none(sources.iter().flat_map(numbers::check).collect());
+}
+
+#[test]
+fn a_library_build_has_nothing_of_the_command_line() {
+    let tree = depends::tree(&["-p", "rind", "--no-default-features"]);
+    none(depends::check_library(&tree));
+}
+
+#[test]
+fn the_program_alone_and_with_the_tests_is_built_of_the_same_builds() {
+    let alone = depends::tree(&["-p", "rind"]);
+    none(depends::check_shared(&alone, &depends::tree(&[])));
 }
 
 #[test]

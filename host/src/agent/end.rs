@@ -212,7 +212,7 @@ impl Turn<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "scripted"))]
 mod tests {
     use std::path::Path;
     use std::sync::Arc;

@@ -7,6 +7,7 @@
 //!
 //! Start from [`Egress`].
 
+#[doc(hidden)]
 pub mod address;
 mod budget;
 mod credential;

@@ -9,16 +9,21 @@
 pub mod answers;
 pub mod ask;
 mod capability;
+#[doc(hidden)]
 pub mod decide;
 mod external_call;
 mod granted;
+#[doc(hidden)]
 pub mod held;
 mod host;
+#[doc(hidden)]
 pub mod pattern;
 pub mod policy;
+#[doc(hidden)]
 pub mod project;
 mod request;
 mod side_effect;
+#[doc(hidden)]
 pub mod table;
 mod trust;
 mod words;

@@ -71,7 +71,6 @@ impl Host {
 
     /// Opens a session: [`create`](SessionBuilder::create) for a new one, [`resume`](SessionBuilder::resume) for one that goes
     /// on.
-    #[must_use]
     pub fn session(&self) -> SessionBuilder {
         SessionBuilder::new(self)
     }

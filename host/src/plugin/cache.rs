@@ -19,7 +19,7 @@ use crate::disk::{private_folder, replace_private};
 use crate::grant::held::HeldFolder;
 
 /// Largest component that is loaded. CPython with its library has about 20 MiB.
-pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Time after which an unused entry is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -38,14 +38,14 @@ const MAC_BYTES: usize = 32;
 
 /// Cache of compiled components.
 #[derive(Clone, Debug)]
-pub struct CompileCache {
+pub(crate) struct CompileCache {
     folder: PathBuf,
     key: [u8; 32],
 }
 
 /// Bytes of a component and their name.
 #[derive(Clone, Debug)]
-pub struct ComponentBytes {
+pub(crate) struct ComponentBytes {
     /// Path that they were read from.
     pub path: PathBuf,
     /// The bytes.
@@ -57,7 +57,7 @@ pub struct ComponentBytes {
 impl ComponentBytes {
     /// Reads a component, at most [`MAX_COMPONENT_BYTES`], from what is held when that covers it. It is read this once: the
     /// digest that is asked about and the code that runs are of these bytes.
-    pub fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
+    pub(crate) fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let bytes =
             files::read(path, held, MAX_COMPONENT_BYTES).map_err(Error::io("read", path))?;
         if bytes.len() as u64 > MAX_COMPONENT_BYTES {
@@ -84,7 +84,7 @@ fn hex(bytes: &[u8]) -> String {
 
 impl CompileCache {
     /// Opens the cache in `folder`, with its key in `key_file`; makes both when they are not there.
-    pub fn open(folder: &Path, key_file: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(folder: &Path, key_file: &Path) -> Result<Self, Error> {
         for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
             private_folder(folder).map_err(Error::io("make private", folder))?;
         }
@@ -125,7 +125,7 @@ impl CompileCache {
     }
 
     /// The component's native code: from the cache, or compiled and kept. Whether it was found is the second value.
-    pub async fn load(
+    pub(crate) async fn load(
         &self,
         engine: &Engine,
         component: &ComponentBytes,

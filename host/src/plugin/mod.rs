@@ -11,14 +11,17 @@
 
 mod access_log;
 mod astray;
+#[doc(hidden)]
 pub mod authority;
 mod bindings;
-pub mod cache;
+pub(crate) mod cache;
 pub mod compile;
+#[doc(hidden)]
 pub mod contract;
 mod convert;
 mod depend;
 pub mod discover;
+#[doc(hidden)]
 pub mod engine;
 pub mod error;
 mod exports;
@@ -26,6 +29,7 @@ mod files;
 mod hooks;
 mod host;
 mod imports;
+#[doc(hidden)]
 pub mod inspect;
 mod instance;
 mod limits;
@@ -33,15 +37,17 @@ pub mod load;
 mod loader;
 pub mod manifest;
 mod nesting;
+#[doc(hidden)]
 pub mod open;
-pub mod protected;
+pub(crate) mod protected;
 pub mod relied;
 mod required;
 mod sanitize;
 mod settings;
 mod stderr;
+#[doc(hidden)]
 pub mod store;
 mod tools;
-pub mod trial;
+pub(crate) mod trial;
 
 pub use error::Error;

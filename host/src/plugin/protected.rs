@@ -18,13 +18,13 @@ const NAMES: &[&str] = &[crate::audit::PLUGIN];
 
 /// Whether a plugin of this name is one of them.
 #[must_use]
-pub fn is_protected(name: &str) -> bool {
+pub(crate) fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
 /// Returns the plugins in `sources` that are protected.
 #[must_use]
-pub fn among(sources: &[Source]) -> Vec<Found> {
+pub(crate) fn among(sources: &[Source]) -> Vec<Found> {
     let mut found = discover(sources, None);
     found.retain(|found| {
         // One without its manifest has the name of its folder: it is missing, and must be missed.
@@ -42,7 +42,7 @@ pub fn among(sources: &[Source]) -> Vec<Found> {
 
 /// Returns the message for a refused attempt to switch a protected plugin off.
 #[must_use]
-pub fn refusal(what: &str, plugin: &str) -> String {
+pub(crate) fn refusal(what: &str, plugin: &str) -> String {
     format!(
         "plugin {plugin} runs despite {what}: only the administrator can switch it off, with `disable = true` under \
          [plugins.{plugin}] in {ADMIN_POLICY}"

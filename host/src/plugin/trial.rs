@@ -21,7 +21,7 @@ const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and says how long it took until that was stopped.
-pub fn stops_endless_loop() -> Result<Duration, Error> {
+pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = engine()?;
     let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
@@ -51,7 +51,7 @@ pub fn stops_endless_loop() -> Result<Duration, Error> {
 }
 
 /// Compiles the smallest component as any other, and says how long that took.
-pub async fn compiles(compiler: &Compiler, cache: &Path) -> Result<Duration, Error> {
+pub(crate) async fn compiles(compiler: &Compiler, cache: &Path) -> Result<Duration, Error> {
     let component = ComponentBytes {
         path: "the smallest component".into(),
         bytes: EMPTY.to_vec(),
@@ -63,7 +63,7 @@ pub async fn compiles(compiler: &Compiler, cache: &Path) -> Result<Duration, Err
 }
 
 /// Opens the cache of native code, which makes its folder private and its key.
-pub fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
+pub(crate) fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
     CompileCache::open(folder, key)?;
     // A file that is made and removed: whether it can be written is otherwise only known when it matters.
     tempfile::NamedTempFile::new_in(folder)

@@ -10,16 +10,19 @@ pub mod caller;
 pub mod catalog;
 pub mod contract;
 pub(crate) mod deadline;
+#[doc(hidden)]
 pub mod defined;
 pub mod dispatch;
 pub mod failure;
+#[doc(hidden)]
 pub mod handle;
+#[doc(hidden)]
 pub mod merge;
 pub mod outcome;
 pub mod payload;
-pub mod quarantine;
+pub(crate) mod quarantine;
 pub mod registry;
-pub mod streaming;
+pub(crate) mod streaming;
 pub mod trace;
 
 use futures_util::future::BoxFuture;

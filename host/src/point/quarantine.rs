@@ -5,21 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Hooks that trapped or hung in this turn. A dropped guard is remembered here so that it goes on refusing by name.
 #[derive(Debug, Default)]
-pub struct Quarantine {
+pub(crate) struct Quarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
     is_empty: std::sync::atomic::AtomicBool,
 }
 
 impl Quarantine {
     /// Forgets everything: a new turn gives every hook a new chance.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.lock().clear();
         self.is_empty
             .store(true, std::sync::atomic::Ordering::Release);
     }
 
     /// Drops a hook for the rest of the turn.
-    pub fn drop_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
+    pub(crate) fn drop_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
         self.lock()
             .entry((plugin.clone(), point.to_owned()))
             .or_insert(why);
@@ -29,7 +29,7 @@ impl Quarantine {
 
     /// Returns the reason why a hook is disabled, if it is.
     #[must_use]
-    pub fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
+    pub(crate) fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
         // The common case takes no lock and makes no key.
         if self.is_empty.load(std::sync::atomic::Ordering::Acquire) {
             return None;

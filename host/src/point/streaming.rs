@@ -23,7 +23,7 @@ const CHANGING: [&str; 3] = ["text", "draft", "block"];
 
 /// A hook that keeps text from being shown before it is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub(crate) struct Holder {
     /// Name of the plugin.
     pub plugin: Arc<str>,
     /// Name of the point.
@@ -32,7 +32,7 @@ pub struct Holder {
 
 /// Way of the model's text to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Streaming {
+pub(crate) enum Streaming {
     /// While it is written: no hook may change it.
     Free,
     /// Shown up to where the hooks of `output-delta` have let it through.
@@ -43,7 +43,7 @@ pub enum Streaming {
 
 impl Streaming {
     /// Decides from the hooks that are called.
-    pub fn of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
+    pub(crate) fn of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
         let holders: Vec<Holder> = specs
             .clone()
             .filter(|spec| holds(spec, specs.clone()))
@@ -63,7 +63,7 @@ impl Streaming {
 
     /// Names of the plugins that hold text back, each once.
     #[must_use]
-    pub fn holders(&self) -> Vec<Arc<str>> {
+    pub(crate) fn holders(&self) -> Vec<Arc<str>> {
         let Self::Held(holders) = self else {
             return Vec::new();
         };
@@ -75,7 +75,7 @@ impl Streaming {
 }
 
 /// Whether a hook, among `all` that are called, keeps text from being shown before it is whole.
-pub fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
+pub(crate) fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
     // One that blocks when it fails can refuse, whatever its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block

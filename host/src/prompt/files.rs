@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use crate::point::payload::{PromptPart, Tier};
 
 /// Bytes of one file that are used: some thousand tokens, enough for a long guide.
-pub const MAX_FILE_BYTES: usize = 32 << 10;
+pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
 
 /// Bytes of all files together that are used; files nearest to the workspace come first.
-pub const MAX_TOTAL_BYTES: usize = 64 << 10;
+pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
 
 /// Names of context files, in the order they are taken within a folder.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// Context files that were found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ContextFiles {
+pub(crate) struct ContextFiles {
     /// One part for each file; the outermost folder comes first, so that what is nearest has the last word.
     pub parts: Vec<PromptPart>,
     /// Files that were left out or cut, in words for the user.
@@ -32,7 +32,7 @@ pub struct ContextFiles {
 
 /// Reads the context files of a workspace.
 #[must_use]
-pub fn context_files(workspace: &Path) -> ContextFiles {
+pub(crate) fn context_files(workspace: &Path) -> ContextFiles {
     let mut found = ContextFiles::default();
     let Ok(workspace) = workspace.canonicalize() else {
         return found;

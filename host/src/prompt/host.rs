@@ -22,7 +22,7 @@ from the user.
 
 /// Facts that the host's parts are made from.
 #[derive(Clone, Copy, Debug)]
-pub struct HostFacts<'a> {
+pub(crate) struct HostFacts<'a> {
     /// Folder the agent works in.
     pub workspace: &'a Path,
     /// Today, as `2026-01-31`. Without the time of day the text stays the same for a day.
@@ -35,7 +35,7 @@ pub struct HostFacts<'a> {
 
 /// The host's parts: who it is and how to use tools (stable), the date, the workspace and the decision (volatile).
 #[must_use]
-pub fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
+pub(crate) fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
     let part = |tier, key: &str, text: String| PromptPart {
         tier,
         key: key.to_owned(),

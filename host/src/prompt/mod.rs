@@ -12,10 +12,10 @@
 
 mod files;
 mod host;
-pub mod ledger;
+pub(crate) mod ledger;
 
-pub use files::{ContextFiles, MAX_FILE_BYTES, MAX_TOTAL_BYTES, context_files};
-pub use host::{HostFacts, host_parts};
+pub(crate) use files::context_files;
+pub(crate) use host::{HostFacts, host_parts};
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ use crate::session::PromptRow;
 use crate::tokens;
 
 /// Puts parts in their order: by tier, then by the key as its author chose it, then by the whole key.
-pub fn sort(parts: &mut [PromptPart]) {
+pub(crate) fn sort(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| (a.tier, chosen(&a.key), &a.key).cmp(&(b.tier, chosen(&b.key), &b.key)));
 }
 
@@ -41,7 +41,7 @@ fn chosen(key: &str) -> &str {
 
 /// Converts parts into rows for the session's ledger.
 #[must_use]
-pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
+pub(crate) fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
         .iter()
         .map(|part| PromptRow {
@@ -57,7 +57,7 @@ pub fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
 
 /// Returns the hash of a request's tool definitions, in their order; empty without tools.
 #[must_use]
-pub fn tools_hash(tools: &[ToolSpec]) -> String {
+pub(crate) fn tools_hash(tools: &[ToolSpec]) -> String {
     let defined = |tool: &ToolSpec| json!([tool.name, tool.description, tool.parameters]);
     let all: Vec<Value> = tools.iter().map(defined).collect();
     if all.is_empty() {
@@ -73,7 +73,7 @@ fn short_hash(bytes: &[u8]) -> String {
 /// Renders parts, which are in order, to one block for each tier that has any. The stable and the context block end at a
 /// cache border; the volatile one comes last, so that what changes at every turn breaks no cache before it.
 #[must_use]
-pub fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
+pub(crate) fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
     [Tier::Stable, Tier::Context, Tier::Volatile]
         .into_iter()
         .filter_map(|tier| {
@@ -92,7 +92,7 @@ pub fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
 
 /// Tiers of `parts` whose cache border is not in `blocks`, which hooks made of them.
 #[must_use]
-pub fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
+pub(crate) fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
     let has_text = |tier| {
         let mut texts = parts.iter().filter(|part| part.tier == tier);
         texts.any(|part| !part.text.trim().is_empty())
@@ -107,7 +107,7 @@ pub fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
 
 /// The whole text of rendered blocks.
 #[must_use]
-pub fn joined(blocks: &[SystemBlock]) -> String {
+pub(crate) fn joined(blocks: &[SystemBlock]) -> String {
     let texts: Vec<&str> = blocks.iter().map(|block| block.text.as_str()).collect();
     texts.join("\n\n")
 }
@@ -115,7 +115,7 @@ pub fn joined(blocks: &[SystemBlock]) -> String {
 /// The blocks for a text that hooks made of `blocks`: those at the start that they left alone keep their cache borders,
 /// and the rest is one block without.
 #[must_use]
-pub fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
+pub(crate) fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
     let mut rest = text;
     let mut kept = Vec::new();
     for block in blocks {

@@ -258,6 +258,17 @@ pub enum Error {
         example: &'static str,
     },
 
+    /// No model is configured, and there is no scripted one.
+    #[cfg(not(feature = "scripted"))]
+    #[error(
+        "no model to ask ({why}): this program was built without the feature `scripted`; set ANTHROPIC_API_KEY, OPENAI_API_KEY \
+         or `provider.base_url`"
+    )]
+    NoScripts {
+        /// Reason why a script would be played.
+        why: String,
+    },
+
     /// A base URL or a key that cannot be used at all.
     #[error("{setting} of {provider} cannot be used: {what}")]
     BadSetting {

@@ -11,8 +11,10 @@ pub mod error;
 mod http;
 pub mod images;
 pub mod openai;
+#[doc(hidden)]
 pub mod replay;
 mod retry;
+#[cfg(feature = "scripted")]
 pub mod scripted;
 pub mod select;
 pub mod server_text;

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::endpoint::{ApiKey, Endpoint};
 use super::http::HttpConfig;
-use super::{Error, Provider, anthropic, openai, scripted};
+#[cfg(feature = "scripted")]
+use super::scripted;
+use super::{Error, Provider, anthropic, openai};
 use crate::config::Section;
 
 /// The `provider` section of the configuration.
@@ -36,6 +38,9 @@ pub struct ProviderConfig {
 impl Section for ProviderConfig {
     const NAME: &'static str = "provider";
 }
+
+/// Name of the provider that plays a script.
+pub(super) const SCRIPTED: &str = "scripted";
 
 /// Selected provider and model.
 pub struct Selected {
@@ -121,12 +126,12 @@ pub fn select(
     let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
     if let Some(name) = &config.name {
         let why = format!("{name} was asked for");
-        if name == scripted::NAME {
+        if name == SCRIPTED {
             return play(config, why);
         }
         let known = || {
             let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-            format!("{}, {}", names.join(", "), scripted::NAME)
+            format!("{}, {}", names.join(", "), SCRIPTED)
         };
         let preset = PRESETS.iter().find(|preset| preset.name == name);
         let preset = preset.ok_or_else(|| Error::UnknownProvider {
@@ -158,6 +163,7 @@ pub fn select(
     )
 }
 
+#[cfg(feature = "scripted")]
 fn play(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
     let provider = match &config.script {
         Some(path) => scripted::Scripted::from_file(path)?,
@@ -165,12 +171,14 @@ fn play(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
     };
     Ok(Selected {
         provider: Arc::new(provider),
-        model: config
-            .model
-            .clone()
-            .unwrap_or_else(|| scripted::NAME.to_owned()),
+        model: config.model.clone().unwrap_or_else(|| SCRIPTED.to_owned()),
         why,
     })
+}
+
+#[cfg(not(feature = "scripted"))]
+fn play(_: &ProviderConfig, why: String) -> Result<Selected, Error> {
+    Err(Error::NoScripts { why })
 }
 
 fn connect(

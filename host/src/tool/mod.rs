@@ -8,11 +8,14 @@ pub mod builtin;
 pub mod command;
 pub mod policy;
 pub mod preview;
+#[doc(hidden)]
 pub mod process;
 pub mod registry;
 mod repository;
+#[doc(hidden)]
 pub mod run;
-pub mod sandbox;
+pub(crate) mod sandbox;
+#[doc(hidden)]
 pub mod schema;
 pub mod subject;
 mod walk;

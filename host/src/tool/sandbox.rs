@@ -14,7 +14,7 @@ use crate::config::{Section, number};
 /// Whether commands must run confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Need {
+pub(crate) enum Need {
     /// Commands run confined or not at all.
     Required,
     /// Commands run confined where the machine supports it; elsewhere a notice says that they are not.
@@ -27,7 +27,7 @@ pub enum Need {
 /// Choice of the mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Choice {
+pub(crate) enum Choice {
     /// The first that holds, in the order below.
     #[default]
     Auto,
@@ -42,7 +42,7 @@ pub enum Choice {
 /// The section `[sandbox]`. A path may begin with `~/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SandboxConfig {
+pub(crate) struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: when-possible.
     pub bash: Need,
     /// Confinement of commands. Default: auto.
@@ -74,7 +74,7 @@ pub struct SandboxConfig {
 impl SandboxConfig {
     /// Returns the resource limits of a command.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         let usual = Limits::default();
         let bytes = |mb: Option<u64>, usual| mb.map_or(usual, |mb| mb.saturating_mul(1 << 20));
         Limits {
@@ -94,7 +94,7 @@ impl Section for SandboxConfig {
 /// Returns the way in which commands run, from what is wanted and what was [detected](crate::tool::process::confine::detect).
 /// `keeper` is Rind's own binary, which ends what unconfined commands leave behind.
 #[must_use]
-pub fn commands(
+pub(crate) fn commands(
     need: Need,
     detected: &Result<Detected, String>,
     keeper: Option<PathBuf>,

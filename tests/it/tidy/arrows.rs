@@ -1,4 +1,4 @@
-//! Arrows between the modules of the host. The layers are those of `host/src/lib.rs`: its groups of `pub mod`, from the
+//! Arrows between the modules of the host. The layers are those of `host/src/lib.rs`: its groups of modules, from the
 //! lowest to the highest.
 
 use super::tree::Source;
@@ -12,9 +12,12 @@ pub(super) struct Layers(Vec<Vec<String>>);
 impl Layers {
     pub(super) fn parse(lib: &str) -> Self {
         let groups = lib.split("\n\n").map(|group| {
-            let names = group
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'));
+            let names = group.lines().filter_map(|line| {
+                let line = line.trim();
+                let inner = line.strip_prefix("pub mod ");
+                let inner = inner.or_else(|| line.strip_prefix("pub(crate) mod "));
+                inner?.strip_suffix(';')
+            });
             names.map(str::to_owned).collect::<Vec<_>>()
         });
         Self(groups.filter(|group| !group.is_empty()).collect())

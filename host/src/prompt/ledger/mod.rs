@@ -19,7 +19,7 @@ use compare::{broken, compare};
 /// A place at whose end the provider is asked to cache everything before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Border {
+pub(crate) enum Border {
     /// Behind the tool definitions.
     Tools,
     /// Behind the stable tier.
@@ -44,7 +44,7 @@ impl Border {
 /// Change of a part since the previous turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub(crate) enum Change {
     /// Unchanged.
     Kept,
     /// Added.
@@ -57,7 +57,7 @@ pub enum Change {
 
 /// A part in a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PartRow {
+pub(crate) struct PartRow {
     /// The part; one that was removed as it was.
     #[serde(flatten)]
     pub part: PromptRow,
@@ -67,7 +67,7 @@ pub struct PartRow {
 
 /// The first border that does not hold from the turn before to this one; those behind it do not either.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// The border.
     pub border: Border,
     /// Causes of the break, in words.
@@ -76,7 +76,7 @@ pub struct Broken {
 
 /// A hook that changed what is sent after the parts were there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Rewrite {
+pub(crate) struct Rewrite {
     /// The point it is bound to.
     pub point: String,
     /// Name of its plugin.
@@ -85,7 +85,7 @@ pub struct Rewrite {
 
 /// One provider call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StepCost {
+pub(crate) struct StepCost {
     /// Number of the step.
     pub step: u32,
     /// Name of the model that was asked.
@@ -101,7 +101,7 @@ pub struct StepCost {
 
 /// The ledger of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TurnLedger {
+pub(crate) struct TurnLedger {
     /// Number of the turn.
     pub turn: u32,
     /// Start of the turn, in milliseconds since 1970.
@@ -124,7 +124,7 @@ pub struct TurnLedger {
 
 /// Returns the prompt of each turn in which one was made, oldest first.
 #[must_use]
-pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
+pub(crate) fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
     let mut reader = Reader::default();
     for entry in entries {
         reader.take(entry);

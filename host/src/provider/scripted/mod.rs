@@ -52,7 +52,7 @@ use super::{Error, Finish, Images, Provider, Request, Response, StreamEvent};
 use crate::message::Usage;
 
 /// Name of the provider.
-pub const NAME: &str = "scripted";
+pub const NAME: &str = super::select::SCRIPTED;
 
 /// The script that is used when nothing is configured.
 const DEFAULT_SCRIPT: &str = include_str!("default.toml");

@@ -1,0 +1,76 @@
+//! Crates that the host depends on, as cargo resolves them.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use super::tree::root;
+
+/// Crates that only the command line needs.
+const OF_CLI: &[&str] = &[
+    "anstream",
+    "anstyle",
+    "clap",
+    "indicatif",
+    "mimalloc",
+    "toml_edit",
+    "tracing-subscriber",
+];
+
+/// A line `NAME VERSION FEATURES` for each crate that is linked into what is built with these arguments, or into its macros.
+pub(super) fn tree(args: &[&str]) -> BTreeSet<String> {
+    let output = Command::new("cargo")
+        .args(["tree", "--locked", "--offline", "--prefix", "none"])
+        .args(["--edges", "normal,build", "--format", "{p} {f}"])
+        .args(args)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| {
+        let line = line.replace(" (*)", "").replace(" (proc-macro)", "");
+        line.trim().to_owned()
+    });
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+fn name(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+/// Crates of the command line in the tree of the library.
+pub(super) fn check_library(tree: &BTreeSet<String>) -> Vec<String> {
+    let of_cli = tree.iter().filter(|line| OF_CLI.contains(&name(line)));
+    of_cli
+        .map(|line| format!("the library depends on {line}, which only `cli` needs"))
+        .collect()
+}
+
+/// Crates that are built once for the program alone and once more for it and the tests, because their features differ.
+pub(super) fn check_shared(alone: &BTreeSet<String>, with_tests: &BTreeSet<String>) -> Vec<String> {
+    let differs = |line: &&String| name(line) != "rind" && !with_tests.contains(*line);
+    alone
+        .iter()
+        .filter(differs)
+        .map(|line| {
+            let other = with_tests.iter().find(|other| name(other) == name(line));
+            format!("`cargo build -p rind` builds {line}, and `cargo run` {other:?}")
+        })
+        .collect()
+}
+
+#[test]
+fn a_crate_of_the_command_line_and_one_with_other_features_are_found() {
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    let alone = lines(&["clap v4.0.0 std", "serde v1.0.0 std", "rind v0.1.0 cli"]);
+    let with_tests = lines(&[
+        "clap v4.0.0 std",
+        "serde v1.0.0 derive,std",
+        "rind v0.1.0 cli,otel",
+    ]);
+    assert_eq!(check_library(&alone).len(), 1);
+    let found = check_shared(&alone, &with_tests);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("serde v1.0.0 derive,std"), "{found:?}");
+}
