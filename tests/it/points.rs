@@ -62,7 +62,7 @@ async fn session_start_and_end_see_the_session_and_effects_arrive_cleaned() {
     dispatch::<SessionStart>(&session, info()).await;
     assert_eq!(
         session.state("every-point", "session-start"),
-        r#"("s", true, 3, "p", "m")"#
+        format!("{:?}", info())
     );
     let effects: Vec<Effect> = session
         .memory
@@ -94,7 +94,10 @@ async fn session_start_and_end_see_the_session_and_effects_arrive_cleaned() {
         ]
     );
     dispatch::<SessionEnd>(&session, info()).await;
-    assert_eq!(session.state("every-point", "session-end"), r#""s""#);
+    assert_eq!(
+        session.state("every-point", "session-end"),
+        format!("{:?}", info())
+    );
 }
 
 #[tokio::test]
@@ -355,10 +358,9 @@ async fn post_reason_may_replace_the_text_and_ask_for_another_step() {
     assert_eq!(done.inject[0].1.text, "go on");
     let message = Message::text(Role::User, "hi");
     dispatch::<MessageEnd>(&session, message.clone()).await;
-    assert_eq!(
-        session.state("every-point", "message-end"),
-        format!("{:?}", message.id)
-    );
+    let seen = session.state("every-point", "message-end");
+    assert!(seen.contains(&format!("id: {:?}", message.id)), "{seen}");
+    assert!(seen.contains(r#"Content::Text("hi")"#), "{seen}");
 }
 
 fn proposed(name: &str) -> ProposedCall {
@@ -514,7 +516,9 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
     dispatch::<TurnEnd>(&session, summary).await;
     assert_eq!(
         session.state("every-point", "turn-end"),
-        r#"(StopReason::MaxSteps, 4, 9, "out")"#
+        "TurnSummary { stop: StopReason::MaxSteps, steps: 4, tool_calls: 3, usage: Usage { input_tokens: 0, output_tokens: 9, \
+         cache_read_tokens: 0, cache_write_tokens: 0, estimated: false }, cost_usd: 0.0, unpriced_tokens: 0, duration_ms: 1, \
+         output: \"out\" }"
     );
     let slice = Slice {
         reason: "asked".into(),
@@ -555,22 +559,16 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
         is_error: false,
     };
     dispatch::<SubagentStart>(&session, subagent.clone()).await;
-    dispatch::<SubagentEnd>(&session, subagent).await;
+    dispatch::<SubagentEnd>(&session, subagent.clone()).await;
     assert_eq!(
         session.state("every-point", "subagent-end"),
-        r#"("done", false)"#
+        format!("{subagent:?}")
     );
-    dispatch::<Error>(
-        &session,
-        FailureReport {
-            where_: "provider".into(),
-            message: "down".into(),
-            plugin: None,
-        },
-    )
-    .await;
-    assert_eq!(
-        session.state("every-point", "error"),
-        r#"("provider", "down", None)"#
-    );
+    let report = FailureReport {
+        where_: "provider".into(),
+        message: "down".into(),
+        plugin: None,
+    };
+    dispatch::<Error>(&session, report.clone()).await;
+    assert_eq!(session.state("every-point", "error"), format!("{report:?}"));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::convert::{self, FromGuest, Show};
+use super::convert::{self, FromGuest, Payload, ShowAsIs, ShowConverted};
 use super::instance::Slot;
 use super::load::Loaded;
 use super::sanitize::Sanitizer;
@@ -13,7 +13,7 @@ use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
 use crate::point::failure::Failure;
 use crate::point::registry::{HookSpec, Registry};
-use crate::point::{Hook, PluginPoint, Point, payload as p};
+use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 
 /// All of a plugin's hooks: one slot behind as many points as the component exports.
 pub(super) struct WasmHooks {
@@ -38,7 +38,7 @@ macro_rules! hooks {
                     let instance = &mut busy.instance;
                     let call = &mut instance.store.data_mut().call;
                     call.caller.point = Some(Cow::Borrowed($name));
-                    let payload = payload.show(call);
+                    let payload = (&Payload(payload)).show(call);
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
                     let result = guest.call_run(&mut instance.store, payload.as_argument()).await;
                     let answer = busy.settle(result)?;

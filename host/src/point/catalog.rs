@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Point;
-use super::contract::*;
+use super::contract::payloads::*;
 use super::dispatch::PointKind;
 use super::failure::OnFailure;
 use super::merge::{Merge, MergeEnv, Merged};

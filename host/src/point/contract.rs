@@ -11,5 +11,4 @@ mod generated {
     });
 }
 
-pub use generated::rind::plugin::payloads::*;
-pub(crate) use generated::rind::plugin::{payloads, types};
+pub use generated::rind::plugin::{payloads, types};

@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use super::contract::{Failure as FailureReport, SessionInfo, SubagentInfo, UsedTool};
+pub use super::contract::payloads::{
+    Failure as FailureReport, SessionInfo, SubagentInfo, UsedTool,
+};
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::dispatch::PointKind;
 
@@ -218,7 +220,7 @@ pub struct FinishedCall {
 }
 
 /// A turn about to end.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reflection {
     /// The answer as it stands.
     pub draft: String,

@@ -306,3 +306,24 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     setting       suggest                  true
     "#);
 }
+
+#[test]
+fn inspect_says_who_may_call_the_points_that_a_plugin_defines() {
+    let folder = guests::guest("points").to_str().unwrap();
+    let rind = Rind::default();
+    let shown = rind.run(&["plugin", "inspect", folder]).exits(0).stdout;
+    let defined: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.strip_prefix("defines"))
+        .map(str::trim)
+        .collect();
+    assert_eq!(
+        defined,
+        [
+            "owner.news (observe)",
+            "owner.opinions (collect)",
+            "owner.permit (gate), may be called by friend",
+            "owner.review (mutate)",
+        ]
+    );
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::Resource;
+use wasmtime::component::{Lower, Resource};
 
 use super::super::bindings::rind::plugin::handles as wh;
 use super::super::host::CurrentCall;
@@ -64,6 +64,46 @@ lent! {
     p::WireRequest => WireRequest;
     p::WireResponse => WireResponse;
     p::FinishedCall => FinishedCall;
+}
+
+/// A payload on its way: converted or lent where [`Show`] says how, else as it is, for types of the contract. Of two methods of one
+/// name the one that takes fewer references is chosen, so `(&Payload(payload)).show(call)` prefers the first.
+pub(in super::super) struct Payload<'a, T>(pub(in super::super) &'a T);
+
+pub(in super::super) trait ShowConverted {
+    type Shown;
+    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
+}
+
+impl<T: Show> ShowConverted for Payload<'_, T> {
+    type Shown = T::Shown;
+
+    fn show(&self, call: &mut CurrentCall) -> T::Shown {
+        self.0.show(call)
+    }
+}
+
+pub(in super::super) trait ShowAsIs {
+    type Shown;
+    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
+}
+
+impl<'a, T: Lower> ShowAsIs for &Payload<'a, T> {
+    type Shown = AsIs<'a, T>;
+
+    fn show(&self, _call: &mut CurrentCall) -> AsIs<'a, T> {
+        AsIs(self.0)
+    }
+}
+
+/// A payload that guests are shown as it is.
+pub(in super::super) struct AsIs<'a, W>(&'a W);
+
+impl<W> AsIs<'_, W> {
+    /// Borrows it, as the generated functions take it.
+    pub(in super::super) fn as_argument(&self) -> &W {
+        self.0
+    }
 }
 
 /// A payload that is copied.

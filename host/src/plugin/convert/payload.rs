@@ -1,7 +1,5 @@
 //! Payloads, from our types to those that guests see.
 
-use wasmtime::component::Lower;
-
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use crate::message::{
     Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult, Usage,
@@ -109,11 +107,29 @@ pub(in super::super) trait ToWit {
     }
 }
 
-/// What is generated already is copied as it is.
-impl<T: Lower + Clone> ToWit for T {
-    type Wit = T;
-    fn to_wit(&self) -> T {
-        self.clone()
+macro_rules! same {
+    ($($part:ty),*) => {$(
+        impl ToWit for $part {
+            type Wit = $part;
+            fn to_wit(&self) -> $part {
+                self.clone()
+            }
+        }
+    )*};
+}
+same!(bool, u32, u64, f64, String, wp::UsedTool);
+
+impl<T: ToWit> ToWit for Vec<T> {
+    type Wit = Vec<T::Wit>;
+    fn to_wit(&self) -> Self::Wit {
+        self.iter().map(ToWit::to_wit).collect()
+    }
+}
+
+impl<T: ToWit> ToWit for Option<T> {
+    type Wit = Option<T::Wit>;
+    fn to_wit(&self) -> Self::Wit {
+        self.as_ref().map(ToWit::to_wit)
     }
 }
 
@@ -139,13 +155,6 @@ impl ToWit for Usage {
     type Wit = wt::Usage;
     fn to_wit(&self) -> wt::Usage {
         usage(*self)
-    }
-}
-
-impl ToWit for Vec<p::PromptPart> {
-    type Wit = Vec<wp::PromptPart>;
-    fn to_wit(&self) -> Self::Wit {
-        self.iter().map(ToWit::to_wit).collect()
     }
 }
 
