@@ -72,46 +72,46 @@ pub mod paths;
 pub mod text;
 pub mod tokens;
 
-// Whether a log of what happened is whole.
+// Verification of audit logs.
 pub mod audit;
 
-// Where plugins act.
+// Points, where plugins act.
 pub mod point;
 
-// What they may touch, and what must not get out.
+// Permissions of plugins, and secrets that must not leave.
 pub mod grant;
 pub mod secret;
 
-// What is said of it, and how it is set.
+// Settings and events.
 pub mod config;
 pub mod event;
 
-// What a turn is made of.
+// Parts of a turn.
 pub mod folder;
 pub mod price;
 pub mod provider;
 pub mod session;
 pub mod tool;
 
-// How plugins reach the network.
+// Network access of plugins.
 pub mod egress;
 
-// What the model is told.
+// Prompts and context files.
 pub mod prompt;
 
-// Where it is told of.
+// Export of traces.
 #[cfg(feature = "otel")]
 pub mod telemetry;
 
-// What runs it.
+// The agent loop, builds of plugins, the sandbox.
 pub mod agent;
 pub mod author;
 pub mod plugin;
 
-// What puts it together.
+// The host, which puts the parts together.
 pub mod host;
 
-// What people use.
+// The command line.
 pub mod cli;
 
 pub use host::{Host, PluginFolders, Session};

@@ -216,8 +216,8 @@ impl Policy for ToolPolicy {
             }
             Strictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
                 ToolVerdict::Deny(format!(
-                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; say it more \
-                     plainly, in separate calls",
+                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; write it as \
+                     simple commands, in separate calls",
                     spec.name
                 ))
             }
