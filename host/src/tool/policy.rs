@@ -222,8 +222,8 @@ impl Policy for ToolPolicy {
                 ))
             }
             Strictness::Ask if !self.mode.has_terminal => ToolVerdict::Deny(format!(
-                "`{}` needs approval by {rule}, and there is no terminal to ask at. The operator can pass --yes, or \
-                 in the configuration with `{}`",
+                "`{}` needs approval ({rule}), and there is no terminal to ask at. The operator can pass --yes, or add `{}` \
+                 to config.toml",
                 spec.name,
                 allow_line(spec, subject)
             )),
