@@ -86,7 +86,7 @@ pub(in super::super) trait ToWit {
     fn to_wit(&self) -> Self::Wit;
 }
 
-/// What is generated already is copied as it is.
+/// Clones types that are generated already.
 impl<T: Lower + Clone> ToWit for T {
     type Wit = T;
     fn to_wit(&self) -> T {
