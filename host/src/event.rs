@@ -32,7 +32,7 @@ pub enum Event {
         version: u32,
         /// Session id.
         id: String,
-        /// Whether it goes on from an earlier run.
+        /// Whether it was resumed from an earlier run.
         resumed: bool,
         /// Number of messages in it.
         messages: u32,

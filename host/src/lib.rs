@@ -79,15 +79,15 @@ pub(crate) mod tokens;
 #[doc(hidden)]
 pub mod audit;
 
-// Where plugins act.
+// Points, where plugins act.
 pub mod point;
 
-// What they may touch, and what must not get out.
+// Permissions of plugins, and secrets that must not leave.
 pub mod grant;
 #[doc(hidden)]
 pub mod secret;
 
-// What is said of it, and how it is set.
+// Settings and events.
 pub mod config;
 pub mod event;
 
@@ -99,23 +99,23 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
-// How plugins reach the network.
+// Network access of plugins.
 pub mod egress;
 
 // What the model is told.
 pub(crate) mod prompt;
 
-// Where it is told of.
+// Export of traces.
 #[cfg(feature = "otel")]
 pub mod telemetry;
 
-// What runs it.
+// The agent loop, builds of plugins, the sandbox.
 pub mod agent;
 #[doc(hidden)]
 pub mod author;
 pub mod plugin;
 
-// What puts it together.
+// The host, which puts the parts together.
 pub mod host;
 
 // What people use.

@@ -63,7 +63,7 @@ pub enum FolderError {
     #[error("{}", plain(.0))]
     Io(#[from] io::Error),
     /// The host failed.
-    #[error("the host failed while it worked on files")]
+    #[error("internal error during work on files")]
     Host,
 }
 

@@ -91,12 +91,16 @@ fn keep_in_store(parts: &Parts) -> KeepInStore {
     Arc::new(move |name, key, value| match (stores.get(name), &native) {
         (Some(store), _) => {
             if let Err(error) = store.set(key, value) {
-                tracing::warn!(plugin = name, key, %error, "a value was not kept in the plugin's store");
+                tracing::warn!(plugin = name, key, %error, "a value was not stored in the plugin's store");
             }
         }
         (None, Some(keep)) => keep(name, key, value),
         (None, None) => {
-            tracing::warn!(hook = name, key, "a value of a native hook is kept nowhere")
+            tracing::warn!(
+                hook = name,
+                key,
+                "native hooks have no store; the value is dropped"
+            )
         }
     })
 }

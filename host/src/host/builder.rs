@@ -217,7 +217,7 @@ impl HostBuilder {
             has_terminal: self.approver.is_some(),
             ..PolicyMode::default()
         };
-        let nobody = || Arc::new(DenyAll("this host asks nobody".to_owned()));
+        let nobody = || Arc::new(DenyAll("this host has no approver".to_owned()));
         Ok(Host(Arc::new(Parts {
             provider,
             model,

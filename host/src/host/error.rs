@@ -54,7 +54,7 @@ pub enum Error {
     #[error(transparent)]
     Session(#[from] session::Error),
     /// Answers about plugins cannot be stored.
-    #[error("cannot keep what was answered about plugins")]
+    #[error("cannot store the answers about plugins")]
     Answers(#[from] AnswersError),
 }
 

@@ -173,7 +173,7 @@ impl Compiler {
         };
         match tokio::time::timeout(self.time_limit, result).await {
             Err(_) => Err(self.too_slow(component)),
-            Ok(Err(_)) => Err(refuse("the compiler failed inside".to_owned())),
+            Ok(Err(_)) => Err(refuse("internal error of the compiler".to_owned())),
             Ok(Ok(compiled)) => compiled.map_err(|e| refuse(format!("{e:#}"))),
         }
     }

@@ -87,7 +87,7 @@ pub struct InputOutcome {
 /// Outcome of a hook on the assessment.
 #[derive(Clone, Debug, Default)]
 pub struct AssessmentOutcome {
-    /// Assessment to put in place; its `input` is ignored.
+    /// Replacement for the assessment; its `input` is ignored.
     pub assessment: Option<Assessment>,
     /// Extra requests.
     pub effects: Vec<Effect>,

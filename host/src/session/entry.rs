@@ -402,7 +402,7 @@ impl Entry {
             Body::Unknown { fields } => match fields.get("type").and_then(Value::as_str) {
                 None => Err("it has no type".to_owned()),
                 Some(name) if KNOWN.contains(&name) => {
-                    Err(format!("it is of type `{name}` and does not read as one"))
+                    Err(format!("it is of type `{name}`, but has another format"))
                 }
                 Some(_) => Ok(entry),
             },

@@ -98,7 +98,7 @@ impl Session {
         if !open.is_empty() {
             let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
             notices.push(format!(
-                "the run before ended without a result of {}; what was begun may be half done or still running",
+                "the previous run ended without a result of {}; its actions may be incomplete or still running",
                 names.join(", ")
             ));
         }

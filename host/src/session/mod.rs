@@ -65,7 +65,7 @@ pub enum Error {
         source: io::Error,
     },
     /// An entry cannot be put as JSON.
-    #[error("cannot put an entry of the session as JSON")]
+    #[error("cannot write an entry of the session as JSON")]
     Encode(#[from] serde_json::Error),
     /// Another process writes to the session.
     #[error(
@@ -111,7 +111,7 @@ pub enum Error {
     },
     /// Several sessions have ids that start so.
     #[error(
-        "`{wanted}` is the beginning of {} sessions, the last used {}; write more of the id, see `rind session list`",
+        "`{wanted}` matches {} sessions, the last used {}; give more of the id, see `rind session list`",
         found.len(),
         found.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
     )]
@@ -136,7 +136,7 @@ pub enum Error {
         what: String,
     },
     /// A plugin went over a limit.
-    #[error("plugin `{plugin}` went over a limit of its session state: {what}")]
+    #[error("plugin `{plugin}` exceeded a limit of its session state: {what}")]
     Limit {
         /// Name of the plugin.
         plugin: String,

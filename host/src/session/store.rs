@@ -267,7 +267,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String
                 entries.push(entry);
             }
             Err(why) => notices.push(format!(
-                "{}:{}: this line cannot be read and is left out: {why}",
+                "{}:{}: this line cannot be read and is skipped: {why}",
                 path.display(),
                 number + 1
             )),

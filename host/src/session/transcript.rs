@@ -107,7 +107,7 @@ impl Transcript {
                     .all(|result| is_open(&result.call_id))
                 {
                     notices.push(format!(
-                        "the message {} answers a call that is not there; it is left out",
+                        "the message {} answers a call that does not exist; it is skipped",
                         message.id
                     ));
                     continue;

@@ -216,14 +216,14 @@ impl Policy for ToolPolicy {
             }
             Strictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
                 ToolVerdict::Deny(format!(
-                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; say it more \
-                     plainly, in separate calls",
+                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; write it as \
+                     simple commands, in separate calls",
                     spec.name
                 ))
             }
             Strictness::Ask if !self.mode.has_terminal => ToolVerdict::Deny(format!(
-                "`{}` needs approval by {rule}, and there is no terminal to ask at. The operator can pass --yes, or \
-                 in the configuration with `{}`",
+                "`{}` needs approval ({rule}), and there is no terminal to ask at. The operator can pass --yes, or add `{}` \
+                 to config.toml",
                 spec.name,
                 allow_line(spec, subject)
             )),

@@ -143,7 +143,7 @@ impl Before {
         });
         found.extend(unseen.iter().map(|(path, why)| {
             format!(
-                "whether git would run something in `{}` is not known: {why}",
+                "it is unknown whether git would run something in `{}`: {why}",
                 self.shown(path)
             )
         }));

@@ -87,5 +87,5 @@ fn panicked(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned());
     tracing::error!(tool = name, message, "tool panicked");
-    ToolOutput::fault(format!("tool `{name}` failed inside: {message}"))
+    ToolOutput::fault(format!("internal error of tool `{name}`: {message}"))
 }

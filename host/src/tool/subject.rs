@@ -53,7 +53,7 @@ impl Subject {
                 folder_name(folder)
             )]),
             Self::File(WorkspacePath::Unknown) | Self::Tree(WorkspacePath::Unknown) => {
-                Err("where this path leads cannot be told".to_owned())
+                Err("the target of this path is unknown".to_owned())
             }
         }
     }

@@ -92,7 +92,7 @@ pub enum WorkspaceError {
         seconds: u64,
     },
     /// The host failed.
-    #[error("the host failed while it worked on files: {0}")]
+    #[error("internal error during work on files: {0}")]
     Host(String),
 }
 

@@ -20,7 +20,7 @@ fn without_a_terminal_a_write_is_refused_with_the_flag_that_would_allow_it() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
-    ✗ write_file refused by policy: `write_file` needs approval by the default for effect write, and there is no terminal to ask at. The operator can pass --yes, or in the configuration with `tools.rules = [{ tool = "write_file", path = "new.txt", decision = "allow" }]`
+    ✗ write_file refused by policy: `write_file` needs approval (the default for effect write), and there is no terminal to ask at. The operator can pass --yes, or add `tools.rules = [{ tool = "write_file", path = "new.txt", decision = "allow" }]` to config.toml
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]
     "#);
     assert!(!rind.workspace().join("new.txt").exists());

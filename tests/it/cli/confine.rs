@@ -126,7 +126,7 @@ fn settings_that_make_no_sense_are_named() {
 fn where_commands_cannot_be_confined_that_is_said_once_and_they_run() {
     let rind = cannot_confine(&script("echo ran"));
     let ran = rind.run(&["run", "work", "--yes"]).exits(0);
-    let notice = "commands of bash run unconfined: commands would be allowed [FOLDER]/user/go, which overlaps";
+    let notice = "commands of bash run unconfined: commands would have access to [FOLDER]/user/go, which overlaps";
     assert_eq!(ran.stderr.matches(notice).count(), 1, "{}", ran.stderr);
     assert!(result(&rind).starts_with("ran\n"));
 }

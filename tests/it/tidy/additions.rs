@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::table::Part;
 use super::tree::{has_word, sources};
 
-/// Something that was added, and how the tree names it.
+/// An example of an addition, and its names in the tree.
 struct Example {
-    /// Its name in the docs.
+    /// Name in the docs.
     name: &'static str,
-    /// How code and contract name it.
+    /// Names in code and contract.
     words: &'static [&'static str],
 }
 

@@ -88,7 +88,7 @@ impl Part {
         self.write_unless(path, found);
     }
 
-    /// What stands before the part, the part, and what stands behind it.
+    /// Splits the text into what is before the part, the part, and what is behind it.
     fn split(&self, text: &str) -> Option<[String; 3]> {
         let (before, rest) = text.split_once(&self.start)?;
         let at = rest.find(&self.end)?;

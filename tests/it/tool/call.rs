@@ -59,10 +59,13 @@ async fn a_panic_in_a_tool_is_an_answer() {
     let first = run("panic at once", &ctx(), 1_000).await;
     assert_eq!(
         first,
-        ToolOutput::fault("tool `odd` failed inside: boom at once")
+        ToolOutput::fault("internal error of tool `odd`: boom at once")
     );
     let later = run("panic later", &ctx(), 1_000).await;
-    assert_eq!(later, ToolOutput::fault("tool `odd` failed inside: boom 7"));
+    assert_eq!(
+        later,
+        ToolOutput::fault("internal error of tool `odd`: boom 7")
+    );
     assert_eq!(run("", &ctx(), 1_000).await, ToolOutput::ok("fine"));
 }
 

@@ -427,7 +427,7 @@ async fn a_helper_that_cannot_confine_is_found_out() {
     for (helper, why) in [
         // It does nothing of what it is asked.
         ("/bin/true", "the helper did not answer"),
-        ("/bin/false", "the helper did not work"),
+        ("/bin/false", "the helper failed"),
         ("/no/such/helper", "cannot run `/no/such/helper`"),
     ] {
         let mut confinement = confinement(&fixture);

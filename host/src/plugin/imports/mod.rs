@@ -1,4 +1,4 @@
-//! What a plugin may import: the host's interfaces, one file each, and the one table of them all.
+//! Imports of plugins: the host's interfaces, one file each, and the one table of them all.
 //!
 //! A row says what an interface needs and gives, its limits, and how it is linked. The check before loading, the linker,
 //! `rind plugin inspect` and the docs read it; a test holds it equal to `wit/`.

@@ -1,4 +1,4 @@
-//! What a row of the table of imports says: what it takes to import an interface, what that gives, its limits.
+//! Row of the table of imports: the requirement, what the import gives, its limits.
 
 use wasmtime::component::Linker;
 
@@ -9,10 +9,10 @@ use crate::plugin::manifest::Manifest;
 /// Adds one interface to a linker.
 pub(super) type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
-/// What it takes to import an interface.
+/// Requirement for importing an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
+    /// No requirement.
     Nothing,
     /// The side effect and the capability `session`.
     Session,
@@ -29,7 +29,7 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// What the manifest lacks, as it goes on after the name of the import.
+    /// Describes what the manifest lacks, after the name of the import.
     pub(in super::super) fn missing(self, manifest: &Manifest) -> Option<String> {
         let effect = match self {
             Self::Nothing | Self::InertSockets => None,
@@ -75,7 +75,7 @@ impl Needs {
         }
     }
 
-    /// Why it is not linked with this grant, as it goes on after "but"; `None` when it is.
+    /// Returns the reason why it is not linked with this grant, after "but"; `None` when it is.
     pub(in super::super) fn refusal(self, granted: &Granted) -> Option<String> {
         let has = |needs: Self| {
             granted
@@ -97,7 +97,7 @@ impl Needs {
     }
 }
 
-/// As docs write it: the capability.
+/// Displays the capability, as docs write it.
 impl std::fmt::Display for Needs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -115,9 +115,9 @@ impl std::fmt::Display for Needs {
 /// An upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many, with what is counted.
+    /// A count, with what is counted.
     Count(u32, &'static str),
-    /// So many bytes, with what is measured.
+    /// A size in bytes, with what is measured.
     Bytes(usize, &'static str),
 }
 
@@ -138,11 +138,11 @@ impl std::fmt::Display for Limit {
 pub struct ImportRow {
     /// Name within `rind:plugin`, or the first part of a name in another package.
     pub name: &'static str,
-    /// What it takes to import it.
+    /// Requirement for importing it.
     pub needs: Needs,
     /// The access it gives, in a few words.
     pub gives: &'static str,
-    /// Its limits.
+    /// Limits of the import.
     pub limits: &'static [Limit],
     /// Whether a call waits for what others do: then the plugin's instance is not counted as hanging.
     pub(in super::super) waits: bool,

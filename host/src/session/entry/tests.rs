@@ -51,7 +51,7 @@ fn an_unknown_type_is_kept_as_it_is() {
 fn a_known_type_with_wrong_fields_is_a_bad_line() {
     let line = br#"{"id":"b","parent":"a","time":7,"type":"message","message":5}"#;
     let error = Entry::parse(line).unwrap_err();
-    assert_eq!(error, "it is of type `message` and does not read as one");
+    assert_eq!(error, "it is of type `message`, but has another format");
 }
 
 #[test]

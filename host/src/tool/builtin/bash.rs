@@ -29,7 +29,7 @@ pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
 /// Note when the workspace could not be examined.
 const NOT_LOOKED: &str =
-    "whether the command left something in the workspace that git would run is not known";
+    "it is unknown whether the command left something in the workspace that git would run";
 
 /// Most bytes of output that are kept, half of them from the start and half from the end.
 const CAP_BYTES: usize = 1024 * 1024;

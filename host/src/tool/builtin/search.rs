@@ -125,7 +125,7 @@ fn search(
                 ""
             };
             return Ok(ToolOutput::error(format!(
-                "`{}` is not a pattern that can be searched for: {why}{advice}",
+                "`{}` is not a valid pattern: {why}{advice}",
                 clean(&asked.pattern, SHOWN_PATTERN_BYTES)
             )));
         }

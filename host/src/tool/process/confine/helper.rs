@@ -58,11 +58,11 @@ fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), S
 
 #[cfg(not(target_os = "linux"))]
 fn run(_args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), String> {
-    Err("only Linux has what it takes".to_owned())
+    Err("only Linux supports this".to_owned())
 }
 
 fn called_wrongly(error: serde_json::Error) -> String {
-    format!("the helper was called wrongly: {error}")
+    format!("the helper got invalid arguments: {error}")
 }
 
 fn policy_of(json: &OsString) -> Result<Policy, String> {
@@ -155,7 +155,7 @@ fn restrict(policy: &Policy) -> Result<Report, String> {
 
 #[cfg(not(target_os = "linux"))]
 fn restrict(_policy: &Policy) -> Result<Report, String> {
-    Err("only Linux has what it takes".to_owned())
+    Err("only Linux supports this".to_owned())
 }
 
 /// Confines this process, which must have one thread, to a folder. It keeps the programs and libraries of the system.

@@ -95,7 +95,7 @@ pub struct Confinement {
 /// The confinement would allow something that must never be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "commands would be allowed {}, which overlaps {}, a folder of Rind's own; no command may see what is in there", allowed.display(), own.display()
+    "commands would have access to {}, which overlaps {}, a folder of Rind's own; no command may read that", allowed.display(), own.display()
 )]
 pub struct Overlap {
     /// Path that the confinement allows.
@@ -241,7 +241,7 @@ fn check_helper(helper: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "it needs {}, which is not there any more; start rind again",
+        "it needs {}, which no longer exists; restart rind",
         helper.display()
     )))
 }

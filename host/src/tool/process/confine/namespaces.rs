@@ -33,7 +33,7 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
         flags |= NEW_NETWORK;
     }
     kernel::enter_namespaces(flags)
-        .map_err(|error| format!("this machine gives no namespaces: {error}"))?;
+        .map_err(|error| format!("this machine does not allow namespaces: {error}"))?;
     let is_mapped = match mapper {
         Ok(Some(mapper)) => mapper.finish(),
         Ok(None) | Err(_) => false,

@@ -85,7 +85,7 @@ pub async fn detect(
         }
     }
     if bwrap.is_none() && !only_that {
-        passed_over.push("and there is no bwrap".to_owned());
+        passed_over.push("and bwrap is not installed".to_owned());
     }
     Err(passed_over.join("; "))
 }
@@ -139,7 +139,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         return Err(match said {
-            "" => format!("the helper did not work ({:?})", finished.ending),
+            "" => format!("the helper failed ({:?})", finished.ending),
             _ => said.to_owned(),
         });
     }
