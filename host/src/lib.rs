@@ -72,9 +72,6 @@ pub mod paths;
 pub mod text;
 pub mod tokens;
 
-// Whether a log of what happened is whole.
-pub mod audit;
-
 // Where plugins act.
 pub mod point;
 

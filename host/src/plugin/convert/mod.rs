@@ -6,7 +6,7 @@ mod handle;
 mod outcome;
 mod payload;
 
-pub(super) use handle::{Lent, Show};
+pub(super) use handle::{Lent, Show, given};
 pub(super) use outcome::{FromGuest, level, point_outcome};
 pub(super) use payload::{ToWit, effect_class_from, message, tool_call, usage};
 
