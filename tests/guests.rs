@@ -18,18 +18,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The core plugins: those that come with Rind and are on by default.
-pub const CORE: [&str; 10] = [
-    "audit-log",
-    "content-safety",
-    "cost-tracker",
-    "injection-guard",
-    "loop-detection",
-    "model-quartermaster",
-    "pre-completion-checklist",
-    "quartermaster",
-    "summarization",
-    "tool-output-sandbox",
-];
+pub const CORE: [&str; 10] = include!("../plugins/core.json");
 
 /// The first build compiles the SDK's dependencies.
 const BUILD_DEADLINE: Duration = Duration::from_secs(600);

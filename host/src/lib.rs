@@ -75,11 +75,7 @@ pub mod paths;
 pub mod text;
 pub(crate) mod tokens;
 
-// Whether a log of what happened is whole.
-#[doc(hidden)]
-pub mod audit;
-
-// Points, where plugins act.
+// Where plugins act.
 pub mod point;
 
 // Permissions of plugins, and secrets that must not leave.
@@ -91,7 +87,7 @@ pub mod secret;
 pub mod config;
 pub mod event;
 
-// What a turn is made of.
+// Parts of a turn.
 #[doc(hidden)]
 pub mod folder;
 pub mod price;
@@ -102,7 +98,7 @@ pub mod tool;
 // Network access of plugins.
 pub mod egress;
 
-// What the model is told.
+// Prompts and context files.
 pub(crate) mod prompt;
 
 // Export of traces.
@@ -118,7 +114,7 @@ pub mod plugin;
 // The host, which puts the parts together.
 pub mod host;
 
-// What people use.
+// The command line.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

@@ -145,7 +145,7 @@ mod tests {
             include_str!("../../plugins/cost-tracker/plugin.toml"),
         ] {
             let ratio = estimate(text) as f64 / count(text) as f64;
-            assert!((0.8..1.25).contains(&ratio), "{ratio} for {:.60}", text);
+            assert!((0.8..1.25).contains(&ratio), "{ratio} for {text:.60}");
         }
     }
 

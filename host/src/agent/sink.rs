@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::halt::Halt;
 use super::scope::Family;
-use crate::audit;
 use crate::event::{Event, Events};
 use crate::point::Point;
 use crate::point::catalog;
@@ -56,7 +55,7 @@ impl AgentSink {
             return;
         }
         let why = record.reason.clone().unwrap_or_default();
-        if &*record.plugin == audit::PLUGIN {
+        if &*record.plugin == rind_audit::PLUGIN {
             // Not with the next entry, as other reports: this is what shows that the log is not whole.
             self.root.append_or_defer(Body::AuditGap {
                 agent: self.agent.to_string(),

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rind_audit::{Checked, Head, Line};
 
 use super::args::AuditArgs;
 use super::exit_code::{ExitStatus, Usage};
 use super::{render, setup};
-use crate::audit::{self, Checked, Head, Line};
 use crate::grant::Trust;
 use crate::paths::Paths;
 use crate::plugin::discover::Found;
@@ -36,16 +36,20 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let (entries, _) = store.read(&id)?;
     let head = head(&entries);
     let is_kept = !files.is_empty() || head.is_some();
-    let gaps = gaps(&entries, &audit::check(&id, &files, None).lines, is_kept);
+    let gaps = gaps(
+        &entries,
+        &rind_audit::check(&id, &files, None).lines,
+        is_kept,
+    );
     if !is_kept && gaps.is_empty() {
         return Err(Usage(format!(
             "session {id} has no audit log in {}; the plugin {} was not there when it ran",
             folder.display(),
-            audit::PLUGIN
+            rind_audit::PLUGIN
         ))
         .into());
     }
-    let mut checked = audit::check(&id, &files, head.as_ref());
+    let mut checked = rind_audit::check(&id, &files, head.as_ref());
     checked.gaps = gaps;
     let n_lines = checked.lines.len() as u64;
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
@@ -75,7 +79,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
 pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Checked> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = files(&folder(paths, session))?;
-    let mut checked = audit::check(session, &files, head(&entries).as_ref());
+    let mut checked = rind_audit::check(session, &files, head(&entries).as_ref());
     checked.gaps = gaps(&entries, &checked.lines, !files.is_empty());
     Ok(checked)
 }
@@ -119,7 +123,7 @@ fn folder(paths: &Paths, session: &str) -> PathBuf {
         trust: Trust::Managed,
         folder: PathBuf::new(),
     };
-    let own = own_folder(&paths.data.join("plugins"), audit::PLUGIN, &managed);
+    let own = own_folder(&paths.data.join("plugins"), rind_audit::PLUGIN, &managed);
     data_folder(&own).join(session)
 }
 
@@ -148,7 +152,7 @@ fn head(entries: &[Entry]) -> Option<Head> {
     let kept = entries.iter().rev().find_map(|entry| match &entry.body {
         Body::State {
             plugin, key, value, ..
-        } if plugin == audit::PLUGIN && key == audit::HEAD_KEY => value.as_ref(),
+        } if plugin == rind_audit::PLUGIN && key == rind_audit::HEAD_KEY => value.as_ref(),
         _ => None,
     });
     kept.and_then(|text| serde_json::from_str(text).ok())
@@ -166,8 +170,10 @@ fn json(checked: &Checked, is_verified: bool) -> anyhow::Result<()> {
 
 /// One line: number, time, turn and agent, what happened. A model may call for a tool whose name has line breaks in it.
 fn row(line: &Line) -> String {
-    let time = jiff::Timestamp::from_millisecond(line.time)
-        .map_or_else(|_| line.time.to_string(), |time| format!("{time:.0}"));
+    let time = i64::try_from(line.time)
+        .ok()
+        .and_then(|time| jiff::Timestamp::from_millisecond(time).ok())
+        .map_or_else(|| line.time.to_string(), |time| format!("{time:.0}"));
     let mut said = String::new();
     for (key, value) in line.event.as_object().into_iter().flatten() {
         let text = value

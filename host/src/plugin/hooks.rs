@@ -38,11 +38,11 @@ macro_rules! hooks {
                     let instance = &mut busy.instance;
                     let call = &mut instance.store.data_mut().call;
                     call.caller.point = Some(Cow::Borrowed($name));
-                    let payload = (&Payload(payload)).show(call);
+                    let shown = (&Payload(payload)).show(call);
                     let guest = instance.guests.$module.as_ref().ok_or_else(|| gone($name))?;
-                    let result = guest.call_run(&mut instance.store, payload.as_argument()).await;
+                    let result = guest.call_run(&mut instance.store, shown.as_argument()).await;
                     let answer = busy.settle(result)?;
-                    let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, $name);
+                    let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, $name).with_given(convert::given(payload));
                     match answer {
                         Ok(outcome) => Ok(FromGuest::from_guest(outcome, sanitizer)),
                         Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
-use wasmtime::component::InstancePre;
+use wasmtime::component::{InstancePre, ResourceTableError};
 use wasmtime::{Store, Trap};
 
 use super::convert;
@@ -156,22 +156,25 @@ fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());
     }
+    let trapped = |what: String| {
+        let printed = state.stderr();
+        match printed.is_empty() {
+            true => Failure::Trap(what),
+            false => Failure::Trap(format!("{what}; it printed: {printed}")),
+        }
+    };
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        return trapped(trap.to_string());
+    }
     let root = error.root_cause().to_string();
     let root = Sanitizer::of(state, "failure").line("message", &root, convert::MAX_REASON_BYTES);
+    // Two limits have no type in wasmtime; hostile programs among the tests hold its words for them.
     if root.contains("fuel allocated for hostcalls") {
         return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
     }
-    if root.contains("handle") && root.contains("limit") || root.contains("table has no free keys")
-    {
+    let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
+    if is_full || root.contains("store handle limit exceeded") {
         return Failure::Limit(format!("resources: {root}"));
     }
-    let what = error
-        .downcast_ref::<Trap>()
-        .map_or(root, ToString::to_string);
-    let printed = state.stderr();
-    if printed.is_empty() {
-        Failure::Trap(what)
-    } else {
-        Failure::Trap(format!("{what}; it printed: {printed}"))
-    }
+    trapped(root)
 }

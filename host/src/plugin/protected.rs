@@ -14,7 +14,7 @@ use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
 /// Names of protected plugins.
-const NAMES: &[&str] = &[crate::audit::PLUGIN];
+const NAMES: &[&str] = &[rind_audit::PLUGIN];
 
 /// Whether a plugin of this name is one of them.
 #[must_use]

@@ -62,6 +62,8 @@ pub(super) struct Sanitizer<'a> {
     place: &'a str,
     /// Whether the place is a point, and the call one of its hook.
     is_hook: bool,
+    /// The text that the guest was handed.
+    given: &'a str,
 }
 
 impl<'a> Sanitizer<'a> {
@@ -71,6 +73,7 @@ impl<'a> Sanitizer<'a> {
             caller,
             place,
             is_hook: false,
+            given: "",
         }
     }
 
@@ -80,6 +83,11 @@ impl<'a> Sanitizer<'a> {
             is_hook: true,
             ..Self::new(backing, caller, point)
         }
+    }
+
+    /// Names the text that the guest was handed.
+    pub(super) fn with_given(self, given: &'a str) -> Self {
+        Self { given, ..self }
     }
 
     /// The way out for the call that an instance runs now.
@@ -93,6 +101,15 @@ impl<'a> Sanitizer<'a> {
             None => text,
             Some(masked) => self.masked(what, masked),
         }
+    }
+
+    /// Sanitizes the text that takes the place of the one that was handed in. The same text again changes nothing, and whoever
+    /// handed it in has it: that is all there is to see.
+    pub(super) fn replacement(&self, what: &str, text: String) -> String {
+        if text == self.given {
+            return text;
+        }
+        self.text(what, text)
     }
 
     /// A text that is shown on terminals and to models: one line, at most `limit` bytes.

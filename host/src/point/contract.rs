@@ -3,6 +3,7 @@
 //! A payload that needs more than that (a check, something that hooks are not shown, a place in events) is a type of
 //! [`super::payload`] of the same name, which `plugin` converts. Data only: nothing here is called.
 
+#[allow(missing_docs, reason = "generated; the contract has the docs")]
 mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",

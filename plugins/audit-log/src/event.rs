@@ -3,7 +3,7 @@
 use rind_sdk::prelude::*;
 use rind_sdk::serde::Serialize;
 
-use crate::chain::hash;
+use rind_audit::hash;
 
 /// Event of a line.
 #[derive(Debug, Serialize)]
@@ -37,16 +37,6 @@ pub(crate) enum Event {
         r#where: String,
         plugin: Option<String>,
         hash: String,
-    },
-    /// A line before was cut off.
-    Torn {
-        bytes: usize,
-    },
-    /// The session knows of lines that are not there.
-    Gap {
-        missing: u64,
-        expected_n: u64,
-        expected: String,
     },
 }
 

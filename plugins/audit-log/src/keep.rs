@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rind_audit::{EventPosition, HEAD_KEY, Head, LogEnd, Writer, continue_log, read_end};
 use rind_sdk::files;
 use rind_sdk::prelude::*;
 
-use crate::chain::{self, EventPosition, Head, Writer};
 use crate::event::Event;
 
 /// Bytes after which a new segment begins.
@@ -14,9 +14,6 @@ const SEGMENT_BYTES: u64 = 128 << 10;
 
 /// Bytes at the end of a segment that are read to find its last line. Lines are a few hundred bytes.
 const TAIL_BYTES: u32 = 8 << 10;
-
-/// Key of the head of the chain. The host reads it when it checks the log.
-const HEAD: &str = "head";
 
 /// Adds lines to the log of the session.
 pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
@@ -31,7 +28,7 @@ pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
         turn: caller::turn(),
         agent: &agent,
     };
-    let kept = KEPT.with(|cached| cached.get(HEAD)).ok().flatten();
+    let kept = KEPT.with(|cached| cached.get(HEAD_KEY)).ok().flatten();
     let (mut writer, mut segment) =
         match LAST.take().filter(|last| Some(&last.head) == kept.as_ref()) {
             Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
@@ -49,7 +46,7 @@ pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
     files::append(&path(&folder, segment.number), writer.text.as_bytes())?;
     segment.size += writer.text.len() as u64;
     let head = writer.head;
-    KEPT.with(|cached| cached.set(HEAD, head.clone()))?;
+    KEPT.with(|cached| cached.set(HEAD_KEY, head.clone()))?;
     LAST.set(Some(Last { head, segment }));
     Ok(())
 }
@@ -92,7 +89,7 @@ fn look(
     let mut end = end_of(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
         // A segment that has no line yet goes on behind the one before it.
-        end.last = chain::end(&read(&path(segment.number - 1))?).last;
+        end.last = read_end(&read(&path(segment.number - 1))?).last;
     }
     if end.torn > 0 {
         let path = path(segment.number);
@@ -101,7 +98,7 @@ fn look(
         files::write(&path, &whole)?;
         segment.size = whole.len() as u64;
     }
-    Ok((chain::go_on(session, &end, kept, place)?, segment))
+    Ok((continue_log(session, &end, kept, place)?, segment))
 }
 
 /// The session's id as the name of a folder. Ids have no other characters.
@@ -140,16 +137,16 @@ fn last_segment(folder: &str) -> Result<Segment, Error> {
 }
 
 /// Reads the end of a segment of this size.
-fn end_of(path: &str, size: u64) -> Result<chain::End, Error> {
+fn end_of(path: &str, size: u64) -> Result<LogEnd, Error> {
     if size == 0 {
-        return Ok(chain::end(&[]));
+        return Ok(read_end(&[]));
     }
     let tail = files::read(path, size.saturating_sub(TAIL_BYTES.into()), TAIL_BYTES)?;
-    let end = chain::end(&tail);
+    let end = read_end(&tail);
     if end.last.is_some() || size <= TAIL_BYTES.into() {
         return Ok(end);
     }
-    Ok(chain::end(&read(path)?))
+    Ok(read_end(&read(path)?))
 }
 
 /// The bytes of a segment; none where there is none.

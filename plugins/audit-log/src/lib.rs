@@ -1,6 +1,5 @@
 //! Keeps a hash-chained log of what happens in every session, without its texts.
 
-mod chain;
 mod event;
 mod keep;
 

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use rind::audit::{self, Checked, Head};
 use rind::grant::Trust;
 use rind::grant::policy::Policy;
 use rind::message::{Message, Role};
@@ -11,6 +10,7 @@ use rind::plugin::load::{PluginSet, Why};
 use rind::point::catalog as at;
 use rind::provider::scripted::Reply;
 use rind::session::{Body, SessionStore};
+use rind_audit::{Checked, Head};
 use rind_tests::cli::Rind;
 use rind_tests::guests::{self, Host};
 use rind_tests::session::Session;
@@ -19,7 +19,7 @@ use serde_json::json;
 use super::setup_of;
 use crate::harness::{Running, session_spec};
 
-const NAME: &str = audit::PLUGIN;
+const NAME: &str = rind_audit::PLUGIN;
 
 fn host() -> Host {
     let mut host = Host::default();
@@ -67,11 +67,11 @@ fn check(host: &Host, store: &SessionStore) -> Checked {
         });
     let head: Head = serde_json::from_str(&head.unwrap()).unwrap();
     let files = [("0001.jsonl".to_owned(), std::fs::read(&file).unwrap())];
-    audit::check(id, &files, Some(&head))
+    rind_audit::check(id, &files, Some(&head))
 }
 
 fn kinds(checked: &Checked) -> Vec<&str> {
-    checked.lines.iter().map(audit::Line::kind).collect()
+    checked.lines.iter().map(rind_audit::Line::kind).collect()
 }
 
 /// The kinds of lines of a turn of the script.
@@ -190,7 +190,7 @@ async fn a_long_session_has_several_files_and_one_chain() {
         (name.to_owned(), bytes)
     });
     let first = (files[0].0.clone(), text.into_bytes());
-    let checked = audit::check(&id, &[first, files[1].clone()], None);
+    let checked = rind_audit::check(&id, &[first, files[1].clone()], None);
     assert_eq!(checked.broken, None);
     assert_eq!(checked.lines.len(), 2 * TURN.len());
     drop(running);
@@ -364,7 +364,7 @@ async fn what_other_plugins_cause_meanwhile_is_written_one_line_after_the_other(
     });
     futures_util::future::join_all(told).await;
     let files = [("1".to_owned(), std::fs::read(log_file(&host)).unwrap())];
-    let head = session.state(NAME, audit::HEAD_KEY);
-    let checked = audit::check("s", &files, Some(&serde_json::from_str(&head).unwrap()));
+    let head = session.state(NAME, rind_audit::HEAD_KEY);
+    let checked = rind_audit::check("s", &files, Some(&serde_json::from_str(&head).unwrap()));
     assert_eq!((checked.lines.len(), checked.broken), (24, None));
 }

@@ -256,11 +256,11 @@ async fn a_note_of_a_hook_stands_beneath_the_result_and_redactors_see_it() {
         .hook::<at::PostTool>("redact", |_, finished| {
             Ok(o::ResultOutcome {
                 content: Some(vec![
-                    (finished
+                    finished
                         .result
                         .content
                         .text()
-                        .replace("alpha", "[redacted]"),)
+                        .replace("alpha", "[redacted]")
                         .into(),
                 ]),
                 inject: inject("mind the secrets", true),

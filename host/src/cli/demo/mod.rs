@@ -19,7 +19,6 @@ use super::exit_code::{ExitStatus, Usage};
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
-use crate::audit;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
@@ -31,18 +30,7 @@ use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
 
 /// The plugins that are the core, in the order of their priorities. Each has something to do in the long story.
-const CORE: [&str; 10] = [
-    "injection-guard",
-    "model-quartermaster",
-    "quartermaster",
-    "summarization",
-    "content-safety",
-    "loop-detection",
-    "tool-output-sandbox",
-    "pre-completion-checklist",
-    "audit-log",
-    "cost-tracker",
-];
+const CORE: [&str; 10] = include!("../../../../plugins/core.json");
 
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let story = if args.all { &story::ALL } else { &story::SHORT };
@@ -143,14 +131,17 @@ fn judge(
     for line in heard::take() {
         acted.logged(&line.plugin, line.text);
     }
-    if is_loaded(audit::PLUGIN) {
+    if is_loaded(rind_audit::PLUGIN) {
         let checked = super::audit::checked(paths, session)?;
         match checked.broken {
-            Some(why) => render::warn(&format!("the log of {} is broken: {why}", audit::PLUGIN)),
+            Some(why) => render::warn(&format!(
+                "the log of {} is broken: {why}",
+                rind_audit::PLUGIN
+            )),
             None if !checked.gaps.is_empty() => {
                 render::warn(&format!(
                     "the log of {} has a gap: {}",
-                    audit::PLUGIN,
+                    rind_audit::PLUGIN,
                     checked.gaps[0]
                 ));
             }
@@ -159,7 +150,7 @@ fn judge(
                 let lines = render::count(checked.lines.len() as u64, "line");
                 let whole =
                     format!("a log of {lines}; checked: each holds the hash of the one before");
-                acted.left(audit::PLUGIN, whole);
+                acted.left(rind_audit::PLUGIN, whole);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Payloads on their way to a guest: small ones are copied, large ones are lent as a handle.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use wasmtime::component::{Lower, Resource};
@@ -41,6 +42,20 @@ impl<T: ToWit> Show for T {
         call.shown.extend(self.blobs());
         Copied(self.to_wit())
     }
+}
+
+/// Returns the text that a hook may hand on unchanged; empty for a payload without one.
+pub(in super::super) fn given(payload: &dyn Any) -> &str {
+    let input = payload
+        .downcast_ref()
+        .map(|input: &p::TurnInput| &input.text);
+    let delta = || {
+        payload
+            .downcast_ref()
+            .map(|delta: &p::TextDelta| &delta.text)
+    };
+    let text = payload.downcast_ref().or(input).or_else(delta);
+    text.map_or("", String::as_str)
 }
 
 /// There is one payload in a call, so its handles need no number of their own.

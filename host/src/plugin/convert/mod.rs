@@ -8,7 +8,7 @@ mod outcome;
 mod payload;
 
 pub(super) use answer::answer;
-pub(super) use handle::{Lent, Payload, ShowAsIs, ShowConverted};
+pub(super) use handle::{Lent, Payload, ShowAsIs, ShowConverted, given};
 pub(super) use outcome::{FromGuest, level, point_outcome};
 pub(super) use payload::{ToWit, effect_class_from, message, part, tool_call, usage};
 

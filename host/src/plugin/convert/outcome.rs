@@ -72,6 +72,11 @@ fn reason(what: &str, text: Option<String>, sanitizer: Sanitizer<'_>) -> Option<
     text.map(|text| sanitizer.line(what, &text, MAX_REASON_BYTES))
 }
 
+/// The text that takes the place of the payload's.
+fn replacement(what: &str, text: Option<String>, sanitizer: Sanitizer<'_>) -> Option<String> {
+    text.map(|text| sanitizer.replacement(what, text))
+}
+
 fn option(what: &str, text: Option<String>, sanitizer: Sanitizer<'_>) -> Option<String> {
     text.map(|text| sanitizer.text(what, text))
 }
@@ -129,7 +134,7 @@ impl FromGuest<wo::Observed> for o::Observed {
 impl FromGuest<wo::InputOutcome> for o::InputOutcome {
     fn from_guest(outcome: wo::InputOutcome, sanitizer: Sanitizer<'_>) -> Self {
         Self {
-            text: option("text", outcome.text, sanitizer),
+            text: replacement("text", outcome.text, sanitizer),
             inject: inject(outcome.inject, sanitizer),
             block: reason("reason", outcome.block, sanitizer),
             effects: effects(outcome.effects, sanitizer),
@@ -180,7 +185,7 @@ impl FromGuest<wo::PartsOutcome> for o::PartsOutcome {
 impl FromGuest<wo::TextOutcome> for o::TextOutcome {
     fn from_guest(outcome: wo::TextOutcome, sanitizer: Sanitizer<'_>) -> Self {
         Self {
-            text: option("text", outcome.text, sanitizer),
+            text: replacement("text", outcome.text, sanitizer),
             effects: effects(outcome.effects, sanitizer),
         }
     }
@@ -324,7 +329,7 @@ impl FromGuest<wo::VerdictOutcome> for o::VerdictOutcome {
 impl FromGuest<wo::OutputOutcome> for o::OutputOutcome {
     fn from_guest(outcome: wo::OutputOutcome, sanitizer: Sanitizer<'_>) -> Self {
         Self {
-            text: option("text", outcome.text, sanitizer),
+            text: replacement("text", outcome.text, sanitizer),
             block: reason("reason", outcome.block, sanitizer),
             effects: effects(outcome.effects, sanitizer),
         }
@@ -334,7 +339,7 @@ impl FromGuest<wo::OutputOutcome> for o::OutputOutcome {
 impl FromGuest<wo::DeltaOutcome> for o::DeltaOutcome {
     fn from_guest(outcome: wo::DeltaOutcome, sanitizer: Sanitizer<'_>) -> Self {
         Self {
-            text: option("text", outcome.text, sanitizer),
+            text: replacement("text", outcome.text, sanitizer),
             keep: outcome.keep as usize,
             stop: reason("reason", outcome.stop, sanitizer),
             effects: effects(outcome.effects, sanitizer),

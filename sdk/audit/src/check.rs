@@ -1,56 +1,8 @@
-//! Verifies the log that the plugin `audit-log` keeps: each line holds the hash of the one before it, and the session holds the
-//! hash of the last.
-//!
-//! Owns the format of a line and the check. Must not know where logs are: it is given the bytes of a log's files in order.
+//! Checks a log: each line must hold the hash of the one before it, and the last must be the one that the session remembers.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use serde::Serialize;
 
-/// Name of the plugin that keeps the log.
-pub const PLUGIN: &str = "audit-log";
-
-/// Key of the plugin's session state that holds the [`Head`] as JSON.
-pub const HEAD_KEY: &str = "head";
-
-/// One line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Line {
-    /// Number in the log, from 1.
-    pub n: u64,
-    /// Milliseconds since 1970.
-    pub time: i64,
-    /// Session id.
-    pub session: String,
-    /// Number of the turn.
-    pub turn: u32,
-    /// Name of the agent.
-    pub agent: String,
-    /// Event, an object with a `type`.
-    pub event: Value,
-    /// SHA-256 of the line before it; of `rind audit SESSION` in the first.
-    pub prev: String,
-}
-
-impl Line {
-    /// The `type` of its event.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        self.event["type"].as_str().unwrap_or_default()
-    }
-}
-
-/// The last line, as the session remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Head {
-    /// Session id.
-    pub session: String,
-    /// Number of the line.
-    pub n: u64,
-    /// Hash of the line.
-    pub hash: String,
-}
+use super::{Head, Line, hash, root};
 
 /// A log that was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -78,7 +30,7 @@ impl Checked {
 #[must_use]
 pub fn check(session: &str, files: &[(String, Vec<u8>)], head: Option<&Head>) -> Checked {
     let mut checked = Checked::default();
-    let mut last = (0, hash(format!("rind audit {session}").as_bytes()));
+    let mut last = (0, root(session));
     let mut at = "the log".to_owned();
     let head = head.filter(|head| head.session == session);
     for (name, bytes) in files {
@@ -138,7 +90,7 @@ fn follow(
         .map_err(|error| (format!("it cannot be read: {error}"), None))?;
     let before = std::mem::replace(last, (line.n, hash(text)));
     let why = if line.session != session {
-        format!("it is of session {}", crate::text::clean(&line.session, 64))
+        format!("it is of session {}", shown(&line.session))
     } else if line.n != before.0.saturating_add(1) {
         format!(
             "line {} of the log stands where {} should be",
@@ -157,44 +109,32 @@ fn follow(
     Err((why, Some(Box::new(line))))
 }
 
-fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+/// The start of an id that may hold anything.
+fn shown(session: &str) -> String {
+    let start: String = session.chars().take(64).collect();
+    start.escape_debug().to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{EventPosition, Writer};
 
     /// A log of lines with these events, and its head.
     fn log(kinds: &[&str]) -> (Vec<String>, Head) {
-        let mut head = Head {
-            session: "s".to_owned(),
-            n: 0,
-            hash: hash(b"rind audit s"),
+        let mut writer = Writer::new(Head::of("s"));
+        let position = EventPosition {
+            time: 0,
+            turn: 1,
+            agent: "main",
         };
-        let mut lines = Vec::new();
         for kind in kinds {
-            let line = Line {
-                n: head.n + 1,
-                time: 0,
-                session: "s".to_owned(),
-                turn: 1,
-                agent: "main".to_owned(),
-                event: serde_json::json!({"type": kind}),
-                prev: head.hash,
-            };
-            let text = serde_json::to_string(&line).unwrap();
-            head = Head {
-                session: "s".to_owned(),
-                n: line.n,
-                hash: hash(text.as_bytes()),
-            };
-            lines.push(text + "\n");
+            writer
+                .add(position, &serde_json::json!({"type": kind}))
+                .unwrap();
         }
-        (lines, head)
+        let lines = writer.text.split_inclusive('\n').map(str::to_owned);
+        (lines.collect(), writer.head)
     }
 
     fn files(parts: &[&[String]]) -> Vec<(String, Vec<u8>)> {

@@ -1,65 +1,26 @@
-//! Lines that hold one another: each carries the hash of the one before it.
+//! Writes lines behind the end of a log, and says there when lines were cut off or are missing.
 
-use rind_sdk::prelude::{Error, data};
-use rind_sdk::serde::Serialize;
-use rind_sdk::serde_json::{self, Value};
-use sha2::{Digest, Sha256};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::event::Event;
-
-/// SHA-256 as small hexadecimal digits.
-pub(crate) fn hash(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |byte: u8| char::from(DIGITS[usize::from(byte)]);
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        text.extend([digit(byte >> 4), digit(byte & 15)]);
-    }
-    text
-}
-
-/// Returns the value that the first line of a session holds in place of a previous hash.
-pub(crate) fn root(session: &str) -> String {
-    hash(format!("rind audit {session}").as_bytes())
-}
-
-/// The last line of a chain.
-#[data]
-#[derive(PartialEq)]
-pub(crate) struct Head {
-    /// The session that the chain is of: a fork begins with the state of another.
-    pub(crate) session: String,
-    /// Number of the line, from 1; 0 before the first.
-    pub(crate) n: u64,
-    /// Hash of the line.
-    pub(crate) hash: String,
-}
-
-impl Head {
-    /// The head of a chain without lines.
-    pub(crate) fn of(session: &str) -> Self {
-        Self {
-            session: session.to_owned(),
-            n: 0,
-            hash: root(session),
-        }
-    }
-}
+use super::{Head, hash};
 
 /// Position of an event: time, turn and agent.
-#[derive(Clone, Copy)]
-pub(crate) struct EventPosition<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct EventPosition<'a> {
     /// Milliseconds since 1970.
-    pub(crate) time: u64,
-    pub(crate) turn: u32,
-    pub(crate) agent: &'a str,
+    pub time: u64,
+    /// Number of the turn.
+    pub turn: u32,
+    /// Name of the agent.
+    pub agent: &'a str,
 }
 
+/// [`Line`](super::Line) as it is written.
 #[derive(Serialize)]
-#[serde(crate = "rind_sdk::serde")]
-struct Line<'a> {
+struct LineRef<'a, E> {
     agent: &'a str,
-    event: &'a Event,
+    event: &'a E,
     n: u64,
     prev: &'a str,
     session: &'a str,
@@ -67,22 +28,47 @@ struct Line<'a> {
     turn: u32,
 }
 
+/// What the format itself writes a line about.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum Fault {
+    /// A line before was cut off.
+    Torn { bytes: usize },
+    /// The session knows of lines that are not there.
+    Gap {
+        missing: u64,
+        expected_n: u64,
+        expected: String,
+    },
+}
+
 /// Writes lines behind a head.
-pub(crate) struct Writer {
-    pub(crate) head: Head,
+#[derive(Debug)]
+pub struct Writer {
+    /// The line that was written last.
+    pub head: Head,
     /// The lines, each with its line break.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl Writer {
-    pub(crate) fn new(head: Head) -> Self {
+    /// Makes a writer that goes on behind `head`.
+    #[must_use]
+    pub fn new(head: Head) -> Self {
         let text = String::new();
         Self { head, text }
     }
 
     /// Adds a line.
-    pub(crate) fn add(&mut self, place: EventPosition<'_>, event: &Event) -> Result<(), Error> {
-        let line = serde_json::to_string(&Line {
+    ///
+    /// # Errors
+    /// The event cannot be written as JSON.
+    pub fn add<E: Serialize>(
+        &mut self,
+        place: EventPosition<'_>,
+        event: &E,
+    ) -> Result<(), serde_json::Error> {
+        let line = serde_json::to_string(&LineRef {
             agent: place.agent,
             event,
             n: self.head.n + 1,
@@ -100,22 +86,24 @@ impl Writer {
 }
 
 /// End of a segment, the file that was written last.
-pub(crate) struct End {
+#[derive(Debug)]
+pub struct LogEnd {
     /// Bytes behind the last line break.
-    pub(crate) torn: usize,
+    pub torn: usize,
     /// Number and hash of the last whole line that can be read.
-    pub(crate) last: Option<(u64, String)>,
+    pub last: Option<(u64, String)>,
 }
 
 /// Reads the end of a segment, or of its tail: what the first line of a tail lost makes it no line.
-pub(crate) fn end(segment: &[u8]) -> End {
+#[must_use]
+pub fn read_end(segment: &[u8]) -> LogEnd {
     let at = segment.iter().rposition(|byte| *byte == b'\n');
     let (whole, torn) = segment.split_at(at.map_or(0, |at| at + 1));
     let last = whole.rsplit(|byte| *byte == b'\n').find_map(|line| {
         let value: Value = serde_json::from_slice(line).ok()?;
         Some((value.get("n")?.as_u64()?, hash(line)))
     });
-    End {
+    LogEnd {
         torn: torn.len(),
         last,
     }
@@ -123,12 +111,15 @@ pub(crate) fn end(segment: &[u8]) -> End {
 
 /// A writer that goes on behind `end`. `kept` is the head that the session remembers: where the lines end before it, the next
 /// line says that some are missing, and nobody can hide that by going on.
-pub(crate) fn go_on(
+///
+/// # Errors
+/// As [`Writer::add`].
+pub fn continue_log(
     session: &str,
-    end: &End,
+    end: &LogEnd,
     kept: Option<Head>,
     place: EventPosition<'_>,
-) -> Result<Writer, Error> {
+) -> Result<Writer, serde_json::Error> {
     let kept = kept.filter(|head| head.session == session);
     let mut head = Head::of(session);
     if let Some((n, hash)) = &end.last {
@@ -142,10 +133,10 @@ pub(crate) fn go_on(
         .is_some_and(|kept| kept.n == head.n && kept.hash != head.hash);
     let mut writer = Writer::new(head);
     if end.torn > 0 {
-        writer.add(place, &Event::Torn { bytes: end.torn })?;
+        writer.add(place, &Fault::Torn { bytes: end.torn })?;
     }
     if let Some(kept) = kept.filter(|_| missing > 0 || is_other) {
-        let gap = Event::Gap {
+        let gap = Fault::Gap {
             missing,
             expected_n: kept.n,
             expected: kept.hash,
@@ -158,7 +149,8 @@ pub(crate) fn go_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event;
+    use crate::root;
+    use serde_json::json;
 
     const PLACE: EventPosition<'_> = EventPosition {
         time: 1,
@@ -168,17 +160,17 @@ mod tests {
 
     fn two_lines() -> Writer {
         let mut writer = Writer::new(Head::of("s"));
-        writer.add(PLACE, &event::output("a")).unwrap();
-        writer.add(PLACE, &event::output("b")).unwrap();
+        writer.add(PLACE, &json!({"type": "a"})).unwrap();
+        writer.add(PLACE, &json!({"type": "b"})).unwrap();
         writer
     }
 
     /// The events of the lines that were added first when `segment` is gone on with.
-    fn events(segment: &str, kept: Option<Head>) -> (u64, Vec<String>) {
-        let writer = go_on("s", &end(segment.as_bytes()), kept, PLACE).unwrap();
+    fn events(segment: &str, kept: Option<Head>) -> (u64, Vec<Value>) {
+        let writer = continue_log("s", &read_end(segment.as_bytes()), kept, PLACE).unwrap();
         let lines = writer.text.lines().map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
-            line["event"].to_string()
+            line["event"].clone()
         });
         (writer.head.n, lines.collect())
     }
@@ -195,7 +187,7 @@ mod tests {
         let first = writer.text.lines().next().unwrap();
         assert_eq!(lines[1]["prev"], hash(first.as_bytes()));
         assert_eq!(
-            end(writer.text.as_bytes()).last,
+            read_end(writer.text.as_bytes()).last,
             Some((2, writer.head.hash))
         );
     }
@@ -226,20 +218,20 @@ mod tests {
         let (n, found) = events(&format!("{text}{{\"n\":3,"), Some(head.clone()));
         assert_eq!(
             (n, &found[..]),
-            (3, &[r#"{"bytes":7,"type":"torn"}"#.to_owned()][..])
+            (3, &[json!({"bytes": 7, "type": "torn"})][..])
         );
 
         let first = text.split_inclusive('\n').next().unwrap();
         let (n, found) = events(first, Some(head.clone()));
         assert_eq!((n, found.len()), (2, 1));
         assert!(
-            found[0].contains("\"missing\":1") && found[0].contains("\"gap\""),
+            found[0]["missing"] == 1 && found[0]["type"] == "gap",
             "{found:?}"
         );
 
         let (_, found) = events(&text[..text.len() - 1], Some(head.clone()));
         assert!(
-            found[0].contains("torn") && found[1].contains("\"missing\":1"),
+            found[0]["type"] == "torn" && found[1]["missing"] == 1,
             "{found:?}"
         );
 
@@ -248,6 +240,6 @@ mod tests {
             ..head
         };
         let (_, found) = events(&text, Some(other));
-        assert!(found[0].contains("\"missing\":0"), "{found:?}");
+        assert!(found[0]["missing"] == 0, "{found:?}");
     }
 }
