@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
-use rind::message::{Message, Role};
+use rind::message::{Blob, Content, Message, Role};
 use rind::plugin::engine::engine;
 use rind::point::caller::{CallContext, Caller};
 use rind::point::catalog::{AfterSystemPrompt, BeforeCompact, Context};
@@ -278,6 +278,25 @@ fn handle(c: &mut Criterion) {
     group.bench_function("all messages, copied", |b| {
         b.iter(|| runtime.block_on(dispatcher.dispatch::<BeforeCompact>(&caller, slice.clone())))
     });
+    group.finish();
+
+    // The same hook reads a message that shows an image and never asks for its bytes.
+    let mut image = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x04\0\0\0\x04\0".to_vec();
+    image.resize(2 << 20, 0);
+    let text = || Content::Text {
+        text: "What is on it?".to_owned(),
+    };
+    let image = Content::Blob(Blob::of(&image, ""));
+    let mut group = c.benchmark_group("a message that a hook reads");
+    for (name, content) in [
+        ("without an image", vec![text()]),
+        ("with an image of 2 MB", vec![text(), image]),
+    ] {
+        let messages = Arc::new(vec![Message::new(Role::User, content)]);
+        group.bench_function(name, |b| {
+            b.iter(|| runtime.block_on(dispatcher.dispatch::<Context>(&caller, messages.clone())))
+        });
+    }
     group.finish();
 }
 
