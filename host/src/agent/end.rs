@@ -212,7 +212,8 @@ impl Turn<'_> {
     }
 }
 
-#[cfg(all(test, feature = "scripted"))]
+#[cfg(test)]
+#[cfg(feature = "scripted")]
 mod tests {
     use std::path::Path;
     use std::sync::Arc;

@@ -339,7 +339,7 @@ mod tests {
                 is_error,
             })
         };
-        let user = Message::new(Role::User, vec![Content::Blob(gif.clone())]);
+        let user = Message::new(Role::User, vec![Content::Blob(gif)]);
         let results = Message::new(Role::Tool, vec![result("a", true), result("b", false)]);
         let blobs = [&user, &results].into_iter().flat_map(Message::blobs);
         let images = Images::choose(&blobs.collect::<Vec<_>>(), |_| Ok(b"GIF".to_vec()));

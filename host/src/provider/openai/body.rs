@@ -229,7 +229,7 @@ mod tests {
                 Role::Assistant,
                 vec![call("a", json!({})), call("b", json!({}))],
             ),
-            result("a", vec![Part::Blob(gif.clone()), Part::Json { value }]),
+            result("a", vec![Part::Blob(gif), Part::Json { value }]),
             result("b", vec![Part::Blob(pdf)]),
             Message::text(Role::User, "and?"),
         ];
