@@ -44,7 +44,7 @@ impl<E: Into<Error>> IntoOutcome<Observed> for Result<(), E> {
     }
 }
 
-/// Something that a tool may answer: [`Answer`], or anything that can be displayed, which is one text.
+/// A return type of a tool: [`Answer`], or anything that can be displayed, which is one text.
 pub trait IntoAnswer {
     /// The answer.
     fn into_answer(self) -> Answer;

@@ -1,4 +1,4 @@
-//! Asks for addresses that are nobody's business, in every spelling.
+//! Asks for addresses that no plugin may reach, in every spelling.
 
 #[rind_sdk::plugin]
 mod reaches_private {

@@ -7,7 +7,7 @@ mod picture {
     /// An image of one dot.
     const DOT: &[u8] = include_bytes!("../../../recorded/dot.png");
 
-    /// What to answer.
+    /// Picture to answer with.
     #[args]
     struct Draw {
         /// `dot`, `failed`, `text`, `secret`, `broken` or `many`.
