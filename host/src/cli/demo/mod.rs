@@ -144,7 +144,7 @@ fn judge(
         acted.logged(&line.plugin, line.text);
     }
     if is_loaded(audit::PLUGIN) {
-        let checked = super::audit::checked(paths, session)?;
+        let checked = super::audit::checked(paths, session)?.unwrap_or_default();
         match checked.broken {
             Some(why) => render::warn(&format!("the log of {} is broken: {why}", audit::PLUGIN)),
             None if !checked.gaps.is_empty() => {
