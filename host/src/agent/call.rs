@@ -19,9 +19,14 @@ use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
+use crate::tool::subject::Subject;
 
 /// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
+
+/// Result of a call whose path leads elsewhere than when it was judged.
+const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
+                     changed meanwhile. The call was not run; look at the path, and call again";
 
 /// Maker of a call.
 #[derive(Clone, Copy)]
@@ -42,6 +47,8 @@ impl By<'_> {
 pub(super) struct Allowed {
     pub(super) call: ToolCall,
     entry: ToolEntry,
+    /// Subject that was judged.
+    subject: Subject,
     notes: Vec<AttributedText>,
     /// Whether hooks changed its arguments.
     is_changed: bool,
@@ -75,6 +82,23 @@ impl Refusal {
             is_error: true,
         }
     }
+
+    /// The refused call, as if it had run.
+    fn of(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
+        RanCall {
+            result: ToolResult {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                content: self.text.into(),
+                is_error: self.is_error,
+            },
+            call,
+            duration_ms: 0,
+            refused_by: Some(self.by),
+            notes,
+            fault: None,
+        }
+    }
 }
 
 impl TurnScope {
@@ -90,25 +114,14 @@ impl TurnScope {
         let mut proposed = call.clone();
         let mut notes = Vec::new();
         match self.check(by, &mut proposed, &mut notes).await {
-            Ok(entry) => Ok(Allowed {
+            Ok((entry, subject)) => Ok(Allowed {
                 is_changed: proposed.arguments != call.arguments,
                 call: proposed,
                 entry,
+                subject,
                 notes,
             }),
-            Err(refusal) => Err(Box::new(RanCall {
-                result: ToolResult {
-                    call_id: proposed.id.clone(),
-                    name: proposed.name.clone(),
-                    content: refusal.text.into(),
-                    is_error: refusal.is_error,
-                },
-                call: proposed,
-                duration_ms: 0,
-                refused_by: Some(refusal.by),
-                notes,
-                fault: None,
-            })),
+            Err(refusal) => Err(Box::new(refusal.of(proposed, notes))),
         }
     }
 
@@ -119,7 +132,7 @@ impl TurnScope {
         by: By<'_>,
         call: &mut ToolCall,
         notes: &mut Vec<AttributedText>,
-    ) -> Result<ToolEntry, Refusal> {
+    ) -> Result<(ToolEntry, Subject), Refusal> {
         let active = self.active();
         let entry = match self.spec.tools.get(&call.name) {
             Some(entry) if active.contains(&call.name) => entry.clone(),
@@ -156,8 +169,9 @@ impl TurnScope {
                 ));
             }
         };
-        self.approve(by, call, &entry, asked).await?;
-        Ok(entry)
+        let subject = entry.tool.subject(&call.arguments);
+        self.approve(by, call, &entry, &subject, asked).await?;
+        Ok((entry, subject))
     }
 
     /// Policy, then approval where the policy or a hook asks for it.
@@ -166,13 +180,13 @@ impl TurnScope {
         by: By<'_>,
         call: &ToolCall,
         entry: &ToolEntry,
+        subject: &Subject,
         asked: Vec<AttributedText>,
     ) -> Result<(), Refusal> {
-        let subject = entry.tool.subject(&call.arguments);
         let decision = self.spec.policy.decide(&PolicyCall {
             spec: &entry.spec,
             arguments: &call.arguments,
-            subject: &subject,
+            subject,
             may: &entry.may,
             is_asked: !asked.is_empty(),
         });
@@ -192,7 +206,7 @@ impl TurnScope {
             policy::ToolVerdict::Ask => {}
         }
         let mut question =
-            Question::new(&entry.spec, &call.arguments, &subject, &asked).may(&entry.may);
+            Question::new(&entry.spec, &call.arguments, subject, &asked).may(&entry.may);
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
         }
@@ -203,7 +217,7 @@ impl TurnScope {
                 "policy",
                 format!(
                     "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
-                    policy::allow_line(&entry.spec, &subject)
+                    policy::allow_line(&entry.spec, subject)
                 ),
             )),
             ApprovalAnswer::No(why) => {
@@ -243,8 +257,16 @@ impl TurnScope {
     /// Runs a call within its deadline.
     pub(super) async fn run(&self, by: By<'_>, allowed: Allowed) -> RanCall {
         let Allowed {
-            call, entry, notes, ..
+            call,
+            entry,
+            subject,
+            notes,
+            ..
         } = allowed;
+        // Somebody may have thought about it for long, and a link lead elsewhere by now.
+        if entry.tool.subject(&call.arguments) != subject {
+            return Refusal::new("policy", MOVED).of(call, notes);
+        }
         self.spec.events.emit(Event::ToolStart {
             call: call.clone(),
             effect_class: entry.spec.effect_class,

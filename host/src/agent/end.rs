@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::emit::{blocked, chain};
+use super::input::held_back;
 use super::turn::{Stop, Turn};
 use super::{Error, TurnOutcome};
 use crate::event::Event;
@@ -34,10 +35,7 @@ impl Turn<'_> {
             Ok(()) => (StopReason::Done, None, None),
             Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
             Err(Stop::Blocked(text)) => {
-                let shown = std::mem::take(&mut self.progress.shown);
-                if !shown.is_empty() {
-                    self.scope.correct(shown, text.clone());
-                }
+                self.settle_shown(&text);
                 (StopReason::Blocked, Some(text), None)
             }
             Err(Stop::Cancelled) => {
@@ -158,12 +156,11 @@ impl Turn<'_> {
         let Some(text) = self.keep_partial().await? else {
             return Ok(());
         };
-        let shown = self.dispatch::<at::PreOutput>(text).await;
-        if blocked(&shown).is_none() {
-            self.outputs.push(shown.value.clone());
-            self.dispatch::<at::PostOutput>(shown.value).await;
+        match self.give_output(text).await {
+            // It says so in the output; the turn has failed already.
+            Err(Stop::Blocked(_)) => Ok(()),
+            given => given,
         }
-        Ok(())
     }
 
     /// Stores what was streamed of an answer that never ended: the user has read it and may refer to it. The text as hooks left
@@ -176,10 +173,12 @@ impl Turn<'_> {
         let text = format!("{partial}\n\n[the answer was cut off here]");
         let message = Message::text(Role::Assistant, text);
         let reviewed = self.dispatch::<at::PostReason>(message).await;
-        if blocked(&reviewed).is_some() {
+        if let Some(said) = blocked(&reviewed) {
+            self.settle_shown(&held_back(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();
+        self.settle_shown(&text);
         self.push(reviewed.value).await?;
         Ok(Some(text))
     }

@@ -17,6 +17,7 @@ use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
+use crate::provider::server_text::ServerText;
 use crate::provider::{self, Request, Response};
 use crate::session::{self, Body};
 
@@ -146,7 +147,11 @@ impl TurnScope {
         let pending = Pending::new(self, caller, request, number);
         let mut response = match send(body, pending.heard()).await {
             Ok(response) => response,
-            Err(error) => {
+            Err(mut error) => {
+                if let Some(excerpt) = error.excerpt_mut() {
+                    let text = excerpt.as_str().to_owned();
+                    *excerpt = ServerText::new(&self.for_watchers(caller, text).await);
+                }
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.cancel.is_cancelled();
                 let why = chain(&error);

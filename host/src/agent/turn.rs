@@ -228,8 +228,16 @@ impl<'a> Turn<'a> {
         self.scope.look_at(&self.caller(), text).await
     }
 
+    /// Says that what was shown does not stand when it is not what `text` begins with.
+    pub(super) fn settle_shown(&mut self, text: &str) {
+        if !goes_on_from(text, &self.progress.shown) {
+            let shown = std::mem::take(&mut self.progress.shown);
+            self.scope.correct(shown, text.to_owned());
+        }
+    }
+
     /// `pre-output`, the output, `post-output`.
-    async fn give_output(&mut self, draft: String) -> Result<(), Stop> {
+    pub(super) async fn give_output(&mut self, draft: String) -> Result<(), Stop> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
@@ -237,10 +245,7 @@ impl<'a> Turn<'a> {
                 (text.clone(), Some(text))
             }
         };
-        let shown = &self.progress.shown;
-        if !goes_on_from(&text, shown) {
-            self.scope.correct(shown.clone(), text.clone());
-        }
+        self.settle_shown(&text);
         self.progress.shown.clear();
         self.outputs.push(text.clone());
         self.dispatch::<at::PostOutput>(text).await;

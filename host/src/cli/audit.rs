@@ -31,26 +31,14 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
         None => (id.clone(), None),
     };
-    let folder = folder(&paths, &id);
-    let files = files(&folder)?;
-    let (entries, _) = store.read(&id)?;
-    let head = head(&entries);
-    let is_kept = !files.is_empty() || head.is_some();
-    let gaps = gaps(
-        &entries,
-        &rind_audit::check(&id, &files, None).lines,
-        is_kept,
-    );
-    if !is_kept && gaps.is_empty() {
+    let Some(mut checked) = checked(&paths, &id)? else {
         return Err(Usage(format!(
             "session {id} has no audit log in {}; the plugin {} was not there when it ran",
-            folder.display(),
-            rind_audit::PLUGIN
+            folder(&paths, &id).display(),
+            audit::PLUGIN
         ))
         .into());
-    }
-    let mut checked = rind_audit::check(&id, &files, head.as_ref());
-    checked.gaps = gaps;
+    };
     let n_lines = checked.lines.len() as u64;
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
     checked.lines.retain(is_of);
@@ -75,13 +63,15 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// The audit log of a session, read and checked.
-pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Checked> {
+/// Reads and checks the audit log of a session; `None` when there is none and nothing says that there should be one.
+pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = files(&folder(paths, session))?;
-    let mut checked = rind_audit::check(session, &files, head(&entries).as_ref());
-    checked.gaps = gaps(&entries, &checked.lines, !files.is_empty());
-    Ok(checked)
+    let head = head(&entries);
+    let is_kept = !files.is_empty() || head.is_some();
+    let mut checked = audit::check(session, &files, head.as_ref());
+    checked.gaps = gaps(&entries, &checked.lines, is_kept);
+    Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
 }
 
 /// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended without the plugin.

@@ -1,10 +1,12 @@
 //! Settings of git that confined commands are given: the user's own file may hold passwords and runs programs, so that only those
 //! keys of it are passed on that say who commits and how.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::tool::process::confine::program_in;
 use crate::tool::process::{Ending, Process, Streams, base_environment};
 
 /// Keys without a secret or a program in them. `safe.directory` may be there more than once.
@@ -28,16 +30,24 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;
 
-/// The settings in the form of git's own file; empty when there is no git or nothing to pass on.
-pub(super) async fn git_settings() -> String {
+/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in these folders. Nothing else is
+/// run: git is not confined here, and a command may have put one of its own into a folder of `PATH`.
+pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
+    let Some(git) = program_in("git", folders.iter().cloned()) else {
+        return String::new();
+    };
+    let mut env = base_environment();
+    let path = std::env::join_paths(folders).unwrap_or_default();
+    env.retain(|(name, _)| name != "PATH");
+    env.push(("PATH".into(), path));
     let process = Process {
-        program: "git".into(),
+        program: git.into(),
         args: ["config", "--global", "--includes", "--null", "--list"]
             .map(Into::into)
             .to_vec(),
         // No repository: its settings are not asked for.
         cwd: "/".into(),
-        env: base_environment(),
+        env,
         deadline: DEADLINE,
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::exit_code::Usage;
+use super::git_settings::git_settings;
 use super::render;
 use crate::config::Config;
 use crate::paths::Paths;
 use crate::tool::builtin::Commands;
 use crate::tool::process::confine::{
-    Confinement, Detected, Mechanism, bwrap_in, check_apart, detect, system_folders, tool_folders,
+    Confinement, Detected, Mechanism, check_apart, detect, program_in, system_folders, tool_folders,
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
@@ -29,8 +30,10 @@ pub(super) async fn sandbox(paths: &Paths, config: &Config) -> anyhow::Result<Sa
         return Ok(Sandbox { config, detected });
     }
     let mut confinement = confinement(paths, &config)?;
-    confinement.git_settings = super::git_settings::git_settings().await;
-    let bwrap = bwrap_in(not_writable(path_folders(), &confinement.write));
+    // These programs run unconfined.
+    let folders: Vec<PathBuf> = not_writable(path_folders(), &confinement.write).collect();
+    confinement.git_settings = git_settings(&folders).await;
+    let bwrap = program_in("bwrap", folders);
     let detected = match (confinement.check(&own_folders(paths)), config.mechanism, &bwrap) {
         (Err(overlap), ..) => Err(overlap.to_string()),
         (_, Choice::Bwrap, None) => Err(
@@ -270,7 +273,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&planted, folder.path().join("link")).unwrap();
         let folders = vec![folder.path().join("link"), planted, usual.clone()];
-        let found = bwrap_in(not_writable(folders, &[workspace]));
+        let found = program_in("bwrap", not_writable(folders, &[workspace]));
         assert_eq!(found, Some(usual.join("bwrap")));
     }
 

@@ -57,7 +57,8 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// An event whose data is not what the format says.
+    /// An event whose data is not what the format says. `what` quotes nothing of it: the excerpt is cut and told apart, and may
+    /// hold words of the model.
     pub(crate) fn bad(what: impl Into<String>, data: &str) -> Self {
         Self::Bad {
             what: what.into(),

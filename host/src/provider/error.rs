@@ -348,13 +348,25 @@ fn at_line(line: &Option<usize>) -> String {
 }
 
 impl Error {
+    /// Returns the quoted part of the answer: words of the model, which no hook has judged.
+    pub(crate) fn excerpt_mut(&mut self) -> Option<&mut ServerText> {
+        match self {
+            Self::BadStream { excerpt, .. } => Some(excerpt),
+            _ => None,
+        }
+    }
+
     /// Whether the model may still have worked on the request, so that it is paid for: the server took it and no answer
     /// came, or none that could be read.
     #[must_use]
     pub fn may_be_paid(&self) -> bool {
         match self {
             Self::Timeout { phase, .. } => !matches!(phase, Phase::Connect),
-            Self::Cancelled | Self::BadStream { .. } | Self::EndedEarly { .. } => true,
+            Self::Cancelled
+            | Self::BadStream { .. }
+            | Self::EndedEarly { .. }
+            | Self::TooLong { .. }
+            | Self::TookTooLong { .. } => true,
             _ => false,
         }
     }

@@ -5,20 +5,30 @@
 //! Files that existed before the command are the user's; others are found after it and taken out of git's way, never removed.
 //! It must not know how commands are confined. Start from [`Before`].
 
+mod settings;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+
+use super::workspace::nonblocking;
 use crate::git::{COMMON, is_repository, is_repository_with};
+use settings::is_harmless;
 
 /// Maximum number of folders that are searched, so that a workspace of any size costs little.
 const MAX_FOLDERS: usize = 100_000;
 
-/// Largest settings file that is kept to be put back.
-const MAX_KEPT_BYTES: u64 = 1 << 20;
+/// Largest settings file that is read. Real ones have some hundred bytes.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+
+/// Maximum total size of the settings that are kept to be put back.
+const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// Ending of what was taken out of git's way.
 const REFUSED: &str = "refused";
@@ -26,78 +36,17 @@ const REFUSED: &str = "refused";
 /// Files of a repository's folder with settings.
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
-/// Keys of settings that run nothing, by section; of a section with a name in it the name does not matter.
-const HARMLESS: &[(&str, &[&str])] = &[
-    ("advice", &[]),
-    (
-        "branch",
-        &[
-            "description",
-            "merge",
-            "rebase",
-            "remote",
-            "vscode-merge-base",
-        ],
-    ),
-    ("color", &[]),
-    (
-        "core",
-        &[
-            "abbrev",
-            "autocrlf",
-            "bare",
-            "eol",
-            "filemode",
-            "ignorecase",
-            "logallrefupdates",
-            "precomposeunicode",
-            "quotepath",
-            "repositoryformatversion",
-            "safecrlf",
-            "sharedrepository",
-            "sparsecheckout",
-            "sparsecheckoutcone",
-            "symlinks",
-            "worktree",
-        ],
-    ),
-    (
-        "extensions",
-        &[
-            "compatobjectformat",
-            "objectformat",
-            "partialclone",
-            "refstorage",
-            "worktreeconfig",
-        ],
-    ),
-    ("fetch", &["prune"]),
-    ("gc", &["auto"]),
-    ("init", &["defaultbranch"]),
-    ("merge", &["conflictstyle", "ff"]),
-    ("pull", &["ff", "rebase"]),
-    ("push", &["autosetupremote", "default"]),
-    (
-        "remote",
-        &[
-            "fetch",
-            "mirror",
-            "partialclonefilter",
-            "promisor",
-            "prune",
-            "pushurl",
-            "tagopt",
-            "url",
-        ],
-    ),
-    ("submodule", &["active", "branch", "path", "url"]),
-    ("user", &["email", "name"]),
-];
-
 /// Files that git would run, in their state before a command.
 pub(super) struct Before {
-    folders: Vec<PathBuf>,
+    roots: Roots,
     known: BTreeMap<PathBuf, Known>,
+}
+
+/// The folders that the command may change. Files are read and renamed through their handles, so that no link, not even one that
+/// is swapped in meanwhile, leads to a file that the command could not reach.
+struct Roots {
+    folders: Vec<PathBuf>,
+    open: Vec<(PathBuf, Dir)>,
 }
 
 /// Fingerprint of a file that decides what git runs.
@@ -111,55 +60,44 @@ struct Known {
 /// those of its target.
 type Stamp = [Option<(u64, u64, i64, i64)>; 2];
 
-impl Before {
-    /// Records the state of all that the command may change.
-    pub(super) fn look(folders: &[PathBuf]) -> Self {
-        let mut known = BTreeMap::new();
-        walk(folders, |repository| {
-            for path in deciding(repository) {
-                let stamp = stamp(&path);
-                known.entry(path).or_insert_with_key(|path| Known {
-                    stamp,
-                    bytes: kept(path),
-                });
-            }
-        });
-        Self {
-            folders: folders.to_vec(),
-            known,
-        }
+impl Roots {
+    fn open(folders: &[PathBuf]) -> Self {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let folders: Vec<PathBuf> = folders.iter().map(real).collect();
+        let open = |path: &PathBuf| {
+            let dir = Dir::open_ambient_dir(path, ambient_authority()).ok()?;
+            Some((path.clone(), dir))
+        };
+        let open = folders.iter().filter_map(open).collect();
+        Self { folders, open }
     }
 
-    /// Takes what the command left and git would run out of git's way; comes back with a line for each.
-    pub(super) fn refuse_what_git_would_run(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let unseen = walk(&self.folders, |repository| {
-            for path in deciding(repository) {
-                let is_touched =
-                    self.known.get(&path).map(|known| known.stamp) != Some(stamp(&path));
-                let why = is_touched.then(|| danger(repository, &path)).flatten();
-                found.extend(why.map(|why| self.refuse(&path, why)));
-            }
-        });
-        found.extend(unseen.iter().map(|(path, why)| {
-            format!(
-                "it is unknown whether git would run something in `{}`: {why}",
-                self.shown(path)
-            )
-        }));
-        found
+    /// Returns the handle for a file, and the folder that it really lies in relative to that; `None` outside of all of them.
+    fn place(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
+        let folder = path.parent()?.canonicalize().ok()?;
+        self.open.iter().find_map(|(root, dir)| {
+            let below = folder.strip_prefix(root).ok()?;
+            Some((dir, Path::new(".").join(below)))
+        })
     }
 
-    fn refuse(&self, path: &Path, why: &str) -> String {
-        let shown = self.shown(path);
-        match self.put_away(path) {
-            Ok(away) => format!(
-                "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
-            ),
-            Err(error) => format!(
-                "`{shown}` {why} at the next git command outside, and cannot be renamed ({error}): remove it"
-            ),
+    /// Reads a regular file that is not larger than settings are.
+    fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        let (dir, folder) = self.place(path)?;
+        let mut options = OpenOptions::new();
+        // Opening a pipe that nobody writes to would wait for ever.
+        options.read(true).custom_flags(nonblocking());
+        let file = dir
+            .open_with(folder.join(path.file_name()?), &options)
+            .ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
         }
+        let mut bytes = Vec::new();
+        file.take(MAX_SETTINGS_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .ok()?;
+        (bytes.len() as u64 <= MAX_SETTINGS_BYTES).then_some(bytes)
     }
 
     /// Formats a path relative to the workspace, or completely when it is outside.
@@ -171,21 +109,84 @@ impl Before {
         let shown = within.filter(|path| !path.as_os_str().is_empty());
         shown.unwrap_or(path).display().to_string()
     }
+}
+
+impl Before {
+    /// Records the state of all that the command may change.
+    pub(super) fn look(folders: &[PathBuf]) -> Self {
+        let roots = Roots::open(folders);
+        let mut known = BTreeMap::new();
+        let mut room = MAX_KEPT_BYTES;
+        walk(&roots.folders, |repository| {
+            for path in deciding(repository) {
+                let stamp = stamp(&path);
+                known.entry(path).or_insert_with_key(|path| Known {
+                    stamp,
+                    bytes: kept(&roots, path, &mut room),
+                });
+            }
+        });
+        Self { roots, known }
+    }
+
+    /// Takes what the command left and git would run out of git's way; comes back with a line for each.
+    pub(super) fn refuse_what_git_would_run(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let unseen = walk(&self.roots.folders, |repository| {
+            for path in deciding(repository) {
+                let is_touched =
+                    self.known.get(&path).map(|known| known.stamp) != Some(stamp(&path));
+                if !is_touched || self.is_elsewhere(&path) {
+                    continue;
+                }
+                let why = danger(&self.roots, repository, &path);
+                found.extend(why.map(|why| self.refuse(&path, why)));
+            }
+        });
+        found.extend(unseen.iter().map(|(path, why)| {
+            format!(
+                "whether git would run something in `{}` is not known: {why}",
+                self.roots.shown(path)
+            )
+        }));
+        found
+    }
+
+    /// Whether a file lies behind a link that leads to where no command could write.
+    fn is_elsewhere(&self, path: &Path) -> bool {
+        path.parent().is_some_and(Path::is_symlink) && self.roots.place(path).is_none()
+    }
+
+    fn refuse(&self, path: &Path, why: &str) -> String {
+        let shown = self.roots.shown(path);
+        match self.put_away(path) {
+            Ok(away) => format!(
+                "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
+            ),
+            Err(error) => format!(
+                "`{shown}` {why} at the next git command outside, and cannot be renamed ({error}): remove it"
+            ),
+        }
+    }
 
     /// Comes back with the ending of its name now.
     fn put_away(&self, path: &Path) -> io::Result<String> {
-        if let Some(folder) = path.parent()
-            && let Ok(found) = folder.metadata()
-            && found.mode() & 0o300 != 0o300
-        {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let (root, folder) = self.roots.place(path).ok_or_else(gone)?;
+        let name = path.file_name().ok_or_else(gone)?;
+        let found = root.metadata(&folder)?.permissions();
+        let mode = cap_std::fs::PermissionsExt::mode(&found);
+        if mode & 0o300 != 0o300 {
             // What keeps us from it was left there as well.
-            fs::set_permissions(folder, fs::Permissions::from_mode(found.mode() | 0o700))?;
+            let open = fs::Permissions::from_mode(mode | 0o700);
+            root.set_permissions(&folder, cap_std::fs::Permissions::from_std(open))?;
         }
+        let folder = root.open_dir(&folder)?;
         let mut ending = format!(".{REFUSED}");
         let renamed = |ending: &str| {
-            let mut away = path.as_os_str().to_owned();
+            let mut away = name.to_owned();
             away.push(ending);
-            fs::rename(path, away)
+            folder.rename(name, &folder, away)
         };
         if renamed(&ending).is_err() {
             // Something that cannot be replaced has that name.
@@ -193,7 +194,9 @@ impl Before {
             renamed(&ending)?;
         }
         if let Some(bytes) = self.known.get(path).and_then(|known| known.bytes.as_ref()) {
-            fs::write(path, bytes)?;
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            folder.open_with(name, &options)?.write_all(bytes)?;
         }
         Ok(ending)
     }
@@ -241,20 +244,21 @@ fn walk(roots: &[PathBuf], mut repository: impl FnMut(&Path)) -> Vec<(PathBuf, S
     unseen
 }
 
-/// Returns the existing files of a repository that decide what git runs.
+/// Returns the existing files of a repository that decide what git runs. The folder of hooks comes before its entries: when it is
+/// a link that is renamed, its target holds no hooks.
 fn deciding(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
     found.push(repository.join(COMMON));
     let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
-    found.extend(within.map(|entry| entry.path()));
     found.push(hooks);
+    found.extend(within.map(|entry| entry.path()));
     found.retain(|path| path.symlink_metadata().is_ok());
     found
 }
 
 /// Returns git's use of such a file, if that is more than to read it.
-fn danger(repository: &Path, path: &Path) -> Option<&'static str> {
+fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
     if path.parent() != Some(repository) {
@@ -264,21 +268,20 @@ fn danger(repository: &Path, path: &Path) -> Option<&'static str> {
     }
     match name.as_ref() {
         "hooks" => own.is_symlink().then_some("has git run what is elsewhere"),
-        COMMON => {
-            (!is_of_worktree(repository, path)).then_some("has git take settings from elsewhere")
-        }
+        COMMON => (!is_of_worktree(roots, repository, path))
+            .then_some("has git take settings from elsewhere"),
         _ => {
             // One with a second name can be changed by that.
             let is_alone = own.is_file() && own.nlink() == 1;
-            let is_harmless =
-                is_alone && fs::read_to_string(path).is_ok_and(|text| is_harmless(&text));
+            let text = || String::from_utf8(roots.read(path)?).ok();
+            let is_harmless = is_alone && text().is_some_and(|text| is_harmless(&text));
             (!is_harmless).then_some("may run a program")
         }
     }
 }
 
 /// Whether this is the folder of a linked worktree, within the repository that its file leads back to.
-fn is_of_worktree(folder: &Path, common: &Path) -> bool {
+fn is_of_worktree(roots: &Roots, folder: &Path, common: &Path) -> bool {
     let above = folder
         .parent()
         .filter(|above| above.ends_with("worktrees"))
@@ -286,94 +289,33 @@ fn is_of_worktree(folder: &Path, common: &Path) -> bool {
     let is_file = common.symlink_metadata().is_ok_and(|found| found.is_file());
     is_file
         && above.is_some_and(is_repository)
-        && fs::read_to_string(common).is_ok_and(|text| text.trim_end() == "../..")
+        && roots
+            .read(common)
+            .is_some_and(|text| text.trim_ascii_end() == b"../..")
 }
 
 fn stamp(path: &Path) -> Stamp {
-    let of = |found: fs::Metadata| (found.dev(), found.ino(), found.ctime(), found.ctime_nsec());
-    let own = path.symlink_metadata();
-    let is_folder = own.as_ref().is_ok_and(fs::Metadata::is_dir);
-    if is_folder {
-        // What is in it has stamps of its own.
-        return [own.ok().map(|found| (found.dev(), found.ino(), 0, 0)), None];
-    }
-    [own.ok().map(of), path.metadata().ok().map(of)]
+    let of = |found: fs::Metadata| {
+        // What is in a folder has stamps of its own.
+        let (changed, part) = if found.is_dir() {
+            (0, 0)
+        } else {
+            (found.ctime(), found.ctime_nsec())
+        };
+        (found.dev(), found.ino(), changed, part)
+    };
+    [
+        path.symlink_metadata().ok().map(of),
+        path.metadata().ok().map(of),
+    ]
 }
 
-fn kept(path: &Path) -> Option<Vec<u8>> {
+fn kept(roots: &Roots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
     let is_settings = SETTINGS.iter().any(|name| path.ends_with(name));
-    let is_small = |found: fs::Metadata| found.is_file() && found.len() <= MAX_KEPT_BYTES;
-    let is_kept = is_settings && path.symlink_metadata().is_ok_and(is_small);
-    is_kept.then(|| fs::read(path).ok()).flatten()
-}
-
-/// Whether none of these settings can run a program or include other settings. What cannot be read for certain is not harmless.
-fn is_harmless(text: &str) -> bool {
-    let mut section = String::new();
-    for line in text.lines() {
-        let mut line = line.trim();
-        if let Some(rest) = line.strip_prefix('[') {
-            let Some((name, rest)) = rest.split_once(']') else {
-                return false;
-            };
-            // A name of its own in quotes may hold brackets and is not needed; without quotes it would be taken for a key.
-            let (name, own) = name.split_once(' ').unwrap_or((name, "\"\""));
-            if !own.starts_with('"') || !own.ends_with('"') || own.contains('\\') {
-                return false;
-            }
-            section = name.to_ascii_lowercase();
-            line = rest.trim();
-        }
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
-        let key = line
-            .split('=')
-            .next()
-            .unwrap_or(line)
-            .trim()
-            .to_ascii_lowercase();
-        let is_known = HARMLESS.iter().any(|(harmless, keys)| {
-            *harmless == section && (keys.is_empty() || keys.contains(&key.as_str()))
-        });
-        if !is_known || line.ends_with('\\') {
-            return false;
-        }
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_that_run_nothing_are_told_from_those_that_may() {
-        for text in [
-            "",
-            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n# a comment\n",
-            "[remote \"origin\"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
-            "[core]\n\tworktree = ../../../sub\n[submodule \"sub\"]\n\turl = x\n\tactive = true\n",
-            "[branch \"a b\"] remote = origin\n[user]\n name = x\n",
-        ] {
-            assert!(is_harmless(text), "{text}");
-        }
-        for text in [
-            "[core]\n\tfsmonitor = run\n",
-            "[core] fsmonitor = run\n",
-            "[CORE]\nFsMonitor=run\n",
-            "[core]\nbare = \\\nfalse\n",
-            "[include]\npath = x\n",
-            "[alias]\nst = !run\n",
-            "[filter \"x\"]\nclean = run\n",
-            "[remote \"x\"]\nuploadpack = run\n",
-            "[submodule \"x\"]\nupdate = !run\n",
-            "[core\nfsmonitor = run\n",
-            "[a \"]\"]\n[core]\nsshCommand = run\n",
-            "[core.x]\nbare = 1\n",
-            "\u{feff}[core]\nfsmonitor = run\n",
-        ] {
-            assert!(!is_harmless(text), "{text}");
-        }
-    }
+    let is_own = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let bytes = (is_settings && is_own)
+        .then(|| roots.read(path))
+        .flatten()?;
+    *room = room.checked_sub(bytes.len() as u64)?;
+    Some(bytes)
 }

@@ -450,8 +450,8 @@ async fn garbage_in_a_stream_is_shown() {
     .await;
     assert_eq!(
         error,
-        "anthropic sent an answer that cannot be read: not an event of this API (EOF while parsing a value at line 1 \
-         column 8), near \"{\"type\":\"; check that provider.base_url names an API of this kind"
+        "anthropic sent an answer that cannot be read: not an event of this API, near \"EOF while parsing a value at line 1 \
+         column 8: {\"type\":\"; check that provider.base_url names an API of this kind"
     );
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rind::tool::ToolOutput;
 use rind::tool::builtin::{self, Commands};
 use rind::tool::process::confine::{
-    Confinement, Limits, Mechanism, attempt, bwrap_in, detect, system_folders, tool_folders,
+    Confinement, Limits, Mechanism, attempt, detect, program_in, system_folders, tool_folders,
 };
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::{Fixture, until_lines};
 
-fn confinement(fixture: &Fixture) -> Confinement {
+pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let mut read = system_folders();
     read.extend(tool_folders(&home));
@@ -43,7 +43,7 @@ fn confinement(fixture: &Fixture) -> Confinement {
 pub(crate) fn mechanisms() -> Vec<Mechanism> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut mechanisms = vec![Mechanism::Namespaces, Mechanism::Landlock];
-    match bwrap_in(std::env::split_paths(&path)) {
+    match program_in("bwrap", std::env::split_paths(&path)) {
         Some(bwrap) => mechanisms.push(Mechanism::Bwrap(bwrap)),
         None => eprintln!("skipped: there is no bwrap"),
     }

@@ -25,7 +25,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("workspace")).unwrap();
         std::fs::create_dir(folder.path().join("outside")).unwrap();

@@ -131,8 +131,8 @@ fn judge(
     for line in heard::take() {
         acted.logged(&line.plugin, line.text);
     }
-    if is_loaded(rind_audit::PLUGIN) {
-        let checked = super::audit::checked(paths, session)?;
+    if is_loaded(audit::PLUGIN) {
+        let checked = super::audit::checked(paths, session)?.unwrap_or_default();
         match checked.broken {
             Some(why) => render::warn(&format!(
                 "the log of {} is broken: {why}",

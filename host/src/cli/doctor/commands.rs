@@ -42,7 +42,7 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
              memory, semaphores and queues"
         },
     ));
-    checks.push(limits(&detected.confinement.limits, mechanism));
+    checks.push(limits(&detected.confinement.limits, mechanism, report));
     checks.push(network(detected.confinement.network, report));
     checks.push(signals(report));
     checks.push(user());
@@ -123,26 +123,32 @@ fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
          install bubblewrap")
 }
 
-fn limits(limits: &Limits, mechanism: &Mechanism) -> Check {
+fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
     const NAME: &str = "limits of bash";
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
-    let temporary = if mechanism.is_apart() {
-        format!(", {} in its temporary folder", mib(limits.temporary_bytes))
+    let (processes, temporary) = if mechanism.is_apart() {
+        (
+            format!("{} processes", limits.processes),
+            format!(", {} in its temporary folder", mib(limits.temporary_bytes)),
+        )
     } else {
-        String::new()
+        let most = limits.processes_among_others();
+        (
+            format!("{most} processes together with your others"),
+            String::new(),
+        )
     };
     let found = format!(
-        "a command has {} of memory, {} processes, {} a file, {} of a disk{temporary}; no core dumps, and no descriptors but \
+        "a command has {} of memory, {processes}, {} a file, {} of a disk{temporary}; no core dumps, and no descriptors but \
          its own",
         mib(limits.memory_bytes),
-        limits.processes,
         mib(limits.file_bytes),
         mib(limits.disk_bytes),
     );
-    if !mechanism.is_apart() && rustix::process::geteuid().is_root() {
+    if !report.bounds_processes {
         return Check::new(NAME, State::Weaker, found)
             .means("processes are not counted for root: a command can start as many as the machine has room for")
-            .todo("run rind as an ordinary user, or where it can make namespaces");
+            .todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
     }
     Check::new(NAME, State::Ok, found)
 }

@@ -81,7 +81,8 @@ pub(super) struct Report {
 pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let mut checks = Vec::new();
-    // Those of the user: a project's decide nothing that is looked at here. A settings file that is wrong is a finding; the rest is looked at without it.
+    // The user's own: what a project may set does not bear on these checks. A settings file that is wrong is a finding, and the
+    // rest is looked at without it.
     let config = setup::config(&paths, &ModelArgs::default(), None).unwrap_or_else(|error| {
         checks.push(wrong_settings(&error));
         Config::default()

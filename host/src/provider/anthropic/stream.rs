@@ -80,7 +80,7 @@ impl Decoder for Reader {
             return Ok(());
         };
         let event: Event = serde_json::from_str(data)
-            .map_err(|error| Fault::bad(format!("not an event of this API ({error})"), data))?;
+            .map_err(|error| Fault::bad("not an event of this API", &format!("{error}: {data}")))?;
         match event {
             Event::MessageStart { message } => {
                 self.assembler.model(&message.model);

@@ -98,7 +98,7 @@ impl Decoder for Reader {
             return Ok(());
         }
         let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| Fault::bad(format!("not a chunk of this API ({error})"), data))?;
+            .map_err(|error| Fault::bad("not a chunk of this API", &format!("{error}: {data}")))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(Fault::Server {
                 status: status_of(&error),

@@ -1,7 +1,7 @@
 //! `bash`: runs a command in the workspace.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
 
 use super::super::command::Command;
 use super::super::process::confine::Confinement;
-use super::super::process::{Ending, Finished, Process, Streams, base_environment};
+use super::super::process::{Ending, Finished, Process, SpawnError, Streams, base_environment};
 use super::super::repository::Before;
 use super::super::subject::Subject;
 use super::super::workspace::Workspace;
@@ -139,43 +140,58 @@ impl Bash {
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
             .clamp(1, MAX_DEADLINE_SECONDS);
-        let process = |shell: &str| Process {
-            program: shell.into(),
-            args: vec![OsString::from("-c"), asked.command.clone().into()],
-            cwd: self.workspace.root().to_owned(),
+        let root = self.workspace.root();
+        let folders = confine.as_ref().map(|confinement| {
+            let others = confinement.write.iter().filter(|path| *path != root);
+            let folders = std::iter::once(root).chain(others.map(PathBuf::as_path));
+            folders.map(Path::to_owned).collect()
+        });
+        let process = Process {
+            program: "bash".into(),
+            args: vec![OsString::from("-c"), asked.command.into()],
+            cwd: root.to_owned(),
             env: base_environment(),
             deadline: Duration::from_secs(seconds),
             streams: Streams::Merged,
             capture_bytes: CAP_BYTES,
             on_line: None,
-            confine: confine.clone(),
-            keeper: keeper.clone(),
+            confine,
+            keeper,
         };
-        let root = self.workspace.root();
-        let before = match &confine {
-            Some(confinement) => {
-                let mut folders = vec![root.to_owned()];
-                let others = confinement.write.iter().filter(|path| *path != root);
-                folders.extend(others.cloned());
-                Some(tokio::task::spawn_blocking(move || Before::look(&folders)).await)
-            }
-            None => None,
+        let cancel = ctx.cancel.child_token();
+        let _stop_on_drop = cancel.clone().drop_guard();
+        // A task of its own: when nobody waits for the answer any more, the command is stopped, and what it left is looked at.
+        let (result, refused) = match tokio::spawn(run_and_look(process, folders, cancel)).await {
+            Ok(ended) => ended,
+            Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
         };
-        let mut result = process("bash").run(&ctx.cancel).await;
-        if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
-            result = process("sh").run(&ctx.cancel).await;
-        }
         match result {
-            Ok(finished) => {
-                let refused = match before {
-                    Some(before) => what_was_refused(before).await,
-                    None => Vec::new(),
-                };
-                answer(&finished, seconds, &refused)
-            }
-            Err(error) => ToolOutput::error(error.to_string()),
+            Ok(finished) => answer(&finished, seconds, &refused),
+            Err(error) => ToolOutput::error(noted(error.to_string(), &refused)),
         }
     }
+}
+
+/// Runs the command, and takes what it left in these folders for git to run out of git's way; `None`: nobody looks.
+async fn run_and_look(
+    process: Process,
+    folders: Option<Vec<PathBuf>>,
+    cancel: CancellationToken,
+) -> (Result<Finished, SpawnError>, Vec<String>) {
+    let before = match folders {
+        Some(folders) => Some(tokio::task::spawn_blocking(move || Before::look(&folders)).await),
+        None => None,
+    };
+    let mut result = process.clone().run(&cancel).await;
+    if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
+        let program = "sh".into();
+        result = Process { program, ..process }.run(&cancel).await;
+    }
+    let refused = match before {
+        Some(before) => what_was_refused(before).await,
+        None => Vec::new(),
+    };
+    (result, refused)
 }
 
 impl Tool for Bash {
@@ -212,6 +228,17 @@ async fn what_was_refused(before: Result<Before, JoinError>) -> Vec<String> {
     looked.unwrap_or_else(|_| vec![NOT_LOOKED.to_owned()])
 }
 
+/// The text with a line for each thing that was refused.
+fn noted(mut text: String, refused: &[String]) -> String {
+    for line in refused {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[refused: {line}]\n"));
+    }
+    text
+}
+
 fn answer(finished: &Finished, seconds: u64, refused: &[String]) -> ToolOutput {
     let mut content = finished.stdout.text();
     if !content.is_empty() && !content.ends_with('\n') {
@@ -229,9 +256,7 @@ fn answer(finished: &Finished, seconds: u64, refused: &[String]) -> ToolOutput {
     } else {
         ""
     };
-    for line in refused {
-        content.push_str(&format!("[refused: {line}]\n"));
-    }
+    let mut content = noted(content, refused);
     content.push_str(&format!("[{ending}{background}]"));
     ToolOutput {
         content: content.into(),

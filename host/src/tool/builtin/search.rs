@@ -40,7 +40,10 @@ const MAX_HEAP_BYTES: usize = 4 * 1024 * 1024;
 /// large: nested repetitions such as `((a{1,50}){1,50}){1,50}` would take minutes for a file.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
-/// Longest pattern that an error shows whole, in bytes.
+/// Beginning of the library's reason for refusing a pattern that is too large.
+const TOO_LARGE: &str = "compiled regex exceeds size limit";
+
+/// Longest pattern, and longest reason for refusing one, that an error shows whole, in bytes.
 const SHOWN_PATTERN_BYTES: usize = 200;
 
 /// Most memory for matching fast.
@@ -119,14 +122,19 @@ fn search(
     let (matcher, glob) = match (matcher, asked.glob.as_deref().map(file_glob).transpose()) {
         (Ok(matcher), Ok(glob)) => (matcher, glob),
         (Err(why), _) => {
-            let advice = if why.to_string().contains("size limit") {
+            // The reason of the library quotes the pattern; its last line says what is wrong.
+            let why = why.to_string();
+            let why = why.lines().last().unwrap_or_default();
+            let why = why.strip_prefix("error: ").unwrap_or(why);
+            let advice = if why.starts_with(TOO_LARGE) {
                 "; use fewer or smaller repetitions, such as `+` for `{1,100}`"
             } else {
                 ""
             };
             return Ok(ToolOutput::error(format!(
-                "`{}` is not a valid pattern: {why}{advice}",
-                clean(&asked.pattern, SHOWN_PATTERN_BYTES)
+                "`{}` is not a pattern that can be searched for: {}{advice}",
+                clean(&asked.pattern, SHOWN_PATTERN_BYTES),
+                clean(why, SHOWN_PATTERN_BYTES)
             )));
         }
         (_, Err(why)) => return Ok(ToolOutput::error(why)),

@@ -79,18 +79,36 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
     found
 }
 
-/// Returns the private memory of the process in bytes; pages shared with its parent count for both.
+/// Returns the memory of the process that is not the content of files, in bytes. Shared pages count whole.
 pub(super) fn memory_bytes(pid: Pid) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()));
-    let statm = statm.unwrap_or_default();
-    let mut pages = statm
-        .split(' ')
-        .skip(1)
-        .map_while(|field| field.parse::<u64>().ok());
-    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    resident
-        .saturating_sub(shared)
-        .saturating_mul(rustix::param::page_size() as u64)
+    let fields = ["RssAnon:", "RssShmem:", "VmSwap:"];
+    sum_in(pid, "status", &fields).unwrap_or(0)
+}
+
+/// Returns the same memory with shared pages divided among the processes that share them. Costs the kernel much more.
+pub(super) fn part_of_memory_bytes(pid: Pid) -> u64 {
+    let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
+    sum_in(pid, "smaps_rollup", &fields).unwrap_or_else(|| memory_bytes(pid))
+}
+
+/// Sums these fields of a `/proc/PID` file, in bytes; `None` when the first is missing.
+fn sum_in(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero())).ok()?;
+    let field = |name: &&str| kib_in(&text, name);
+    field(fields.first()?)?;
+    Some(fields.iter().filter_map(field).sum())
+}
+
+/// Reads a field of `/proc/meminfo`, in bytes.
+pub(super) fn memory_of_machine_bytes(name: &str) -> Option<u64> {
+    kib_in(&std::fs::read_to_string("/proc/meminfo").ok()?, name)
+}
+
+/// Reads a field of a list of `NAME: N kB`, in bytes.
+fn kib_in(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 #[cfg(test)]

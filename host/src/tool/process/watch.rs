@@ -3,12 +3,13 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Pid;
 
 use super::confine::Confinement;
-use super::tree::{descendants, memory_bytes};
+use super::tree::{descendants, memory_bytes, memory_of_machine_bytes, part_of_memory_bytes};
 
 /// Period of the checks.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -21,6 +22,8 @@ const KEPT_FREE_BYTES: u64 = 512 << 20;
 pub enum Exceeded {
     /// All its processes together had more memory than this many bytes.
     Memory(u64),
+    /// The memory that the machine's processes share grew by more than this many bytes. No process need hold what is in there.
+    SharedMemory(u64),
     /// The free space of a disk that it writes to went down to this many bytes.
     Disk(u64),
 }
@@ -33,6 +36,11 @@ impl fmt::Display for Exceeded {
                 "its processes took more than {} MiB of memory (`memory_mb` in [sandbox] of config.toml)",
                 bytes >> 20
             ),
+            Self::SharedMemory(bytes) => write!(
+                f,
+                "shared memory grew by more than {} MiB while it ran (`memory_mb` in [sandbox] of config.toml, and its folders in memory)",
+                bytes >> 20
+            ),
             Self::Disk(bytes) => write!(
                 f,
                 "it left less than {} MiB free on the disk (`disk_mb` in [sandbox] of config.toml)",
@@ -42,10 +50,15 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// The bounds of one process tree.
-pub(super) struct Watch {
-    leader: Option<Pid>,
+/// The watch over one process tree; nothing is looked at without a confinement, or without a first process that the others are
+/// found by.
+pub(super) struct Watch(Option<Arc<Bounds>>);
+
+struct Bounds {
+    leader: Pid,
     memory_bytes: u64,
+    /// Of the machine's shared memory when the process started, and how much more there may be.
+    shared_bytes: (u64, u64),
     /// Folders, with how much must stay free on their disk.
     disks: Vec<(PathBuf, u64)>,
 }
@@ -57,47 +70,65 @@ impl Watch {
         leader: Option<Pid>,
         temporary: Option<&Path>,
     ) -> Self {
-        let mut disks = Vec::new();
-        if let Some(confinement) = confinement {
-            let may = confinement.limits.disk_bytes;
-            let write = confinement.write.iter().map(PathBuf::as_path);
-            for folder in write.chain(temporary) {
-                if let Some(free) = free_bytes(folder) {
-                    disks.push((folder.to_owned(), floor(free, may)));
-                }
-            }
-        }
-        Self {
-            leader: leader.filter(|_| confinement.is_some()),
-            memory_bytes: confinement
-                .map_or(u64::MAX, |confinement| confinement.limits.memory_bytes),
-            disks,
-        }
+        let bounds = confinement.zip(leader).map(|(confinement, leader)| {
+            let limits = &confinement.limits;
+            let folders = confinement.write.iter().map(PathBuf::as_path);
+            let folders: Vec<&Path> = folders.chain(temporary).collect();
+            let disk = |folder: &&Path| {
+                let free = free_bytes(folder)?;
+                Some(((*folder).to_owned(), floor(free, limits.disk_bytes)))
+            };
+            let in_memory = confinement.folders_in_memory_bytes();
+            let on_disks = if folders.iter().any(|folder| is_in_memory(folder)) {
+                limits.disk_bytes
+            } else {
+                0
+            };
+            let growth = limits.memory_bytes.saturating_add(in_memory);
+            Arc::new(Bounds {
+                leader,
+                memory_bytes: limits.memory_bytes,
+                shared_bytes: (shared_memory_bytes(), growth.saturating_add(on_disks)),
+                disks: folders.iter().filter_map(disk).collect(),
+            })
+        });
+        Self(bounds)
     }
 
     /// Comes back when a bound is passed.
     pub(super) async fn exceeded(&self) -> Exceeded {
-        let Some(leader) = self.leader else {
+        let Some(bounds) = &self.0 else {
             return std::future::pending().await;
         };
         loop {
             tokio::time::sleep(PERIOD).await;
-            let processes = descendants(leader);
-            let memory: u64 = processes
-                .iter()
-                .map(|process| memory_bytes(process.pid))
-                .sum();
-            if memory > self.memory_bytes {
-                return Exceeded::Memory(self.memory_bytes);
-            }
-            let full = self
-                .disks
-                .iter()
-                .find(|(folder, floor)| free_bytes(folder).is_some_and(|free| free < *floor));
-            if let Some((_, floor)) = full {
-                return Exceeded::Disk(*floor);
+            let bounds = bounds.clone();
+            // A disk may take long to answer. The runtime goes down when there is no answer at all.
+            let exceeded = tokio::task::spawn_blocking(move || bounds.exceeded()).await;
+            if let Ok(Some(exceeded)) = exceeded {
+                return exceeded;
             }
         }
+    }
+}
+
+impl Bounds {
+    fn exceeded(&self) -> Option<Exceeded> {
+        let processes = descendants(self.leader);
+        let sum =
+            |of: fn(Pid) -> u64| -> u64 { processes.iter().map(|process| of(process.pid)).sum() };
+        if sum(memory_bytes) > self.memory_bytes && sum(part_of_memory_bytes) > self.memory_bytes {
+            return Some(Exceeded::Memory(self.memory_bytes));
+        }
+        let (at_start, growth) = self.shared_bytes;
+        if shared_memory_bytes() > at_start.saturating_add(growth) {
+            return Some(Exceeded::SharedMemory(growth));
+        }
+        let is_full = |(folder, floor): &&(PathBuf, u64)| {
+            free_bytes(folder).is_some_and(|free| free < *floor)
+        };
+        let full = self.disks.iter().find(is_full);
+        full.map(|(_, floor)| Exceeded::Disk(*floor))
     }
 }
 
@@ -107,9 +138,27 @@ fn floor(free: u64, may: u64) -> u64 {
     free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
 }
 
+/// Memory of the machine that processes share, or that holds files.
+fn shared_memory_bytes() -> u64 {
+    memory_of_machine_bytes("Shmem:").unwrap_or(0)
+}
+
 fn free_bytes(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Whether the files of this folder are in memory.
+#[cfg(target_os = "linux")]
+fn is_in_memory(folder: &Path) -> bool {
+    /// `TMPFS_MAGIC`.
+    const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
+    rustix::fs::statfs(folder).is_ok_and(|disk| disk.f_type == IN_MEMORY)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_folder: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]

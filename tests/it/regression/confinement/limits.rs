@@ -1,9 +1,12 @@
 //! Memory, processes, disk and core dumps.
 
-use rind::tool::process::confine::Limits;
+use std::os::unix::fs::MetadataExt;
+
+use rind::tool::process::confine::{Limits, Mechanism, attempt};
 use serde_json::json;
 
-use crate::tool::confine::{confined_by, mechanisms};
+use crate::tool::Fixture;
+use crate::tool::confine::{confined_by, confinement, mechanisms};
 
 fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
@@ -26,6 +29,86 @@ async fn memory_of_all_processes_of_a_command_is_bounded() {
             output.contains("more than 200 MiB of memory (`memory_mb`"),
             "{mechanism:?}: {output}"
         );
+    }
+}
+
+/// Anonymous memory that `$n` processes share, or have each for themselves; the name of the file says which.
+const MAPS: &str = "import mmap, os, sys, time
+n, mib, is_shared = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'shared'
+def fill():
+    m = mmap.mmap(-1, mib << 20)
+    for at in range(0, mib << 20, 4096): m[at] = 1
+    return m
+m = fill() if is_shared else None
+for _ in range(n):
+    if os.fork() == 0:
+        m = m or fill()
+        for at in range(0, mib << 20, 4096): m[at] = 2
+        time.sleep(float(sys.argv[4])); os._exit(0)
+for _ in range(n): os.wait()
+print('done')
+";
+
+#[tokio::test]
+async fn memory_that_processes_share_counts_once_and_all_of_it() {
+    for mechanism in mechanisms() {
+        let fixture = confined_by(&mechanism, |confinement| {
+            confinement.limits = limits(|limits| limits.memory_bytes = 200 << 20);
+        })
+        .await;
+        fixture.put("maps.py", MAPS);
+        for command in ["1 300 shared 60", "3 100 apart 60"] {
+            let command = format!("/usr/bin/python3 maps.py {command}");
+            let output = fixture.error("bash", json!({ "command": command })).await;
+            assert!(
+                output.contains("more than 200 MiB of memory (`memory_mb`"),
+                "{mechanism:?}: {command}: {output}"
+            );
+        }
+        let command = "/usr/bin/python3 maps.py 5 100 shared 1";
+        let output = fixture.ok("bash", json!({ "command": command })).await;
+        assert!(output.starts_with("done\n"), "{mechanism:?}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn memory_that_a_descriptor_holds_and_no_process_is_bounded() {
+    for mechanism in mechanisms() {
+        let fixture = confined_by(&mechanism, |confinement| {
+            confinement.limits = limits(|limits| {
+                limits.memory_bytes = 200 << 20;
+                limits.temporary_bytes = 1 << 20;
+                limits.disk_bytes = 100 << 20;
+            });
+        })
+        .await;
+        let command = "/usr/bin/python3 -c 'import os, time
+f = os.memfd_create(\"x\")
+for _ in range(800): os.write(f, bytes(1 << 20))
+time.sleep(60)'";
+        let output = fixture.error("bash", json!({ "command": command })).await;
+        assert!(
+            output.contains("[stopped: shared memory grew by more than"),
+            "{mechanism:?}: {output}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn whether_processes_are_bounded_is_found_out_and_not_assumed() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    let counts_namespaces = (numbers.next(), numbers.next()) >= (Some(6), Some(14));
+    for mechanism in mechanisms() {
+        let fixture = Fixture::new();
+        let mut confinement = confinement(&fixture);
+        confinement.mechanism = mechanism.clone();
+        let report = attempt(&confinement, &fixture.outside("")).await.unwrap();
+        let expected = !is_root || (mechanism == Mechanism::Namespaces && counts_namespaces);
+        assert_eq!(report.bounds_processes, expected, "{mechanism:?} {release}");
     }
 }
 
@@ -96,12 +179,8 @@ async fn processes_of_a_command_are_bounded_in_a_namespace_even_for_root() {
         })
         .await;
         // Root is bound by the process namespace only, which Rind makes and bounds since Linux 6.14.
-        let is_bound = fixture
-            .bash("cat /proc/sys/kernel/pid_max")
-            .await
-            .content
-            .to_string();
-        if mechanism == rind::tool::process::confine::Mechanism::Namespaces {
+        let is_bound = fixture.bash("cat /proc/sys/kernel/pid_max").await.content;
+        if mechanism == Mechanism::Namespaces {
             assert!(is_bound.starts_with("400\n"), "{release}: {is_bound}");
             let output = fixture
                 .bash("for i in $(seq 500); do sleep 20 & done 2>&1 | tail -n 3")

@@ -378,3 +378,18 @@ fn a_granted_guard_of_a_project_that_changed_keeps_the_run_from_starting() {
     let args = ["run", "hi", "--workspace", below.to_str().unwrap()];
     rind.run(&args).exits(0);
 }
+
+#[test]
+fn a_broken_audit_log_is_a_failure_whatever_the_user_switches_off() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.managed("audit-log");
+    rind.config("[plugins.audit-log]\nenabled = false\n");
+    let manifest = rind.home().join("managed/audit-log/plugin.toml");
+    fs::write(&manifest, "name = \"audit-log\"\nversion = [\n").unwrap();
+    let says = ["plugin audit-log cannot run", "plugin.toml"];
+    let ran = refused(&rind, &["run", "hi"], &says);
+    assert!(!ran.stderr.contains("switched off"), "{}", ran.stderr);
+    let list = rind.run(&["plugin", "list"]).exits(0);
+    assert!(list.stdout.contains("plugin.toml"), "{}", list.stdout);
+    assert!(!list.stdout.contains("switched off"), "{}", list.stdout);
+}

@@ -153,3 +153,18 @@ async fn nested_repetitions_that_would_take_minutes_are_refused_with_what_to_wri
         );
     }
 }
+
+#[tokio::test]
+async fn a_pattern_that_is_refused_is_not_quoted_whole_and_does_not_bring_its_own_advice() {
+    let (_place, workspace) = long_line();
+    let pattern = format!("compiled regex exceeds size limit{}(", "a".repeat(100_000));
+    let output = search(
+        &workspace,
+        json!({ "pattern": pattern }),
+        &CancellationToken::new(),
+    )
+    .await;
+    let said = output.content.to_string();
+    assert!(output.is_error && said.len() < 500, "{said}");
+    assert!(said.ends_with("unclosed group"), "{said}");
+}

@@ -1,5 +1,7 @@
 //! Rules about commands and paths, as the program applies them.
 
+use rind_tests::cli::Rind;
+
 use super::{with_commands, with_writes};
 
 #[test]
@@ -177,4 +179,63 @@ fn a_wrong_rule_is_named_with_its_own_line() {
             ran.stderr
         );
     }
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_when_the_question_is_answered_is_not_followed() {
+    let rind = with_writes(&[("link/c.md", "x")]);
+    rind.file("docs/old.md", "").file("src/old.rs", "");
+    let link = rind.workspace().join("link");
+    std::os::unix::fs::symlink("docs", &link).unwrap();
+    rind.config("[[tools.rules]]\npath = \"src/**\"\ndecision = \"deny\"\n");
+    let swap = || {
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("src", &link).unwrap();
+    };
+    let asked = "[n]o and why: ";
+    let Some(shown) = rind.at_terminal_once(&["run", "x"], asked, swap, "y\n") else {
+        return;
+    };
+    for file in ["docs/c.md", "src/c.md"] {
+        assert!(!rind.workspace().join(file).exists(), "{file}: {shown}");
+    }
+    let results = rind.entries("tool-end");
+    assert_eq!(results[0]["refused_by"], "policy", "{results:?}");
+}
+
+#[test]
+fn what_a_path_rule_denies_has_no_second_spelling() {
+    let reads = [
+        "secrets/key",
+        "./secrets//key",
+        "docs/../secrets/key",
+        "docs/./../secrets/./key",
+        "door/key",
+        "docs/door/key",
+        "far/key",
+        "second",
+    ];
+    let rind = Rind::default();
+    rind.file("secrets/key", "the secret\n")
+        .file("docs/a.md", "");
+    let place = |path: &str| rind.workspace().join(path);
+    let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, place(at)).unwrap();
+    link("secrets", "door");
+    link("../door", "docs/door");
+    link("docs/../docs/door", "far");
+    link("far/key", "second");
+    let whole = place("secrets/key").display().to_string();
+    let mut script = String::new();
+    for path in reads.iter().copied().chain([whole.as_str(), "SECRETS/key"]) {
+        script.push_str(&format!(
+            "[[reply]]\ntool_calls = [{{ name = \"read_file\", arguments = {{ path = \"{path}\" }} }}]\n"
+        ));
+    }
+    rind.script(&format!("{script}[[reply]]\ntext = \"done\"\n"));
+    rind.config("[[tools.rules]]\npath = \"secrets/**\"\ndecision = \"deny\"\n");
+    let ran = rind.run(&["run", "x", "--yes", "--json"]).exits(0);
+    assert!(!ran.stdout.contains("the secret"), "{}", ran.stdout);
+    let refused = ran.stdout.matches("\"refused_by\":\"policy\"").count();
+    // The last is no file on a file system that tells case apart.
+    assert!(refused > reads.len(), "{}", ran.stdout);
 }

@@ -263,3 +263,73 @@ async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
         );
     }
 }
+
+/// A server whose stream begins with these words and goes on with this, which is no end.
+async fn broken_off(words: &'static str, then: &'static str) -> Server {
+    let choice = json!({"index": 0, "delta": {"content": words}, "finish_reason": null});
+    let chunk =
+        json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+    Server::start(move |_| Reply::Stream(vec![format!("data: {chunk}\n\n"), then.to_owned()])).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_shown_of_an_answer_that_broke_off_is_corrected_like_that_of_a_whole_one() {
+    for (answer, output) in [
+        (
+            "text = \"It is ten.\"",
+            "It is ten.\n\n[the model gave no answer: ",
+        ),
+        (
+            "block = \"no times\"",
+            "[the answer was held back by plugin scripted-hook: no times]\n\n[the model gave no answer: ",
+        ),
+    ] {
+        let server = broken_off("It is nine. ", "").await;
+        let rind = with(&["scripted-hook"]);
+        rind.config(&format!(
+            "[provider.http]\nmax_attempts = 1\n[plugins.scripted-hook.config.answers.pre-output]\n{answer}\n"
+        ));
+        let mut command = asking(&rind, &server, &["--json", "--grant", "scripted-hook"]);
+        let ran = rind.finish(&mut command).exits(1);
+        let lines = ran.json_lines();
+        let of = |kind: &str| {
+            let mut found = lines.iter().filter(|line| line["type"] == kind);
+            found
+                .next()
+                .unwrap_or_else(|| panic!("no {kind}: {}", ran.stdout))
+        };
+        assert_eq!(of("text-delta")["text"], "It is nine. ");
+        assert_eq!(of("correction")["shown"], "It is nine. ");
+        let given = of("turn-end")["output"].as_str().unwrap();
+        assert!(given.starts_with(output), "{given}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_quotes_the_answer_quotes_what_hooks_let_through() {
+    for then in [
+        "data: {\"choices\": [\"4111 1111 1111 1111\"\n\n",
+        "data: {\"choices\": \"4111 1111 1111 1111\"}\n\n",
+        "data: 4111 1111 1111 1111\n\n",
+        "4111 1111 1111 1111\n\n",
+    ] {
+        for held in [false, true] {
+            let server = broken_off("It is ", then).await;
+            let rind = with(&CORE);
+            if held {
+                rind.config("[plugins.content-safety.hooks.output-delta]\nenabled = false\n");
+            }
+            let ran = rind
+                .finish(&mut asking(&rind, &server, &["--json"]))
+                .exits(1);
+            assert!(
+                ran.stdout.contains("cannot be read"),
+                "{then}: {}",
+                ran.stdout
+            );
+            for text in [&ran.stdout, &ran.stderr] {
+                assert!(!has_card(text), "{then}: {text}");
+            }
+        }
+    }
+}

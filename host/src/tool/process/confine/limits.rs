@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::tool::process::tree::memory_of_machine_bytes;
+
 /// Bounds of one command and everything it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -25,7 +27,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Leaves room for the build of a large program on a large machine.
     fn default() -> Self {
-        let memory = machine_memory_bytes().unwrap_or(16 << 30);
+        let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
         Self {
             memory_bytes: memory / 4 * 3,
             processes: 4096,
@@ -36,20 +38,17 @@ impl Default for Limits {
     }
 }
 
-/// Memory of the machine, as the kernel counts it.
-fn machine_memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 /// Room for the user's other processes and threads, where the kernel counts them together with those of a command: a whole
 /// desktop.
-#[cfg(target_os = "linux")]
 const OTHER_PROCESSES: u64 = 12_288;
+
+impl Limits {
+    /// Most processes of a user whose other ones the kernel counts together with those of a command.
+    #[must_use]
+    pub fn processes_among_others(&self) -> u64 {
+        self.processes.saturating_add(OTHER_PROCESSES)
+    }
+}
 
 /// Keeps this process's environment, memory and descriptors from other processes of the same user, and makes it leave no
 /// core dump: there may be keys in it. What it starts is not affected.
@@ -80,8 +79,12 @@ pub fn end_with_parent() {}
 pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
     // A dump would hold whatever was in memory.
     cap(Resource::Core, 0)?;
-    let others = if shares_processes { OTHER_PROCESSES } else { 0 };
-    cap(Resource::Nproc, limits.processes.saturating_add(others))?;
+    let processes = if shares_processes {
+        limits.processes_among_others()
+    } else {
+        limits.processes
+    };
+    cap(Resource::Nproc, processes)?;
     cap(Resource::Fsize, limits.file_bytes)
 }
 

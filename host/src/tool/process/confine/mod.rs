@@ -46,9 +46,9 @@ use super::group::Kept;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
 use policy::{Around, Files, Policy};
-pub use probe::{Detected, Report, attempt, bwrap_in, detect};
+pub use probe::{Detected, Report, attempt, detect, program_in};
 pub use system::{DEVICES, system_folders, tool_folders};
-use view::{MEMORY_FOLDERS, Plan};
+use view::{MEMORY_FOLDERS, Plan, SHARED_MEMORY_BYTES};
 
 /// The hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
@@ -114,6 +114,15 @@ impl Confinement {
         allowed.try_for_each(|allowed| check_apart(allowed, never))
     }
 
+    /// Returns the size limit of its folders in memory together: `/dev/shm`, `/tmp` and its temporary folder.
+    pub(super) fn folders_in_memory_bytes(&self) -> u64 {
+        if !self.mechanism.is_apart() {
+            return 0;
+        }
+        let temporary = self.limits.temporary_bytes.saturating_mul(2);
+        temporary.saturating_add(SHARED_MEMORY_BYTES)
+    }
+
     /// Returns the process that is really started.
     pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
         check_helper(&self.helper)?;
@@ -121,7 +130,7 @@ impl Confinement {
         if !is_found(&process.program, &process.env) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let temporary = temporary_folder()?;
+        let temporary = temporary_folder(&self.git_settings)?;
         // The helper itself is run to try things out, and told what it has to do with.
         let tells = Path::new(&process.program) == self.helper;
         let policy = self.policy(temporary.path(), process, tells);
@@ -138,10 +147,9 @@ impl Confinement {
         set(
             &mut env,
             "XDG_CACHE_HOME",
-            temporary.path().join("cache").into(),
+            temporary.path().join(CACHE).into(),
         );
         let git_settings = temporary.path().join(GIT_SETTINGS);
-        std::fs::write(&git_settings, &self.git_settings)?;
         set(&mut env, "GIT_CONFIG_GLOBAL", git_settings.into());
         Ok(Wrapped {
             program: self.helper.clone().into(),
@@ -278,12 +286,12 @@ const CACHE: &str = "cache";
 const BASE: &str = "view";
 const GIT_SETTINGS: &str = "gitconfig";
 
-fn temporary_folder() -> io::Result<TempDir> {
+fn temporary_folder(git_settings: &str) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("rind-").tempdir()?;
     for name in [CACHE, BASE] {
         std::fs::create_dir(folder.path().join(name))?;
     }
-    std::fs::write(folder.path().join(GIT_SETTINGS), "")?;
+    std::fs::write(folder.path().join(GIT_SETTINGS), git_settings)?;
     Ok(folder)
 }
 

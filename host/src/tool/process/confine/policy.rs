@@ -76,6 +76,8 @@ pub(super) struct Trial {
     pub(super) network: bool,
     /// Whether other processes and files cannot even be named.
     pub(super) is_apart: bool,
+    /// Most processes that it may have.
+    pub(super) processes: u64,
     /// Restrictions that the kernel enforces, filled in by the helper.
     #[serde(default)]
     pub(super) report: Report,

@@ -34,6 +34,8 @@ pub struct Report {
     pub lacks: Vec<String>,
     /// Whether it could reach a process outside with a signal. Older kernels cannot keep it from that.
     pub can_signal: bool,
+    /// Whether the number of its processes is bounded.
+    pub bounds_processes: bool,
 }
 
 /// Confinement that was detected on this machine.
@@ -90,12 +92,13 @@ pub async fn detect(
     Err(passed_over.join("; "))
 }
 
-/// `bwrap` in the first of these folders that has one.
+/// The program of this name in the first of these folders that has one.
 #[must_use]
-pub fn bwrap_in(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     folders
+        .into_iter()
         .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join("bwrap"))
+        .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }
 
@@ -116,6 +119,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         host: std::process::id(),
         network: confinement.network,
         is_apart: confinement.mechanism.is_apart(),
+        processes: confinement.limits.processes,
         report: Report::default(),
     };
     let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
@@ -211,6 +215,8 @@ impl Trial {
         }
         // Numbers of processes mean others in a view.
         report.can_signal = !self.is_apart && can_signal(self.host);
+        report.bounds_processes =
+            !is_root() || (self.is_apart && are_processes_bounded(self.processes));
         report
     }
 }
@@ -222,6 +228,26 @@ fn count_processes() -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().parse::<u32>());
     names.filter(Result::is_ok).count()
+}
+
+/// Whether the process namespace has no more processes and threads than this, whoever starts them.
+#[cfg(target_os = "linux")]
+fn are_processes_bounded(processes: u64) -> bool {
+    let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    let least = super::namespaces::MIN_PROCESSES;
+    most.trim()
+        .parse()
+        .is_ok_and(|most: u64| most <= processes.max(least))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn are_processes_bounded(_processes: u64) -> bool {
+    false
+}
+
+/// No limit of processes binds root.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 #[cfg(target_os = "linux")]

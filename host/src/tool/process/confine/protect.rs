@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git::is_repository;
+
 /// Parts of a repository's folder whose content decides what git runs or where it looks for that.
 const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
 
@@ -15,7 +17,7 @@ pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
     let repository = if is_folder(&inner) {
         found.push((inner.clone(), false));
         inner
-    } else if folder.join("objects").is_dir() && folder.join("config").is_file() {
+    } else if is_repository(folder) {
         folder.to_owned()
     } else {
         // The file of a linked worktree leads to its repository.

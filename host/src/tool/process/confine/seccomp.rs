@@ -1,5 +1,5 @@
-//! System calls that a confined program is refused: sockets, other processes, and whatever could change the machine or undo
-//! the confinement.
+//! System calls that a confined program is refused: sockets, other processes, set-id modes, and whatever could change the machine
+//! or undo the confinement.
 //!
 //! System calls have numbers of their own on each architecture; those of `uapi/asm/unistd_64.h` and
 //! `uapi/asm-generic/unistd.h` stand here, for x86_64 and aarch64. On others there is no filter, and so no confinement.
@@ -142,7 +142,7 @@ const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
     (("sched_setattr", Some(314), Some(274)), 0, None),
 ];
 
-/// Calls that give a file its mode, with the argument that it is in. `None`: only with `O_CREAT` in the argument before.
+/// Calls that give a file its mode, with the argument that it is in.
 const OF_MODE: &[(Row, u8, ModeFor)] = &[
     (("chmod", Some(90), None), 1, ModeFor::Always),
     (("fchmod", Some(91), Some(52)), 1, ModeFor::Always),

@@ -11,7 +11,7 @@ use super::system::{DEVICES, secrets};
 use super::{CACHE, GIT_SETTINGS};
 
 /// Most bytes of shared memory with a name (`/dev/shm`).
-const SHARED_MEMORY_BYTES: u64 = 256 << 20;
+pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Most bytes of the folder that a hidden one is replaced by; 0 would be no bound.
 const HIDDEN_BYTES: u64 = 4096;
@@ -103,14 +103,13 @@ impl Plan<'_> {
             add_named(&mut mounts, path, What::Writable);
         }
         for path in self.write {
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            for (path, is_fixed) in protect::repository(&real) {
+            for (path, is_fixed) in protect::repository(path) {
                 let what = if is_fixed {
                     What::ReadOnly
                 } else {
                     What::Writable
                 };
-                mounts.push(mount(&path, what(path.clone())));
+                add_named(&mut mounts, &path, what);
             }
         }
         in_order(mounts)

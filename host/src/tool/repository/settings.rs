@@ -1,0 +1,142 @@
+//! Settings of a repository that run nothing.
+//!
+//! Pure. What is not known to run nothing may run something.
+
+/// Keys of settings that run nothing, by section; of a section with a name in it the name does not matter.
+const HARMLESS: &[(&str, &[&str])] = &[
+    ("advice", &[]),
+    (
+        "branch",
+        &[
+            "description",
+            "merge",
+            "rebase",
+            "remote",
+            "vscode-merge-base",
+        ],
+    ),
+    ("color", &[]),
+    (
+        "core",
+        &[
+            "abbrev",
+            "autocrlf",
+            "bare",
+            "eol",
+            "filemode",
+            "ignorecase",
+            "logallrefupdates",
+            "precomposeunicode",
+            "quotepath",
+            "repositoryformatversion",
+            "safecrlf",
+            "sharedrepository",
+            "sparsecheckout",
+            "sparsecheckoutcone",
+            "symlinks",
+            "worktree",
+        ],
+    ),
+    (
+        "extensions",
+        &[
+            "compatobjectformat",
+            "objectformat",
+            "partialclone",
+            "refstorage",
+            "worktreeconfig",
+        ],
+    ),
+    ("fetch", &["prune"]),
+    ("gc", &["auto"]),
+    ("init", &["defaultbranch"]),
+    ("merge", &["conflictstyle", "ff"]),
+    ("pull", &["ff", "rebase"]),
+    ("push", &["autosetupremote", "default"]),
+    (
+        "remote",
+        &[
+            "fetch",
+            "mirror",
+            "partialclonefilter",
+            "promisor",
+            "prune",
+            "pushurl",
+            "tagopt",
+            "url",
+        ],
+    ),
+    ("submodule", &["active", "branch", "path", "url"]),
+    ("user", &["email", "name"]),
+];
+
+/// Whether none of these settings can run a program or take in other settings. What cannot be read for certain is not harmless.
+pub(super) fn is_harmless(text: &str) -> bool {
+    let mut section = String::new();
+    for line in text.lines() {
+        let mut line = line.trim();
+        if let Some(rest) = line.strip_prefix('[') {
+            let Some((name, rest)) = rest.split_once(']') else {
+                return false;
+            };
+            // A name of its own in quotes may hold brackets and is not needed; without quotes it would be taken for a key.
+            let (name, own) = name.split_once(' ').unwrap_or((name, "\"\""));
+            if !own.starts_with('"') || !own.ends_with('"') || own.contains('\\') {
+                return false;
+            }
+            section = name.to_ascii_lowercase();
+            line = rest.trim();
+        }
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let key = line
+            .split('=')
+            .next()
+            .unwrap_or(line)
+            .trim()
+            .to_ascii_lowercase();
+        let is_known = HARMLESS.iter().any(|(harmless, keys)| {
+            *harmless == section && (keys.is_empty() || keys.contains(&key.as_str()))
+        });
+        if !is_known || line.ends_with('\\') {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_run_nothing_are_told_from_those_that_may() {
+        for text in [
+            "",
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n# a comment\n",
+            "[remote \"origin\"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+            "[core]\n\tworktree = ../../../sub\n[submodule \"sub\"]\n\turl = x\n\tactive = true\n",
+            "[branch \"a b\"] remote = origin\n[user]\n name = x\n",
+        ] {
+            assert!(is_harmless(text), "{text}");
+        }
+        for text in [
+            "[core]\n\tfsmonitor = run\n",
+            "[core] fsmonitor = run\n",
+            "[CORE]\nFsMonitor=run\n",
+            "[core]\nbare = \\\nfalse\n",
+            "[include]\npath = x\n",
+            "[alias]\nst = !run\n",
+            "[filter \"x\"]\nclean = run\n",
+            "[remote \"x\"]\nuploadpack = run\n",
+            "[submodule \"x\"]\nupdate = !run\n",
+            "[core\nfsmonitor = run\n",
+            "[a \"]\"]\n[core]\nsshCommand = run\n",
+            "[core.x]\nbare = 1\n",
+            "\u{feff}[core]\nfsmonitor = run\n",
+        ] {
+            assert!(!is_harmless(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Who runs Rind, and where: an ordinary user, a home and a workspace below `/tmp`, a workspace that cannot be written.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::{Command, Stdio};
+
+use rind::tool::process::confine::Mechanism;
+use rind_tests::cli::Rind;
+use serde_json::Value;
+
+use crate::tool::confine::mechanisms;
+
+/// A user without rights.
+const NOBODY: u32 = 65534;
+
+fn name(mechanism: &Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::Namespaces => "namespaces",
+        Mechanism::Bwrap(_) => "bwrap",
+        Mechanism::Landlock => "landlock",
+    }
+}
+
+/// A machine whose model runs this command, confined so, with a folder for the caches of its own.
+fn machine(mechanism: &Mechanism, command: &str) -> Rind {
+    let rind = Rind::with_script(&format!(
+        "[[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = '''{command}''' }} }}]\n[[reply]]\ntext = \"done\"\n"
+    ));
+    rind.config(&format!(
+        "[sandbox]\nmechanism = \"{}\"\nbash = \"required\"\nprocesses = 400\n",
+        name(mechanism)
+    ));
+    fs::remove_file(rind.home().join("cache")).unwrap();
+    rind
+}
+
+/// The same command for a user that has no rights; the tests' own user when that is not root.
+fn as_user(rind: &Rind, command: &Command) -> Command {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        let mut own = Command::new(command.get_program());
+        own.args(command.get_args());
+        return with_environment_of(own, command);
+    }
+    let root = rind.home().parent().unwrap().to_owned();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    let owner = format!("{NOBODY}:{NOBODY}");
+    let chown = Command::new("chown")
+        .arg("-R")
+        .arg(owner)
+        .arg(&root)
+        .status();
+    assert!(chown.unwrap().success());
+    let mut user = Command::new("setpriv");
+    let id = NOBODY.to_string();
+    user.args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    with_environment_of(user, command)
+}
+
+fn with_environment_of(mut command: Command, of: &Command) -> Command {
+    command.env_clear().stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    for (name, value) in of.get_envs() {
+        command.envs(value.map(|value| (name, value)));
+    }
+    command.current_dir(of.get_current_dir().unwrap());
+    // What is in the home folder of root is not for this user.
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command
+}
+
+/// The result of the one call.
+fn result(rind: &Rind) -> String {
+    let args = ["run", "x", "--yes", "--no-plugins", "--json"];
+    let ran = rind
+        .finish(&mut as_user(rind, &rind.command(&args)))
+        .exits(0);
+    let lines = ran.json_lines();
+    let end = lines.iter().find(|line| line["type"] == "tool-end");
+    end.unwrap()["result"]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn commands_of_an_ordinary_user_are_confined_by_every_mechanism() {
+    for mechanism in mechanisms() {
+        let rind = machine(
+            &mechanism,
+            "id -u; echo x > made; cat ../outside; ls \"$HOME/\"; touch \"$HOME/x\"; ulimit -u; (for i in $(seq 450); do sleep 3 & done) 2>&1 | tail -n 1",
+        );
+        fs::write(rind.workspace().join("../outside"), "the secret\n").unwrap();
+        fs::write(rind.user_home().join("letter"), "").unwrap();
+        let said = result(&rind);
+        assert!(!said.starts_with("0\n"), "{said}");
+        for word in ["the secret", "letter"] {
+            assert!(!said.contains(word), "{mechanism:?}: {said}");
+        }
+        assert!(
+            !rind.user_home().join("x").exists(),
+            "{mechanism:?}: {said}"
+        );
+        assert!(
+            rind.workspace().join("made").exists(),
+            "{mechanism:?}: {said}"
+        );
+        if mechanism.is_apart() {
+            assert!(said.contains("\n400\n"), "{mechanism:?}: {said}");
+            assert!(said.contains("bash: fork: "), "{mechanism:?}: {said}");
+        }
+        let doctor = rind.finish(&mut as_user(&rind, &rind.command(&["doctor", "--json"])));
+        let doctor: Value = serde_json::from_str(&doctor.stdout).unwrap();
+        let checks = doctor["checks"].as_array().unwrap();
+        for check in ["commands", "limits of bash"] {
+            let found = checks.iter().find(|found| found["name"] == check).unwrap();
+            assert_eq!(found["state"], "ok", "{mechanism:?}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_workspace_that_cannot_be_written_can_be_worked_in() {
+    for mechanism in mechanisms() {
+        let rind = machine(
+            &mechanism,
+            "cat kept; echo x > made; chmod 755 .; echo y > $TMPDIR/y && cat $TMPDIR/y",
+        );
+        rind.file("kept", "words\n");
+        let args = ["run", "x", "--yes", "--no-plugins", "--json"];
+        let mut command = as_user(&rind, &rind.command(&args));
+        // Its owner could open it again; another user cannot.
+        let workspace = rind.workspace();
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            std::os::unix::fs::chown(&workspace, Some(0), Some(0)).unwrap();
+            fs::set_permissions(&workspace, fs::Permissions::from_mode(0o755)).unwrap();
+        } else {
+            continue;
+        }
+        let ran = rind.finish(&mut command).exits(0);
+        let lines = ran.json_lines();
+        let end = lines
+            .iter()
+            .find(|line| line["type"] == "tool-end")
+            .unwrap();
+        let said = end["result"]["content"].as_str().unwrap();
+        assert!(said.starts_with("words\n"), "{mechanism:?}: {said}");
+        assert!(said.contains("y\n"), "{mechanism:?}: {said}");
+        assert!(
+            said.contains("made: Permission denied"),
+            "{mechanism:?}: {said}"
+        );
+        assert!(!workspace.join("made").exists());
+    }
+}
