@@ -28,7 +28,7 @@ struct LineRef<'a, E> {
     turn: u32,
 }
 
-/// What the format itself writes a line about.
+/// Faults that the format itself records as a line.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Fault {

@@ -57,7 +57,7 @@ pub(super) struct Watch(Option<Arc<Bounds>>);
 struct Bounds {
     leader: Pid,
     memory_bytes: u64,
-    /// Of the machine's shared memory when the process started, and how much more there may be.
+    /// Bytes of the machine's shared memory when the process started, and how much more there may be.
     shared_bytes: (u64, u64),
     /// Folders, with how much must stay free on their disk.
     disks: Vec<(PathBuf, u64)>,

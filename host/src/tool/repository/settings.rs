@@ -70,7 +70,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// Whether none of these settings can run a program or take in other settings. What cannot be read for certain is not harmless.
+/// Whether none of these settings can run a program or include other settings. What cannot be read for certain is not harmless.
 pub(super) fn is_harmless(text: &str) -> bool {
     let mut section = String::new();
     for line in text.lines() {

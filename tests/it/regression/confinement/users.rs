@@ -1,4 +1,5 @@
-//! Who runs Rind, and where: an ordinary user, a home and a workspace below `/tmp`, a workspace that cannot be written.
+//! Cases of who runs Rind, and where: an ordinary user, a home and a workspace below `/tmp`, a workspace that cannot be
+//! written.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
