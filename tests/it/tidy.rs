@@ -53,6 +53,16 @@ fn every_module_of_the_host_stands_in_a_layer() {
 }
 
 #[test]
+fn the_map_of_the_host_names_every_module() {
+    let text = read("host/README.md");
+    let map = text.split_once("## Architecture").map(|(_, map)| map);
+    let map = map.expect("host/README.md has a map");
+    let layers = arrows::Layers::parse(&read("host/src/lib.rs"));
+    let is_missing = |module: &&str| !map.contains(&format!("`{module}`"));
+    assert_eq!(layers.modules().find(is_missing), None);
+}
+
+#[test]
 fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_environment() {
     let sources = sources(&["host/src", "sdk", "plugins"], &["rs"]);
     none(sources.iter().flat_map(allowed_names::check).collect());
