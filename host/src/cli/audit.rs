@@ -35,7 +35,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         return Err(Usage(format!(
             "session {id} has no audit log in {}; the plugin {} was not there when it ran",
             folder(&paths, &id).display(),
-            audit::PLUGIN
+            rind_audit::PLUGIN
         ))
         .into());
     };
@@ -69,7 +69,7 @@ pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Che
     let files = files(&folder(paths, session))?;
     let head = head(&entries);
     let is_kept = !files.is_empty() || head.is_some();
-    let mut checked = audit::check(session, &files, head.as_ref());
+    let mut checked = rind_audit::check(session, &files, head.as_ref());
     checked.gaps = gaps(&entries, &checked.lines, is_kept);
     Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
 }

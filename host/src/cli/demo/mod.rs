@@ -131,7 +131,7 @@ fn judge(
     for line in heard::take() {
         acted.logged(&line.plugin, line.text);
     }
-    if is_loaded(audit::PLUGIN) {
+    if is_loaded(rind_audit::PLUGIN) {
         let checked = super::audit::checked(paths, session)?.unwrap_or_default();
         match checked.broken {
             Some(why) => render::warn(&format!(
