@@ -172,7 +172,7 @@ mod tests {
         let mut unreadable = lines.clone();
         unreadable[0] = "{}\n".to_owned();
         for (done, lines, expected) in [
-            ("tampered", tampered, "1.jsonl:3: it does not follow"),
+            ("tampered", tampered, "1.jsonl:3: it does not continue"),
             (
                 "last tampered",
                 last_tampered,
@@ -226,7 +226,7 @@ mod tests {
         let (lines, head) = log(&["a", "gap", "b"]);
         let broken = check("s", &files(&[&lines]), Some(&head)).broken.unwrap();
         assert!(
-            broken.starts_with("1.jsonl:2: lines were missing"),
+            broken.starts_with("1.jsonl:2: earlier lines were missing"),
             "{broken}"
         );
     }

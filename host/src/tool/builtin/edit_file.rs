@@ -3,17 +3,15 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
-use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{count, in_workspace, place, spec_of};
-use crate::message::{EffectClass, ToolSpec};
+use super::super::{SharedTool, ToolOutput};
+use super::{count, file_tool};
+use crate::message::EffectClass;
 
 /// Largest file that is edited.
 const CAP_BYTES: u64 = 8 * 1024 * 1024;
@@ -39,40 +37,17 @@ struct Arguments {
     replace_all: bool,
 }
 
-/// The tool.
-pub struct EditFile {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-}
-
-impl EditFile {
-    /// Edits in this workspace.
-    #[must_use]
-    pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            spec: spec_of::<Arguments>(
-                "edit_file",
-                "Replaces a text in a file of the workspace by another. Give enough lines around the change for the old text \
+/// Returns the tool over `workspace`.
+pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+    file_tool(
+        "edit_file",
+        "Replaces a text in a file of the workspace by another. Give enough lines around the change for the old text \
                  to be in the file exactly once.",
-                EffectClass::Write,
-            ),
-            workspace,
-        }
-    }
-}
-
-impl Tool for EditFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Value) -> Subject {
-        Subject::File(place(&self.workspace, arguments))
-    }
-
-    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        in_workspace(&self.workspace, value, ctx, edit)
-    }
+        EffectClass::Write,
+        Subject::File,
+        workspace,
+        edit,
+    )
 }
 
 fn edit(

@@ -4,18 +4,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
 use super::super::walk::{EntryKind, MAX_DEPTH, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
-use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{looking, place, spec_of};
-use crate::message::{EffectClass, ToolSpec};
+use super::super::{SharedTool, ToolOutput};
+use super::file_tool;
+use crate::message::EffectClass;
 
 /// Most entries of one answer.
 const CAP_ENTRIES: usize = 1_000;
@@ -35,40 +33,17 @@ struct Arguments {
     glob: Option<String>,
 }
 
-/// The tool.
-pub struct ListFiles {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-}
-
-impl ListFiles {
-    /// Lists in this workspace.
-    #[must_use]
-    pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            spec: spec_of::<Arguments>(
-                "list_files",
-                "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
+/// Returns the tool over `workspace`.
+pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+    file_tool(
+        "list_files",
+        "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
                  .gitignore leaves out is left out.",
-                EffectClass::Read,
-            ),
-            workspace,
-        }
-    }
-}
-
-impl Tool for ListFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Value) -> Subject {
-        Subject::Tree(place(&self.workspace, arguments))
-    }
-
-    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        looking(&self.workspace, value, ctx, list)
-    }
+        EffectClass::Read,
+        Subject::Tree,
+        workspace,
+        list,
+    )
 }
 
 fn list(

@@ -19,17 +19,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
-use super::{SharedTool, ToolCtx, ToolOutput};
+use super::{SharedTool, Tool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
 
 pub use bash::{Bash, Commands, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
-pub use edit_file::EditFile;
-pub use list_files::ListFiles;
-pub use read_file::ReadFile;
-pub use search::Search;
-pub use write_file::WriteFile;
 
 /// All built-in tools over one workspace; nothing confines the commands of `bash`.
 #[must_use]
@@ -49,11 +45,11 @@ pub fn all_with(workspace: &Arc<Workspace>, commands: Commands) -> Vec<SharedToo
 #[must_use]
 pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![
-        Arc::new(EditFile::new(workspace.clone())),
-        Arc::new(ListFiles::new(workspace.clone())),
-        Arc::new(ReadFile::new(workspace.clone())),
-        Arc::new(Search::new(workspace.clone())),
-        Arc::new(WriteFile::new(workspace.clone())),
+        edit_file::tool(workspace),
+        list_files::tool(workspace),
+        read_file::tool(workspace),
+        search::tool(workspace),
+        write_file::tool(workspace),
     ]
 }
 
@@ -109,52 +105,61 @@ where
 /// Longest time that a tool looks through the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
-/// Runs a tool's read-only work on files, where it may block: as [`in_workspace`], and the work is abandoned when it takes too
-/// long or is cancelled.
-fn looking<'a, A: DeserializeOwned + Send + 'static>(
-    workspace: &'a Arc<Workspace>,
-    value: Value,
-    ctx: &'a ToolCtx,
-    work: impl FnOnce(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>
-    + Send
-    + 'static,
-) -> BoxFuture<'a, ToolOutput> {
-    async move {
-        let asked: A = match arguments(value) {
-            Ok(asked) => asked,
-            Err(output) => return output,
-        };
-        let work = move |workspace: &Workspace, cancel: &CancellationToken| {
-            work(workspace, cancel, &asked)
-        };
-        let looked = workspace.looking(&ctx.cancel, MAX_LOOK, work).await;
-        looked.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
-    }
-    .boxed()
+/// Work of a tool on files of the workspace. It may block.
+type FileWork<A> = fn(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>;
+
+/// A tool that works on files of the workspace, with arguments `A`.
+struct FileTool<A> {
+    spec: ToolSpec,
+    subject: fn(WorkspacePath) -> Subject,
+    workspace: Arc<Workspace>,
+    work: FileWork<A>,
 }
 
-/// Runs a tool's work on files where it may block: reads the arguments, and tells the model what went wrong.
-fn in_workspace<'a, A: DeserializeOwned + Send + 'static>(
-    workspace: &'a Arc<Workspace>,
-    value: Value,
-    ctx: &'a ToolCtx,
-    work: impl FnOnce(&Workspace, &CancellationToken, &A) -> Result<ToolOutput, WorkspaceError>
-    + Send
-    + 'static,
-) -> BoxFuture<'a, ToolOutput> {
-    async move {
-        let asked: A = match arguments(value) {
-            Ok(asked) => asked,
-            Err(output) => return output,
-        };
-        workspace
-            .blocking(&ctx.cancel, move |workspace, cancel| {
-                work(workspace, cancel, &asked)
-            })
-            .await
-            .unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
+    name: &str,
+    description: &str,
+    effect_class: EffectClass,
+    subject: fn(WorkspacePath) -> Subject,
+    workspace: &Arc<Workspace>,
+    work: FileWork<A>,
+) -> SharedTool {
+    Arc::new(FileTool {
+        spec: spec_of::<A>(name, description, effect_class),
+        subject,
+        workspace: workspace.clone(),
+        work,
+    })
+}
+
+impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
     }
-    .boxed()
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        (self.subject)(place(&self.workspace, arguments))
+    }
+
+    /// Work that only reads is abandoned when it takes too long or is cancelled.
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let asked: A = match arguments(value) {
+                Ok(asked) => asked,
+                Err(output) => return output,
+            };
+            let work = self.work;
+            let work = move |workspace: &Workspace, cancel: &CancellationToken| {
+                work(workspace, cancel, &asked)
+            };
+            let done = match self.spec.effect_class {
+                EffectClass::Read => self.workspace.looking(&ctx.cancel, MAX_LOOK, work).await,
+                _ => self.workspace.blocking(&ctx.cancel, work).await,
+            };
+            done.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+        }
+        .boxed()
+    }
 }
 
 /// Returns the place of the `path` of a call; the workspace itself without one.

@@ -3,18 +3,16 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
-use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{looking, place, spec_of};
+use super::super::{SharedTool, ToolOutput};
+use super::file_tool;
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
-use crate::message::{Blob, EffectClass, ToolSpec};
+use crate::message::{Blob, EffectClass};
 
 /// Most bytes of one answer: what a model can still use well.
 const CAP_BYTES: usize = 256 * 1024;
@@ -40,40 +38,17 @@ struct Arguments {
     limit: Option<u64>,
 }
 
-/// The tool.
-pub struct ReadFile {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-}
-
-impl ReadFile {
-    /// Reads in this workspace.
-    #[must_use]
-    pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            spec: spec_of::<Arguments>(
-                "read_file",
-                "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
+/// Returns the tool over `workspace`.
+pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+    file_tool(
+        "read_file",
+        "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
                  the end then says with which offset to go on.",
-                EffectClass::Read,
-            ),
-            workspace,
-        }
-    }
-}
-
-impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Value) -> Subject {
-        Subject::File(place(&self.workspace, arguments))
-    }
-
-    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        looking(&self.workspace, value, ctx, read)
-    }
+        EffectClass::Read,
+        Subject::File,
+        workspace,
+        read,
+    )
 }
 
 fn read(

@@ -6,22 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
 use super::super::walk::{EntryKind, MAX_DEPTH, WalkEnd, file_glob, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
-use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{count, looking, place, spec_of};
-use crate::message::{EffectClass, ToolSpec};
+use super::super::{SharedTool, ToolOutput};
+use super::{count, file_tool};
+use crate::message::EffectClass;
 use crate::text::clean;
 
 /// Most bytes of one answer. Large on purpose: how much of it a model is shown is for hooks and the agent to say.
@@ -73,40 +71,17 @@ struct Arguments {
     max_matches: Option<u32>,
 }
 
-/// The tool.
-pub struct Search {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-}
-
-impl Search {
-    /// Searches in this workspace.
-    #[must_use]
-    pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            spec: spec_of::<Arguments>(
-                "search",
-                "Searches the text files of the workspace for lines that match a regular expression. Answers with \
+/// Returns the tool over `workspace`.
+pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+    file_tool(
+        "search",
+        "Searches the text files of the workspace for lines that match a regular expression. Answers with \
                  `path:line:text`, context lines with `path-line-text`. What .gitignore leaves out is not searched.",
-                EffectClass::Read,
-            ),
-            workspace,
-        }
-    }
-}
-
-impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Value) -> Subject {
-        Subject::Tree(place(&self.workspace, arguments))
-    }
-
-    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        looking(&self.workspace, value, ctx, search)
-    }
+        EffectClass::Read,
+        Subject::Tree,
+        workspace,
+        search,
+    )
 }
 
 fn search(

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
-use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{in_workspace, place, spec_of};
-use crate::message::{EffectClass, ToolSpec};
+use super::super::{SharedTool, ToolOutput};
+use super::file_tool;
+use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,40 +21,17 @@ struct Arguments {
     content: String,
 }
 
-/// The tool.
-pub struct WriteFile {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-}
-
-impl WriteFile {
-    /// Writes in this workspace.
-    #[must_use]
-    pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            spec: spec_of::<Arguments>(
-                "write_file",
-                "Writes a whole text file of the workspace, in one step; what was in it before is gone. To change a part of \
+/// Returns the tool over `workspace`.
+pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+    file_tool(
+        "write_file",
+        "Writes a whole text file of the workspace, in one step; what was in it before is gone. To change a part of \
                  a file use edit_file.",
-                EffectClass::Write,
-            ),
-            workspace,
-        }
-    }
-}
-
-impl Tool for WriteFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn subject(&self, arguments: &Value) -> Subject {
-        Subject::File(place(&self.workspace, arguments))
-    }
-
-    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        in_workspace(&self.workspace, value, ctx, write)
-    }
+        EffectClass::Write,
+        Subject::File,
+        workspace,
+        write,
+    )
 }
 
 fn write(
