@@ -9,6 +9,7 @@ use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::Reply;
+use rind::session::MAX_BLOB_BYTES;
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
 use rind::tool::policy::{PolicyRule, Rule};
@@ -276,4 +277,31 @@ async fn a_note_of_a_hook_stands_beneath_the_result_and_redactors_see_it() {
             "user: [plugin redact] mind the secrets"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_blob_that_is_too_large_to_keep_is_a_line_of_text_and_the_turn_goes_on() {
+    let tool = |name: &str, n_bytes: u64| {
+        NativeTool::new(name, EffectClass::Read, move |_| {
+            let bytes = vec![7; n_bytes as usize];
+            Box::pin(async move { ToolOutput::blob(bytes, "application/x-tide") })
+        })
+    };
+    let script = vec![
+        Reply::call("small", json!({})).and_call("large", json!({})),
+        done(),
+    ];
+    let mut running = Setup::new(script)
+        .tool(tool("small", 10))
+        .tool(tool("large", MAX_BLOB_BYTES + 1))
+        .build();
+    running.turn("go").await;
+    let results = running.results();
+    assert_eq!(results[0].0, "[application/x-tide, 10 B]");
+    assert_eq!(
+        results[1].0,
+        "[application/x-tide, 8.3 MB; not shown: 8388609 bytes are not kept: a blob has at most 8388608 bytes]"
+    );
+    let kept = running.session.folder().join("content");
+    assert_eq!(std::fs::read_dir(kept).unwrap().count(), 1);
 }
