@@ -39,6 +39,10 @@ pub fn program() -> &'static Path {
             .args(["build", "--bin", "rind", "--message-format=json"])
             .current_dir(guests::workspace())
             .stderr(Stdio::inherit());
+        // Benches measure what users run.
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
         // What `cargo test` says of the tests' own package would make build scripts believe that they have to run again.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();

@@ -43,7 +43,12 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let resume = resume.map(|session| session.id);
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
     let options = setup::load_options(&paths, &config, &args.plugins, project, grants)?;
-    let (plugins, sandbox) = tokio::join!(PluginSet::load(&options), sandbox(&paths, &config));
+    // On a thread of its own: plugins keep this one busy while they are loaded.
+    let sandbox = tokio::spawn({
+        let (paths, config) = (paths.clone(), config.clone());
+        async move { sandbox(&paths, &config).await }
+    });
+    let plugins = PluginSet::load(&options).await;
     let plugins = Arc::new(plugins.context("load plugins")?);
     // What a project brings may be large, and is not needed any more.
     drop(options);
@@ -70,7 +75,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
             has_terminal,
         },
         approver,
-        commands: sandbox?.commands(),
+        commands: sandbox.await.context("find a sandbox")??.commands(),
     };
     let session = setup::session(parts).await?;
     if !args.show.json {

@@ -1,0 +1,122 @@
+//! Start, rounds and memory of the program `rind` itself: the same turn with the ten core plugins and with `--no-plugins`, one
+//! after the other in one run. `cargo bench -p rind-benches --bench program`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench that cannot go on fails, and it prints"
+)]
+
+use std::fmt::Write;
+use std::io::{BufRead, BufReader};
+use std::time::Instant;
+
+use rind_tests::cli::Rind;
+use rind_tests::guests::CORE;
+use serde_json::Value;
+
+/// Runs with the plugins and runs without.
+const PAIRS: usize = 20;
+
+/// Requests of a turn: each but the last reads a file.
+const ROUNDS: usize = 20;
+
+/// A run of the program.
+struct Measured {
+    /// Milliseconds from its start to its first request.
+    start: f64,
+    /// Milliseconds from one request to the next, the median.
+    round: f64,
+    /// Most memory it held, in MB.
+    peak: f64,
+}
+
+/// Reads a file of 3.6 kB in every round. The last answer is late, so that the memory of all that came before is seen.
+fn script() -> String {
+    let mut script = String::new();
+    for n in 1..ROUNDS {
+        writeln!(script, "[[reply]]\ntext = \"I read {n}.\"").unwrap();
+        writeln!(script, "[[reply.tool_calls]]\nname = \"read_file\"").unwrap();
+        writeln!(script, "arguments = {{ path = \"{n}.txt\" }}").unwrap();
+    }
+    script + "[[reply]]\ntext = \"It was read.\"\ndelay_ms = 200\n"
+}
+
+fn measure(rind: &Rind, args: &[&str]) -> Measured {
+    let args = [&["run", "--yes", "--json"], args, &["Read the files."]].concat();
+    let mut command = rind.command(&args);
+    let started = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let mut requests = Vec::new();
+    let mut peak = 0.0;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let now = Instant::now();
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if event["type"] == "request-start" {
+            requests.push(now);
+            if requests.len() == ROUNDS {
+                peak = peak_of(child.id());
+            }
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    assert_eq!(requests.len(), ROUNDS);
+    let rounds = requests.windows(2).map(|pair| millis(pair[0], pair[1]));
+    Measured {
+        start: millis(started, requests[0]),
+        round: median(rounds),
+        peak,
+    }
+}
+
+fn millis(from: Instant, to: Instant) -> f64 {
+    (to - from).as_secs_f64() * 1000.0
+}
+
+/// Megabytes of the most memory that a process held so far.
+fn peak_of(process: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<f64>().unwrap() * 1024.0 / 1e6
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let rind = Rind::with_script(&script());
+    for name in CORE {
+        rind.managed(name);
+    }
+    for n in 1..ROUNDS {
+        rind.file(&format!("{n}.txt"), &"A line of a file.\n".repeat(200));
+    }
+    // Components are compiled once.
+    measure(&rind, &[]);
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for n in 0..PAIRS {
+        // Whoever comes second finds caches warmer.
+        if n % 2 == 0 {
+            with.push(measure(&rind, &[]));
+            without.push(measure(&rind, &["--no-plugins"]));
+        } else {
+            without.push(measure(&rind, &["--no-plugins"]));
+            with.push(measure(&rind, &[]));
+        }
+    }
+    println!("{PAIRS} pairs of turns of {ROUNDS} rounds, medians");
+    let (none, ten) = ("no plugins", "ten plugins");
+    println!("{:<16} {none:>12} {ten:>12} {:>7}", "", "ratio");
+    let row = |what, of: fn(&Measured) -> f64| {
+        let none = median(without.iter().map(of));
+        let ten = median(with.iter().map(of));
+        println!("{what:<16} {none:>12.2} {ten:>12.2} {:>7.2}", ten / none);
+    };
+    row("start, ms", |run| run.start);
+    row("round, ms", |run| run.round);
+    row("peak memory, MB", |run| run.peak);
+}
