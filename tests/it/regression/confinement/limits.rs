@@ -179,7 +179,12 @@ async fn processes_of_a_command_are_bounded_in_a_namespace_even_for_root() {
         })
         .await;
         // Root is bound by the process namespace only, which Rind makes and bounds since Linux 6.14.
-        let is_bound = fixture.bash("cat /proc/sys/kernel/pid_max").await.content;
+        let is_bound = fixture
+            .bash("cat /proc/sys/kernel/pid_max")
+            .await
+            .content
+            .text()
+            .into_owned();
         if mechanism == Mechanism::Namespaces {
             assert!(is_bound.starts_with("400\n"), "{release}: {is_bound}");
             let output = fixture
