@@ -19,7 +19,7 @@ wasmtime::component::bindgen!({
     with: { "rind:plugin/types@0.2.0": crate::point::contract::types },
 });
 
-/// Its row in the table of versions.
+/// Row in the table of versions.
 pub(super) const VERSION: ContractVersion = ContractVersion {
     number: "0.2.0",
     imports: &[("state", link_state)],
@@ -123,7 +123,7 @@ impl Wire<V0_2> for catalog::PostOutput {
     }
 }
 
-/// It has the fields that it had.
+/// Converts an outcome whose fields are the same.
 fn observed(answer: outcomes::Observed) -> wo::Observed {
     let effects = answer.effects;
     wo::Observed { effects }

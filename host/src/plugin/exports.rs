@@ -39,7 +39,7 @@ pub(super) struct ExportedHook {
 /// The functions that a component exports.
 #[derive(Default)]
 pub(super) struct Exports {
-    /// Its hooks.
+    /// Exported hooks.
     pub(super) hooks: Vec<ExportedHook>,
     tools: Option<[ComponentExportIndex; 2]>,
     implement: Option<ComponentExportIndex>,
