@@ -16,6 +16,7 @@ mod contract;
 mod core;
 mod dispatch;
 mod documents;
+mod evolution;
 mod external;
 mod files;
 mod fuzz;

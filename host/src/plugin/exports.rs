@@ -1,56 +1,153 @@
-//! Exports of a component, and the functions behind them in one instance.
+//! The contract's interfaces that a component exports, and the functions behind them in one instance.
+//!
+//! They are found by the names that the component gives them, so that one that was built against an older version of the
+//! contract has its hooks bound as that version speaks of them.
 
-use wasmtime::Store;
-use wasmtime::component::{Instance, InstancePre};
+use std::any::Any;
 
-use super::bindings::exports::rind::plugin as wit;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{
+    Component, ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, TypedFunc,
+};
+use wasmtime::{Engine, Store};
+
+use super::bindings::exports::rind::plugin::implement::Outcome;
+use super::bindings::exports::rind::plugin::tools::ToolSpec;
+use super::bindings::rind::plugin::types::{Answer, Error};
+use super::contract;
+use super::hooks::Binding;
 use super::host::HostState;
-use crate::point::catalog::for_each_point;
 
-macro_rules! exports {
-    ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-        /// Indices of each interface's functions in a component; `None` for interfaces that it does not export.
-        #[derive(Clone)]
-        pub(super) struct Indices {
-            $(pub(super) $module: Option<wit::$module::GuestIndices>,)*
-            pub(super) tools: Option<wit::tools::GuestIndices>,
-            pub(super) implement: Option<wit::implement::GuestIndices>,
-        }
+/// Functions of the interfaces that are no points. Nothing calls those of `loop` and `commands` here, but a component that
+/// lacks one is refused when it is loaded.
+const OTHERS: &[(&str, &[&str])] = &[
+    ("tools", &["list", "call"]),
+    ("implement", &["run"]),
+    ("loop", &["run"]),
+    ("commands", &["list", "run"]),
+];
 
-        /// The functions of one instance.
-        pub(super) struct Guests {
-            $(pub(super) $module: Option<wit::$module::Guest>,)*
-            pub(super) tools: Option<wit::tools::Guest>,
-            pub(super) implement: Option<wit::implement::Guest>,
-        }
-
-        impl Indices {
-            /// Probes one interface at a time. `exported` says which names the component has: an interface that is there
-            /// and does not fit is an error.
-            pub(super) fn probe(pre: &InstancePre<HostState>, exported: &dyn Fn(&str) -> bool) -> wasmtime::Result<Self> {
-                // Nothing calls these here, but one that does not fit is refused when the plugin is loaded.
-                if exported("loop") {
-                    wit::loop_::GuestIndices::new(pre)?;
-                }
-                if exported("commands") {
-                    wit::commands::GuestIndices::new(pre)?;
-                }
-                Ok(Self {
-                    $($module: if exported($name) { Some(wit::$module::GuestIndices::new(pre)?) } else { None },)*
-                    tools: if exported("tools") { Some(wit::tools::GuestIndices::new(pre)?) } else { None },
-                    implement: if exported("implement") { Some(wit::implement::GuestIndices::new(pre)?) } else { None },
-                })
-            }
-
-            /// Looks the functions up in a fresh instance, with their types checked.
-            pub(super) fn load(&self, store: &mut Store<HostState>, instance: &Instance) -> wasmtime::Result<Guests> {
-                Ok(Guests {
-                    $($module: self.$module.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,)*
-                    tools: self.tools.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,
-                    implement: self.implement.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,
-                })
-            }
-        }
-    };
+/// A hook that a component exports.
+pub(super) struct ExportedHook {
+    /// Name of its point.
+    pub(super) point: &'static str,
+    /// The types of the version that the component was built against.
+    pub(super) binding: &'static dyn Binding,
+    run: ComponentExportIndex,
 }
-for_each_point!(exports);
+
+/// The functions that a component exports.
+#[derive(Default)]
+pub(super) struct Exports {
+    /// Exported hooks.
+    pub(super) hooks: Vec<ExportedHook>,
+    tools: Option<[ComponentExportIndex; 2]>,
+    implement: Option<ComponentExportIndex>,
+}
+
+/// The functions of one instance.
+pub(super) struct Functions {
+    hooks: Vec<Box<dyn Any + Send + Sync>>,
+    pub(super) tools: Option<Tools>,
+    pub(super) implement: Option<TypedFunc<(String, String), (Result<Outcome, Error>,)>>,
+}
+
+/// The functions of `tools`.
+pub(super) struct Tools {
+    pub(super) list: TypedFunc<(), (Vec<ToolSpec>,)>,
+    pub(super) call: TypedFunc<(String, String), (Result<Answer, Error>,)>,
+}
+
+impl Exports {
+    /// Finds the functions of a component. An interface that lacks one is an error.
+    pub(super) fn of(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
+        let mut exports = Self::default();
+        for (interface, item) in component.component_type().exports(engine) {
+            let Some((name, version)) = contract::split(interface) else {
+                continue;
+            };
+            if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
+                continue;
+            }
+            let found = component.get_export_index(None, interface);
+            let function = |function: &str| {
+                component
+                    .get_export_index(found.as_ref(), function)
+                    .ok_or_else(|| missing(interface, function))
+            };
+            if let Some((point, binding)) = contract::binding(name, version) {
+                let run = function("run")?;
+                exports.hooks.push(ExportedHook {
+                    point,
+                    binding,
+                    run,
+                });
+                continue;
+            }
+            for (_, functions) in OTHERS.iter().filter(|(other, _)| *other == name) {
+                functions
+                    .iter()
+                    .try_for_each(|name| function(name).map(drop))?;
+            }
+            match name {
+                "tools" => exports.tools = Some([function("list")?, function("call")?]),
+                "implement" => exports.implement = Some(function("run")?),
+                _ => {}
+            }
+        }
+        Ok(exports)
+    }
+
+    /// Looks the functions up in a fresh instance, with their types checked.
+    pub(super) fn load(
+        &self,
+        store: &mut Store<HostState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<Functions> {
+        let mut hooks = Vec::with_capacity(self.hooks.len());
+        for hook in &self.hooks {
+            hooks.push(hook.binding.load(store, instance, &hook.run)?);
+        }
+        let tools = match &self.tools {
+            Some([list, call]) => Some(Tools {
+                list: typed(store, instance, list)?,
+                call: typed(store, instance, call)?,
+            }),
+            None => None,
+        };
+        let implement = self.implement.as_ref();
+        Ok(Functions {
+            hooks,
+            tools,
+            implement: implement
+                .map(|run| typed(store, instance, run))
+                .transpose()?,
+        })
+    }
+}
+
+impl Functions {
+    /// The function of a hook, by its place in [`Exports::hooks`].
+    pub(super) fn hook<F: Copy + 'static>(&self, at: usize) -> Option<F> {
+        self.hooks.get(at)?.downcast_ref().copied()
+    }
+}
+
+/// Looks one function up, with its types checked.
+pub(super) fn typed<Params, Results>(
+    store: &mut Store<HostState>,
+    instance: &Instance,
+    function: &ComponentExportIndex,
+) -> wasmtime::Result<TypedFunc<Params, Results>>
+where
+    Params: ComponentNamedList + Lower,
+    Results: ComponentNamedList + Lift,
+{
+    instance.get_typed_func(store, function)
+}
+
+fn missing(interface: &str, function: &str) -> wasmtime::Error {
+    wasmtime::Error::msg(format!(
+        "it exports `{interface}` without the function `{function}`"
+    ))
+}

@@ -11,7 +11,7 @@ use wasmtime::component::{InstancePre, ResourceTableError};
 use wasmtime::{Store, Trap};
 
 use super::convert;
-use super::exports::{Guests, Indices};
+use super::exports::{Exports, Functions};
 use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use super::sanitize::Sanitizer;
@@ -26,7 +26,7 @@ const MAX_EXTRA: usize = 4;
 /// Template of instances: compiled, linked and probed once for each plugin.
 pub(super) struct Template {
     pub(super) pre: InstancePre<HostState>,
-    pub(super) indices: Indices,
+    pub(super) exports: Exports,
     pub(super) memory_limit: u64,
     /// Whether a call of it may wait for another plugin: for one that implements a point, or whose hooks fire on what it does.
     pub(super) waits_for_others: bool,
@@ -35,7 +35,7 @@ pub(super) struct Template {
 /// A live instance.
 pub(super) struct Instance {
     pub(super) store: Store<HostState>,
-    pub(super) guests: Guests,
+    pub(super) functions: Functions,
 }
 
 /// The place of a plugin's instance in a session.
@@ -117,10 +117,10 @@ impl Template {
         store.set_max_component_handles(MAX_HANDLES);
         let made = async {
             let instance = self.pre.instantiate_async(&mut store).await?;
-            self.indices.load(&mut store, &instance)
+            self.exports.load(&mut store, &instance)
         };
         match made.await {
-            Ok(guests) => Ok(Instance { store, guests }),
+            Ok(functions) => Ok(Instance { store, functions }),
             Err(error) => Err(failure(&error, store.data())),
         }
     }

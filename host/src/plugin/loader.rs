@@ -11,7 +11,7 @@ use wasmtime::component::types::ComponentItem;
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
 use super::discover::Found;
-use super::exports::Indices;
+use super::exports::Exports;
 use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
@@ -190,11 +190,10 @@ impl Loader<'_> {
             .instantiate_pre(component)
             .map_err(start)?;
         let waits = |import: &String| authority::find(import).is_some_and(|row| row.waits);
-        let exported = |name: &str| plugin.exports.iter().any(|export| export == name);
-        let indices = Indices::probe(&pre, &exported).map_err(start)?;
+        let exports = Exports::of(component, &self.engine).map_err(start)?;
         Ok(Arc::new(Template {
             pre,
-            indices,
+            exports,
             memory_limit: plugin.memory_limit,
             waits_for_others: plugin.imports.iter().any(waits),
         }))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Error;
-use super::hooks::{self, WasmHooks, WasmImplement};
+use super::hooks::{self, WasmImplement};
 use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
@@ -99,14 +99,11 @@ impl PluginSet {
 
 impl Loaded {
     fn open(&self, slot: &Arc<Slot>, implemented: &[(&str, PointKind)], open: &mut OpenPlugins) {
-        let hooks = Arc::new(WasmHooks { slot: slot.clone() });
         // Hooks that nobody waits for have an instance of their own: a slow one must not make a guard of the same plugin miss
         // its deadline.
-        let background = Arc::new(WasmHooks {
-            slot: Arc::new(slot.sibling()),
-        });
+        let background = Arc::new(slot.sibling());
         let spec = |row: &PointRow| self.spec(row.name, row.kind, &self.manifest.hook(row.name));
-        hooks::bind(&mut open.registry, &hooks, &background, self, &spec);
+        hooks::bind(&mut open.registry, slot, &background, self, &spec);
         for (point, kind) in implemented {
             let options = self
                 .manifest

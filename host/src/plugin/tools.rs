@@ -78,15 +78,13 @@ impl WasmTool {
     async fn call(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
         let mut busy = self.slot.acquire(&ctx.caller).await?;
         let instance = &mut busy.instance;
-        let guest = instance
-            .guests
-            .tools
-            .as_ref()
-            .ok_or_else(|| Failure::Unavailable("the instance exports no tools".to_owned()))?;
-        let result = guest
-            .call_call(&mut instance.store, &self.spec.name, &arguments.to_string())
-            .await;
-        let answer = busy.settle(result)?;
+        let tools = instance.functions.tools.as_ref();
+        let call = tools
+            .ok_or_else(|| Failure::Unavailable("the instance exports no tools".to_owned()))?
+            .call;
+        let arguments = (self.spec.name.clone(), arguments.to_string());
+        let result = call.call_async(&mut instance.store, arguments).await;
+        let (answer,) = busy.settle(result)?;
         let sanitizer = Sanitizer::new(self.slot.backing(), &ctx.caller, "tool");
         Ok(match answer {
             Ok(answer) => convert::answer(answer, sanitizer),
@@ -102,13 +100,14 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         message: format!("asked for its tools, {failure}"),
     };
     let instance = &mut busy.instance;
-    let Some(guest) = instance.guests.tools.as_ref() else {
+    let Some(tools) = instance.functions.tools.as_ref() else {
         return Ok(Vec::new());
     };
-    let result = guest.call_list(&mut instance.store).await;
+    let result = tools.list.call_async(&mut instance.store, ()).await;
     let floor = effect_floor(manifest);
     let mut specs: Vec<ToolSpec> = Vec::new();
-    for tool in busy.settle(result).map_err(start)? {
+    let (listed,) = busy.settle(result).map_err(start)?;
+    for tool in listed {
         let refuse = |why: String| Error::Tool {
             tool: crate::text::clean(&tool.name, 64),
             why,

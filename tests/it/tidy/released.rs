@@ -40,6 +40,8 @@ struct Change {
     rule: &'static str,
 }
 
+const GONE: &str = "is gone";
+
 const FIELDS: &str = "fields of a record never change within a version";
 const CASES: &str = "cases of a variant, enum or flags never change within a version";
 const TYPES: &str = "a type keeps its name and its shape within a version";
@@ -51,10 +53,10 @@ const GROWTH: &str =
 
 impl Contract {
     /// Reads the WIT files of a folder.
-    pub(super) fn of_folder(path: &str) -> Self {
+    pub(super) fn of(path: &str) -> Self {
         let mut resolve = Resolve::default();
         let (package, _) = resolve
-            .push_dir(tree::root().join(path))
+            .push_path(tree::root().join(path))
             .unwrap_or_else(|e| panic!("{path}: {e:#}"));
         Self { resolve, package }
     }
@@ -223,7 +225,7 @@ fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
             rule,
         });
     };
-    let gone = || "is gone".to_owned();
+    let gone = || GONE.to_owned();
     let added = || "is new".to_owned();
     let (were, are) = (old.interfaces(), new.interfaces());
     for name in are.keys().filter(|name| !were.contains_key(*name)) {
@@ -310,7 +312,7 @@ fn types(
     for (ty, was) in &were {
         let item = format!("{} `{name}.{ty}`", word(was));
         let Some(is) = are.get(ty) else {
-            found.push((item, "is gone".to_owned(), Needs::Version, TYPES));
+            found.push((item, GONE.to_owned(), Needs::Version, TYPES));
             continue;
         };
         if word(was) != word(is) {
@@ -402,11 +404,29 @@ pub(super) fn check(old: &Contract, new: &Contract) -> Vec<String> {
         .collect()
 }
 
+/// Returns what `new` adds to interfaces of `old`, and the interfaces that it adds.
+pub(super) fn additions(old: &Contract, new: &Contract) -> Vec<String> {
+    let changes = changes(old, new).into_iter();
+    let is_part = |change: &Change| change.what != GONE && !change.item.starts_with("world");
+    let parts = changes.filter(is_part);
+    parts
+        .map(|change| format!("{} {}", change.item, change.what))
+        .collect()
+}
+
+/// Versions that the table of `wit/README.md` lists.
+pub(super) fn listed(readme: &str) -> Vec<semver::Version> {
+    let table = readme.split("<!-- versions -->").nth(1).unwrap_or_default();
+    let table = table.split("<!-- /versions -->").next().unwrap_or_default();
+    let first = |line: &str| {
+        let cell = line.trim_start_matches("| ").split(' ').next()?;
+        cell.parse().ok()
+    };
+    table.lines().filter_map(first).collect()
+}
+
 /// Versions that have a snapshot, oldest first.
 pub(super) fn versions() -> Vec<semver::Version> {
-    if !tree::root().join(FOLDER).is_dir() {
-        return Vec::new();
-    }
     let mut versions: Vec<semver::Version> = tree::folders(FOLDER)
         .iter()
         .map(|name| semver::Version::parse(name).unwrap_or_else(|e| panic!("{FOLDER}/{name}: {e}")))

@@ -4,11 +4,18 @@
 //! a section of their own ([`stamp`]). Both are read before anything is compiled: a component that is newer than this host, or
 //! too old for it, is refused with the version that it wants and those that there are.
 
+#[cfg(feature = "evolution")]
+#[path = "../../../../tests/evolution/next.rs"]
+mod next;
 pub mod stamp;
 
 use semver::Version;
+use wasmtime::component::{Linker, LinkerInstance};
 
 use super::Error;
+use super::hooks::{self, Binding};
+use super::host::HostState;
+use crate::point::catalog;
 
 /// Prefix of the contract's interfaces.
 const PACKAGE: &str = "rind:plugin/";
@@ -16,8 +23,78 @@ const PACKAGE: &str = "rind:plugin/";
 /// The version of `wit/`.
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
 
+/// Adds the functions of one interface to its instance in a linker.
+pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;
+
+/// A version of the contract: its differences from the newest. An interface that is not listed is bound and linked as there,
+/// with its types.
+pub(super) struct ContractVersion {
+    number: &'static str,
+    /// Interfaces that the host offers with other functions or types.
+    imports: &'static [(&'static str, Link)],
+    /// Points with other types, or another name: the interface, the point of the catalog, its types.
+    points: &'static [(&'static str, &'static str, &'static dyn Binding)],
+}
+
 /// Every supported version, oldest first; of those that components are taken for by their names (0.1.0, 0.1.1) the last.
-pub const SUPPORTED: &[&str] = &[CURRENT];
+static VERSIONS: &[ContractVersion] = &[
+    ContractVersion {
+        number: CURRENT,
+        imports: &[],
+        points: &[],
+    },
+    #[cfg(feature = "evolution")]
+    next::VERSION,
+];
+
+/// Numbers of the supported versions, oldest first.
+pub fn supported() -> impl DoubleEndedIterator<Item = &'static str> {
+    VERSIONS.iter().map(|version| version.number)
+}
+
+/// Whether components that were built against `version` run here.
+#[must_use]
+pub fn is_supported(version: &Version) -> bool {
+    find(version).is_some()
+}
+
+/// Finds the version that serves a component that was built against `wanted`.
+fn find(wanted: &Version) -> Option<&'static ContractVersion> {
+    VERSIONS.iter().find(|known| {
+        let number = Version::parse(known.number);
+        number.is_ok_and(|number| is_same_line(&number, wanted) && *wanted <= number)
+    })
+}
+
+/// Finds the point behind an exported interface, and its types in the version that the component names.
+pub(super) fn binding(
+    interface: &str,
+    version: &str,
+) -> Option<(&'static str, &'static dyn Binding)> {
+    let version = find(&Version::parse(version).ok()?)?;
+    let mut others = version.points.iter();
+    if let Some((_, point, binding)) = others.find(|(other, ..)| *other == interface) {
+        return Some((point, *binding));
+    }
+    let row = catalog::CATALOG.iter().find(|row| row.name == interface)?;
+    Some((row.name, hooks::current(row.name)?))
+}
+
+/// Adds an interface to a linker under the name that it has in each version; `module` is the name of its bindings.
+pub(super) fn link(
+    linker: &mut Linker<HostState>,
+    module: &str,
+    newest: Link,
+) -> wasmtime::Result<()> {
+    let interface = module.replace('_', "-");
+    for version in VERSIONS {
+        let mut others = version.imports.iter();
+        let other = others.find(|(other, _)| *other == interface);
+        let name = format!("{PACKAGE}{interface}@{}", version.number);
+        other.map_or(newest, |(_, link)| *link)(&mut linker.instance(&name)?)?;
+    }
+    Ok(())
+}
 
 /// The version in the first line of a WIT file, `package rind:plugin@0.1.0;`.
 const fn version_of(wit: &str) -> &str {
@@ -54,7 +131,7 @@ pub(super) fn check(what: &str, version: &str) -> Result<(), Error> {
                 "" => "no version".to_owned(),
                 version => format!("version {}", crate::text::clean(version, MAX_VERSION_BYTES)),
             },
-            supported: SUPPORTED.join(", "),
+            supported: supported().collect::<Vec<_>>().join(", "),
             todo: todo.to_owned(),
         })
     };
@@ -62,14 +139,11 @@ pub(super) fn check(what: &str, version: &str) -> Result<(), Error> {
     let Ok(wanted) = Version::parse(version) else {
         return refuse(rebuild);
     };
-    let mut supported = SUPPORTED
-        .iter()
-        .filter_map(|known| Version::parse(known).ok());
-    let newest = supported.clone().next_back();
-    if supported.any(|known| is_same_line(&known, &wanted) && wanted <= known) {
+    if is_supported(&wanted) {
         return Ok(());
     }
-    if newest.is_some_and(|newest| wanted > newest) {
+    let newest = supported().next_back().map(Version::parse);
+    if newest.is_some_and(|newest| newest.is_ok_and(|newest| wanted > newest)) {
         return refuse(&format!("update Rind, or {rebuild}"));
     }
     refuse(rebuild)
@@ -85,7 +159,7 @@ mod tests {
     #[test]
     fn the_version_is_that_of_the_package() {
         assert_eq!(version_of("package a:b@1.2.3;\n\nworld x {}"), "1.2.3");
-        assert_eq!(SUPPORTED.last(), Some(&CURRENT));
+        assert!(supported().any(|version| version == CURRENT));
         assert!(Version::parse(CURRENT).is_ok());
     }
 
@@ -98,7 +172,7 @@ mod tests {
 
     #[test]
     fn newer_and_unknown_versions_are_refused_with_those_that_there_are() {
-        let current = Version::parse(CURRENT).unwrap();
+        let current = Version::parse(supported().next_back().unwrap()).unwrap();
         let later = |minor, patch| {
             let (major, minor) = (current.major, current.minor + minor);
             Version::new(major, minor, current.patch + patch).to_string()
@@ -109,7 +183,7 @@ mod tests {
             let expected = format!(
                 "it imports `x`, which wants version {newer} of the contract; this host supports {}: update Rind, or build the \
                  plugin with an SDK for a supported version",
-                SUPPORTED.join(", ")
+                supported().collect::<Vec<_>>().join(", ")
             );
             assert_eq!(error, expected);
         }

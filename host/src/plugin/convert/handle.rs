@@ -114,10 +114,10 @@ impl<'a, T: Lower> ShowAsIs for &Payload<'a, T> {
 /// A payload that guests are shown as it is.
 pub(in super::super) struct AsIs<'a, W>(&'a W);
 
-impl<W> AsIs<'_, W> {
-    /// Borrows it, as the generated functions take it.
-    pub(in super::super) fn as_argument(&self) -> &W {
-        self.0
+impl<W: Clone> AsIs<'_, W> {
+    /// The argument of the function.
+    pub(in super::super) fn into_argument(self) -> W {
+        self.0.clone()
     }
 }
 
@@ -125,9 +125,9 @@ impl<W> AsIs<'_, W> {
 pub(in super::super) struct Copied<W>(W);
 
 impl<W> Copied<W> {
-    /// Borrows it, as the generated functions take it.
-    pub(in super::super) fn as_argument(&self) -> &W {
-        &self.0
+    /// The argument of the function.
+    pub(in super::super) fn into_argument(self) -> W {
+        self.0
     }
 }
 
@@ -135,8 +135,8 @@ impl<W> Copied<W> {
 pub(in super::super) struct Handle<W: 'static>(Resource<W>);
 
 impl<W: 'static> Handle<W> {
-    /// Lends it, as the generated functions take it.
-    pub(in super::super) fn as_argument(&self) -> Resource<W> {
-        Resource::new_borrow(self.0.rep())
+    /// The argument of the function.
+    pub(in super::super) fn into_argument(self) -> Resource<W> {
+        self.0
     }
 }

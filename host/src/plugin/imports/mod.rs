@@ -34,6 +34,7 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::Error;
 use super::bindings::rind::plugin as wit;
+use super::contract;
 use super::host::HostState;
 use super::limits::MAX_POINT_CALLS;
 use super::store as plugin_store;
@@ -56,7 +57,11 @@ const HTTP: &str = "requests to the granted hosts";
 /// Links an interface of the contract.
 macro_rules! own {
     ($module:ident) => {
-        Some(|linker| wit::$module::add_to_linker::<_, HasSelf<_>>(linker, |state| state))
+        Some(|linker| {
+            contract::link(linker, stringify!($module), |instance| {
+                wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| state)
+            })
+        })
     };
 }
 

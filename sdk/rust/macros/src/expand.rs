@@ -13,10 +13,7 @@ const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/wit");
 
 /// Version of the contract, from the first line of a file of it: `package rind:plugin@0.1.0;`.
 fn contract() -> &'static str {
-    let wit = include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../wit/world.wit"
-    ));
+    let wit = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/wit/world.wit"));
     let version = wit
         .split_once('@')
         .and_then(|(_, rest)| rest.split_once(';'));

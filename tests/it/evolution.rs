@@ -1,0 +1,74 @@
+//! Components of two versions of the contract in one turn: one that was compiled from version 0.1.0 and is kept as it was, and
+//! one of the version that `tests/evolution/next.wit` makes of it.
+
+use rind::event::Event;
+use rind::grant::Trust;
+use rind::provider::scripted::Reply;
+use rind_tests::guests::{Host, workspace};
+use serde_json::json;
+
+use crate::harness::Setup;
+
+/// Puts the component of a released version in the place of the one that was compiled just now.
+fn put_released(host: &mut Host, version: &str) {
+    let folder = host.guest("contract-now");
+    let kept = workspace().join(format!("tests/evolution/contract-{version}.wasm"));
+    std::fs::copy(kept, folder.join("guest_contract_now.wasm")).unwrap();
+}
+
+#[tokio::test]
+async fn components_of_two_versions_run_in_one_turn_and_each_gets_what_it_was_built_for() {
+    let mut host = Host::default();
+    put_released(&mut host, "0.1.0");
+    host.guest("contract-next");
+    let mut setup = Setup::new(vec![Reply::call("kept", json!({})), Reply::text("done")]);
+    setup.plugins = host.load().await;
+    let left_out = &setup.plugins.left_out;
+    assert!(left_out.is_empty(), "{left_out:?}");
+    let mut running = setup.build();
+    let outcome = running.turn("go on").await;
+    assert_eq!(outcome.output, "done, read by the old");
+    let stored = running.stored.lock().unwrap().clone();
+    let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+    assert_eq!(
+        stored,
+        [
+            "contract-next/pre-output=done",
+            "contract-now/pre-output=done",
+            // A further point, and a function more in an import.
+            "contract-next/turn-done=done, read by the old and 2 keys",
+            "contract-now/post-output=done, read by the old",
+            // A case more in an enum and a field more in a record; the old gets neither.
+            "contract-next/turn-end=StopReason::Worked with 0.5 calls a step",
+            "contract-now/turn-end=StopReason::Done after 1 calls",
+        ]
+    );
+    // An option more in an outcome.
+    let notices = running.events.iter().filter_map(|event| match event {
+        Event::Notice { plugin, text, .. } => Some((plugin.as_deref(), text.as_str())),
+        _ => None,
+    });
+    let notices: Vec<_> = notices.collect();
+    assert_eq!(notices, [(Some("contract-next"), "the new has read it")]);
+    let results = running.results();
+    assert_eq!(results[0].0, "kept in turn 1: [\"tool\"]");
+}
+
+#[tokio::test]
+async fn the_released_component_says_what_it_was_built_with() {
+    let mut host = Host::default();
+    put_released(&mut host, "0.1.0");
+    host.plugin(Trust::Managed, "contract-next", |manifest| manifest);
+    let plugins = host.load().await;
+    let stamp = |name: &str| {
+        let mut all = plugins.plugins.iter();
+        let plugin = all.find(|plugin| plugin.manifest.name == name).unwrap();
+        plugin.stamp.clone()
+    };
+    let stamp_of_old = stamp("contract-now").unwrap();
+    assert_eq!(stamp_of_old.contract, "0.1.0");
+    assert_eq!(stamp_of_old.language, "rust");
+    assert_eq!(stamp_of_old.sdk, "rind-sdk 0.1.0");
+    // Without an SDK there is none, and the names of its interfaces are enough.
+    assert_eq!(stamp("contract-next"), None);
+}
