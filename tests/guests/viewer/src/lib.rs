@@ -5,7 +5,7 @@ mod viewer {
 
     /// Counts the blobs and asks for none of them, unless the last message says so.
     #[hook]
-    fn context(messages: &Conversation) -> Result<(), Error> {
+    fn context(messages: &Conversation) -> Result<ContextOutcome, Error> {
         let mut seen = Vec::new();
         for message in messages.iter() {
             for blob in message.blobs() {
@@ -16,7 +16,8 @@ mod viewer {
                 seen.push(line);
             }
         }
-        state::set("seen", &seen.join("; "))
+        state::set("seen", &seen.join("; "))?;
+        Ok(ContextOutcome::default())
     }
 
     /// Puts the parts in another order; of a call `forge` a blob that it made up, of a call `torn` broken JSON.
