@@ -23,13 +23,19 @@ pub(crate) fn estimate(text: &str) -> u64 {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let kind = Kind::of(first);
-        let end = rest.find(|c| Kind::of(c) != kind).unwrap_or(rest.len());
-        let (run, after) = rest.split_at(end);
+        let mut before = first;
+        let ends = |c: char| {
+            let is_new_word = before.is_ascii_lowercase() && c.is_ascii_uppercase();
+            before = c;
+            is_new_word || Kind::of(c) != kind
+        };
+        let (run, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         let n = run.len() as u64;
         tokens += match kind {
             Kind::Letters if n <= LONG_WORD => n.div_ceil(9),
             Kind::Letters => (n - LONG_WORD).div_ceil(2) + 2,
-            Kind::Digits | Kind::Other => n.div_ceil(3),
+            Kind::Digits | Kind::Punctuation => n.div_ceil(3),
+            Kind::Other => n.div_ceil(2),
             // One blank belongs to the word behind it.
             Kind::Blank => u64::from(n > 1 || run != " "),
         };
@@ -47,7 +53,8 @@ enum Kind {
     Letters,
     Digits,
     Blank,
-    /// Punctuation, and all that is not ASCII.
+    Punctuation,
+    /// All that is not ASCII.
     Other,
 }
 
@@ -57,6 +64,7 @@ impl Kind {
             _ if c.is_ascii_alphabetic() => Self::Letters,
             _ if c.is_ascii_digit() => Self::Digits,
             _ if c.is_ascii_whitespace() => Self::Blank,
+            _ if c.is_ascii() => Self::Punctuation,
             _ => Self::Other,
         }
     }

@@ -192,7 +192,8 @@ impl TurnScope {
                     .model
                     .clone()
                     .unwrap_or_else(|| request.model.clone()),
-                body: response.raw.clone(),
+                // Nobody reads it after the hooks.
+                body: std::mem::take(&mut response.raw),
             },
         )
         .await;

@@ -19,7 +19,7 @@ fn what_the_format_cannot_say_is_refused_with_the_place_and_the_reason() {
         ),
         (
             "side_effects = [\"none\", \"session\"]",
-            "`none` stands alone",
+            "`none` cannot be combined with others",
         ),
         (
             "[network]",
