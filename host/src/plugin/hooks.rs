@@ -136,9 +136,7 @@ mod current {
     use super::super::bindings::rind::plugin::payloads::{Assessment, PromptPart};
     use super::super::bindings::rind::plugin::types::Message;
     use super::super::convert::{FromGuest, Payload, ShowAsIs, ShowConverted};
-    use super::super::host::CurrentCall;
-    use super::super::sanitize::Sanitizer;
-    use super::{Binding, Current, Typed, Wire};
+    use super::{Binding, Current, CurrentCall, Sanitizer, Typed, Wire};
     use crate::point::Point;
     use crate::point::catalog::{self, for_each_point};
 
