@@ -3,13 +3,13 @@
 
 use wasmtime::component::{HasSelf, LinkerInstance};
 
+use self::rind::plugin::{outcomes, payloads, types};
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, state};
 use super::super::hooks::{Current, Typed, Wire};
 use super::super::host::{CurrentCall, HostState};
 use super::super::sanitize::Sanitizer;
 use super::ContractVersion;
 use crate::point::{catalog, outcome as o, payload as p};
-use rind::plugin::{outcomes, payloads, types};
 
 wasmtime::component::bindgen!({
     path: "../tests/evolution/next.wit",
