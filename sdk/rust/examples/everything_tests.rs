@@ -25,16 +25,16 @@ fn tools_are_described_by_their_docs_and_types() {
         json!({
             "type": "object",
             "properties": {
-                "text": {"type": "string", "description": "What to remember."},
+                "text": {"type": "string", "description": "Text to remember."},
                 "style": {
                     "type": ["string", "null"],
                     "enum": ["plain", "loud", null],
-                    "description": "How to show it."
+                    "description": "Style in which to show it."
                 },
                 "times": {
                     "type": ["integer", "null"],
                     "minimum": 0,
-                    "description": "How often to show it."
+                    "description": "Number of times to show it."
                 }
             },
             "required": ["text"],
