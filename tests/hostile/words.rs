@@ -27,7 +27,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         attack("holds on to handles of the host without end",
             Program::Guest("floods_pollables"),
             Stage::Tool,
-            "over a limit: resources",
+            "exceeded a limit: resources",
         ),
         own("takes the name of a built-in tool",
             || shadow().boxed(),

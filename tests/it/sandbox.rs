@@ -131,7 +131,7 @@ async fn a_guest_that_takes_memory_without_end_is_stopped_at_its_limit() {
     assert!(
         is_stopped("grow")
             .await
-            .contains("over a limit: memory of 64 MiB")
+            .contains("exceeded a limit: memory of 64 MiB")
     );
 }
 
@@ -140,12 +140,12 @@ async fn a_guest_that_returns_more_than_may_come_out_is_stopped() {
     assert!(
         is_stopped("huge-string")
             .await
-            .contains("over a limit: 32 MiB of data in one call")
+            .contains("exceeded a limit: 32 MiB of data in one call")
     );
     assert!(
         is_stopped("hundred-megabytes")
             .await
-            .contains("over a limit: memory of 64 MiB")
+            .contains("exceeded a limit: memory of 64 MiB")
     );
 }
 

@@ -78,7 +78,7 @@ fn state_has_limits() {
         set(&format!("{n}"), &largest).unwrap();
     }
     let error = set("3", &largest).unwrap_err().to_string();
-    assert!(error.contains("plugin `p` went over a limit"), "{error}");
+    assert!(error.contains("plugin `p` exceeded a limit"), "{error}");
     // A value that takes the place of another counts once, and another plugin has limits of its own.
     set("2", &largest).unwrap();
     session.state_set("q", "0", Some(&largest)).unwrap();
