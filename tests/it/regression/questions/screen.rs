@@ -143,9 +143,9 @@ fn notices_and_logs_wait_until_the_question_is_answered_and_are_bounded() {
 #[test]
 fn what_always_covers_or_why_it_covers_nothing_moves_no_cursor() {
     for (command, said) in [
-        ("echo x\u{1b}[8A\u{202e}y\n", "always covers echo "),
-        ("sh -\u{1b}[8A x", "asked about every time: "),
-        ("rm -\u{1b}[8A x", "always covers rm "),
+        ("echo 'x\u{1b}[8A\u{202e}y'", "always covers echo "),
+        ("sh '-\u{1b}[8A' x", "asks every time: "),
+        ("rm '-\u{1b}[8A' x", "always covers rm "),
     ] {
         let rind = with_commands(&[command]);
         let Some(shown) = rind.at_terminal_once(&["run", "x"], ASKED, || {}, "n\n") else {
