@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::PathBuf;
 
-use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind};
 use rind_tests::server::{Received, Reply, Server};
 use serde_json::{Value, json};
 
 const DOT: &[u8] = include_bytes!("../recorded/dot.png");
+
+/// The same in base64.
+const BASE64: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA\
+                      DUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// The wire format of a server.
 #[derive(Clone, Copy)]
@@ -129,7 +132,15 @@ async fn the_anthropic_api_gets_an_image_block_in_the_result() {
     let rind = machine();
     let server = Format::Anthropic.server().await;
     let ran = Format::Anthropic.run(&rind, &server, &[]).exits(0);
-    assert_snapshot!(format!("{:#}", last_results(&server)), @"");
+    assert_eq!(
+        last_results(&server),
+        json!([{"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "call_1", "content": [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": BASE64}}]},
+            {"type": "tool_result", "tool_use_id": "call_2", "content": "a note\n",
+                "cache_control": {"type": "ephemeral"}},
+        ]}])
+    );
     assert!(
         ran.stderr.contains("└ [image/png, 70 B], "),
         "{}",
@@ -142,7 +153,18 @@ async fn a_chat_server_gets_the_image_in_a_message_behind_all_results() {
     let rind = machine();
     let server = Format::OpenAi.server().await;
     Format::OpenAi.run(&rind, &server, &[]).exits(0);
-    assert_snapshot!(format!("{:#}", last_results(&server)), @"");
+    let url = format!("data:image/png;base64,{BASE64}");
+    assert_eq!(
+        last_results(&server),
+        json!([
+            {"role": "tool", "tool_call_id": "call_1", "content": "[image/png, 70 B]"},
+            {"role": "tool", "tool_call_id": "call_2", "content": "a note\n"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "[image/png, 70 B] of the result of read_file (call_1)"},
+                {"type": "image_url", "image_url": {"url": url}},
+            ]},
+        ])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +174,10 @@ async fn a_model_that_is_not_known_to_see_gets_a_line_unless_the_operator_says_o
     Format::OpenAi
         .run(&rind, &server, &["--model", "gpt-4"])
         .exits(0);
-    assert_snapshot!(last_results(&server)[0]["content"].as_str().unwrap(), @"");
+    assert_eq!(
+        last_results(&server)[0]["content"],
+        "[image/png, 70 B; not shown: the model gpt-4 is not known to take images (provider.images = true sends them)]"
+    );
     let sees = ["--model", "gpt-4", "--set", "provider.images=true"];
     Format::OpenAi.run(&rind, &server, &sees).exits(0);
     assert_eq!(last_results(&server)[2]["content"][1]["type"], "image_url");
