@@ -105,7 +105,7 @@ async fn a_component_that_takes_too_much_memory_is_stopped_by_name() {
 async fn a_component_that_is_none_is_refused_with_what_is_wrong_with_it() {
     let mut host = host();
     for (bytes, says) in [
-        (&b"(component)"[..], "it does not begin as WebAssembly does"),
+        (&b"(component)"[..], "it is not WebAssembly"),
         (b"\0asm\x0d\0\x01\0\xff\xff", "offset 0x"),
     ] {
         component(&mut host, bytes);

@@ -142,7 +142,8 @@ async fn the_anthropic_api_gets_an_image_block_in_the_result() {
         ]}])
     );
     assert!(
-        ran.stderr.contains("└ [image/png, 70 B], "),
+        ran.stderr
+            .contains("└ read_file dot.png: [image/png, 70 B], "),
         "{}",
         ran.stderr
     );

@@ -79,7 +79,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "side_effects = [\"session\"]",
             "side_effects = [\"none\", \"session\"]",
-            "`none` stands alone",
+            "`none` cannot be combined with others",
         ),
         (
             "side_effects = [\"session\"]",

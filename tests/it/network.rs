@@ -693,7 +693,7 @@ async fn the_requests_of_a_session_are_counted_redirects_too() {
     let told = refused(&session, "rind", &Ask::get(&url)).await;
     assert!(told.starts_with("Error::Limit"), "{told}");
     assert!(
-        told.contains("had its 100 requests of this session"),
+        told.contains("used its 100 requests of this session"),
         "{told}"
     );
     let told = refused(&session, "wasi", &Ask::get(&url)).await;

@@ -516,8 +516,8 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
     dispatch::<TurnEnd>(&session, summary).await;
     assert_eq!(
         session.state("every-point", "turn-end"),
-        "TurnSummary { stop: StopReason::MaxSteps, steps: 4, tool_calls: 3, usage: Usage { input_tokens: 0, output_tokens: 9, \
-         cache_read_tokens: 0, cache_write_tokens: 0, estimated: false }, cost_usd: 0.0, unpriced_tokens: 0, duration_ms: 1, \
+        "TurnSummary { stop: StopReason::MaxSteps, steps: 4, tool-calls: 3, usage: Usage { input-tokens: 0, output-tokens: 9, \
+         cache-read-tokens: 0, cache-write-tokens: 0, estimated: false }, cost-usd: 0.0, unpriced-tokens: 0, duration-ms: 1, \
          output: \"out\" }"
     );
     let slice = Slice {

@@ -85,22 +85,27 @@ fn left_out(left: &LeftOut) -> Event {
     }
 }
 
-/// Keeps values in the plugins' stores, and those of native hooks where the host says.
+/// Keeps values in the plugins' stores, and hands all of them to the host's own function.
 fn keep_in_store(parts: &Parts) -> KeepInStore {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
-    Arc::new(move |name, key, value| match (stores.get(name), &native) {
-        (Some(store), _) => {
-            if let Err(error) = store.set(key, value) {
-                tracing::warn!(plugin = name, key, %error, "a value was not stored in the plugin's store");
-            }
+    Arc::new(move |name, key, value| {
+        if let Some(keep) = &native {
+            keep(name, key, value);
         }
-        (None, Some(keep)) => keep(name, key, value),
-        (None, None) => {
-            tracing::warn!(
-                hook = name,
-                key,
-                "native hooks have no store; the value is dropped"
-            )
+        match stores.get(name) {
+            Some(store) => {
+                if let Err(error) = store.set(key, value) {
+                    tracing::warn!(plugin = name, key, %error, "a value was not stored in the plugin's store");
+                }
+            }
+            None if native.is_none() => {
+                tracing::warn!(
+                    hook = name,
+                    key,
+                    "native hooks have no store; the value is dropped"
+                );
+            }
+            None => {}
         }
     })
 }

@@ -169,7 +169,8 @@ impl HostBuilder {
         self
     }
 
-    /// Keeps the values that native hooks put into a store: name of the hook, key, value. Plugins have stores of their own.
+    /// Hands on the values that hooks put into a store: name of the hook or plugin, key, value. Plugins have stores of their own,
+    /// which keep theirs as well; without this, those of native hooks are dropped.
     #[must_use]
     pub fn keep_values(mut self, keep: impl Fn(&str, &str, &str) + Send + Sync + 'static) -> Self {
         self.keep = Some(Arc::new(keep));

@@ -155,7 +155,7 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
             why,
         })
     };
-    let Some((name, _)) = contract::split(interface) else {
+    let Some((name, version)) = contract::split(interface) else {
         return Ok(Export::Foreign);
     };
     if let Some(other) = ["tools", "implement", "loop", "commands"]
@@ -164,7 +164,8 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     {
         return Ok(Export::Other(other));
     }
-    let Some(row) = catalog::CATALOG.iter().find(|row| row.name == name) else {
+    let point = contract::binding(name, version).map_or(name, |(point, _)| point);
+    let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
         return refuse("which is no interface of the contract".to_owned());
     };
     if matches!(row.kind, PointKind::Mutate | PointKind::Collect)

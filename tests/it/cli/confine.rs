@@ -109,7 +109,7 @@ fn the_operator_can_open_folders_and_the_network() {
 #[test]
 fn settings_that_make_no_sense_are_named() {
     for (setting, said) in [
-        ("write = [\"~/missing\"]", "which is not there"),
+        ("write = [\"~/missing\"]", "which does not exist"),
         ("read = [\"relative\"]", "`relative` in [sandbox]"),
         ("read = [\"~/../rind/config\"]", "a folder of Rind's own"),
         ("write = [\"/\"]", "a folder of Rind's own"),

@@ -88,7 +88,7 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
     ▲ interrupted: ending the turn; press Ctrl-C again to quit
       └ error: the call was cancelled while it ran begun [stopped: the call was cancelled]
     interrupted 3 steps · 3 tool calls · [N] tokens in, [N] out · [T]
-    go on with: rind run --resume [SESSION] "…"
+    to continue: rind run --resume [SESSION] "…"
     "#);
     assert!(!is_running(&rind), "the command was stopped too");
     assert_snapshot!(calls_and_results(&rind).join("\n"), @r"

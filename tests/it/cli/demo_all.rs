@@ -61,7 +61,9 @@ impl Installed {
 fn first_party() -> Vec<String> {
     let entries = std::fs::read_dir(guests::workspace().join("plugins")).unwrap();
     let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .map(Result::unwrap)
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();
     names

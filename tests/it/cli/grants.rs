@@ -22,7 +22,7 @@ fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant
     let ran = rind.run(&["run", "hello", "--plugin", guard()]).exits(3);
     let held = &ran.stderr;
     assert_snapshot!(masked(held), @r#"
-    ▲ plugin injection-guard is it needs permissions that you have not granted:
+    ▲ plugin injection-guard is not loaded: it needs permissions that you have not granted:
           read the conversation and change prompts, messages, tool calls and the model (session)
         grant them at a terminal, for one run with --grant injection-guard, or in policy.toml with
           [plugins.injection-guard]
@@ -410,7 +410,7 @@ fn a_workspace_that_holds_rinds_own_folders_is_refused() {
     let ran = rind
         .run(&["run", "hello", "--workspace", above.to_str().unwrap()])
         .exits(2);
-    assert!(ran.stderr.contains("lie in one another"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("overlap"), "{}", ran.stderr);
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
         assert_eq!(ran.stdout, "");
     };
-    refused(&rind, &["run", "hi"], "it is not there");
+    refused(&rind, &["run", "hi"], "it does not exist");
     // Anybody can give a plugin this name.
     let local = rind_tests::guests::put("hello", &rind.user_home(), |manifest| manifest);
     let local = local.to_str().unwrap();
@@ -154,7 +154,7 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
     rind.run(&["run", "hi"]).exits(0);
     let listed = rind.run(&["session", "list"]).exits(0);
     assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
-    refused(&rind, &["run", "hi", "--no-plugins"], "it is not there");
+    refused(&rind, &["run", "hi", "--no-plugins"], "it does not exist");
     rind.run(&["plugin", "disable", "hello"]).exits(0);
     refused(&rind, &["run", "hi"], "it is not loaded");
     rind.run(&["plugin", "enable", "hello"]).exits(0);

@@ -167,7 +167,7 @@ async fn lines_that_were_taken_away_stay_missed_when_the_log_goes_on() {
         checked
             .broken
             .unwrap()
-            .starts_with("0001.jsonl:4: lines were missing")
+            .starts_with("0001.jsonl:4: earlier lines were missing")
     );
 }
 
@@ -223,7 +223,7 @@ fn the_command_shows_a_log_and_exits_with_1_when_it_was_touched() {
     assert!(
         broken
             .stderr
-            .contains("is broken: 0001.jsonl:2: it does not follow"),
+            .contains("is broken: 0001.jsonl:2: it does not continue"),
         "{}",
         broken.stderr
     );
@@ -293,7 +293,7 @@ async fn nobody_else_can_have_its_name() {
             let set = host.load().await;
             assert_eq!(set.plugins.len(), usize::from(is_there), "{trust}");
             assert!(
-                matches!(&set.left_out[0].why, Why::Failed(error) if error.to_string().contains("the name `audit-log` is kept"))
+                matches!(&set.left_out[0].why, Why::Failed(error) if error.to_string().contains("the name `audit-log` is reserved"))
             );
         }
     }

@@ -210,7 +210,7 @@ fn manifest(text: &str) -> String {
         ("name", "every-point"),
         ("version", "0.1.0"),
         ("description", "Has every hook."),
-        ("component", "every_point.wasm"),
+        ("component", "guest_every_point.wasm"),
     ] {
         table.insert(key.to_owned(), value.into());
     }

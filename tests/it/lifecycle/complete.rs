@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rind::point::catalog::CATALOG;
 
-/// Cases that leave everything as it is.
-const NEUTRAL: [&str; 2] = ["pass", "keep"];
+/// Cases that leave everything as it is, or as it is by default.
+const NEUTRAL: [&str; 3] = ["pass", "keep", "unset"];
 
 fn wit(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../wit/{name}.wit"));

@@ -23,8 +23,8 @@ async fn whatever_fails_is_told_to_the_error_point_once_and_where_it_happened() 
         }
         // In the first turn of the main agent, or outside of turns.
         let answers = json!({
-            point: {"fail": "broken", "depth": 0},
-            "error": {"when": "broken", "effects": [{"notify": point}]},
+            point: {"fail": "cracked", "depth": 0},
+            "error": {"when": "cracked", "effects": [{"notify": point}]},
         });
         let (events, _) = whole_turn(&host(answers)).await;
         let reports = of_main(&events)

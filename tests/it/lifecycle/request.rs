@@ -59,7 +59,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row(
             "pre-reason",
-            "temperature",
+            "temperature.set",
             json!({"step": 1, "temperature": 0.25}),
             vec![
                 See::Body(0, "/temperature", json!(0.25)),
@@ -68,7 +68,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row(
             "pre-reason",
-            "max-tokens",
+            "max-tokens.set",
             json!({"step": 3, "max-tokens": 99}),
             vec![
                 See::Body(2, "/max_tokens", json!(99)),
@@ -78,7 +78,7 @@ pub(super) fn rows() -> Vec<Row> {
         // A tool that is not active can neither be seen nor called.
         row(
             "pre-reason",
-            "tools",
+            "tools.set",
             json!({"step": 2, "tools": ["read_file"]}),
             vec![
                 See::Body(1, "/tools/0/name", json!("read_file")),

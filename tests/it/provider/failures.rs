@@ -237,7 +237,7 @@ async fn a_server_that_does_not_speak_tls_is_named() {
     let start = format!("cannot reach openai at {url}/v1: ");
     assert!(error.starts_with(&start), "{error}");
     assert!(
-        error.ends_with("): start that server, or correct provider.base_url"),
+        error.ends_with("; start that server, or correct provider.base_url"),
         "{error}"
     );
     assert_eq!(events, []);

@@ -53,8 +53,10 @@ pub(super) const ALL: Story = Story {
         "agent.compact.keep_last_messages=4",
         "agent.compact.keep_tokens=1_000",
         r#"plugins.content-safety.config.mask=["card", "iban", "ssn", "email", "phone"]"#,
-        r#"plugins.model-quartermaster.config.models=[{name="demo-large", input_price=3, output_price=15}, \
-         {name="demo-small", input_price=0.8, output_price=4}]"#,
+        concat!(
+            r#"plugins.model-quartermaster.config.models=[{name="demo-large", input_price=3, output_price=15}, "#,
+            r#"{name="demo-small", input_price=0.8, output_price=4}]"#
+        ),
         "prices={demo-large={input=3, output=15}, demo-small={input=0.8, output=4}}",
         "plugins.cost-tracker.config.details=true",
     ],

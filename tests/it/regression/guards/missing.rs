@@ -69,7 +69,11 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
     rind.run(&["run", "hi"]).exits(0);
     truncate(&folder);
     let ran = rind.run(&["run", "hi"]).exits(3);
-    assert!(ran.stderr.contains("is not a component"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("is not a valid component"),
+        "{}",
+        ran.stderr
+    );
 
     // Unanswered grant.
     let (rind, folder) = guarded();
@@ -243,7 +247,10 @@ fn flags_that_cannot_be_honored_are_errors() {
             "there is no plugin at --plugin /nope",
         ),
         (&["--plugin", "/etc/hostname"], "it is not a folder"),
-        (&["--plugin", empty.to_str().unwrap()], "has a plugin.toml"),
+        (
+            &["--plugin", empty.to_str().unwrap()],
+            "there is no plugin.toml in it",
+        ),
         (
             &["--grant", "TYPO"],
             "--grant TYPO: there is no such plugin",
@@ -389,7 +396,7 @@ fn a_broken_audit_log_is_a_failure_whatever_the_user_switches_off() {
     let says = ["plugin audit-log cannot run", "plugin.toml"];
     let ran = refused(&rind, &["run", "hi"], &says);
     assert!(!ran.stderr.contains("switched off"), "{}", ran.stderr);
-    let list = rind.run(&["plugin", "list"]).exits(0);
+    let list = rind.run(&["plugin", "list"]).exits(1);
     assert!(list.stdout.contains("plugin.toml"), "{}", list.stdout);
     assert!(!list.stdout.contains("switched off"), "{}", list.stdout);
 }
