@@ -300,8 +300,10 @@ impl Rind {
             .map(|word| format!("'{}'", word.to_str().unwrap()))
             .collect();
         let command = format!("{first}; {}; {then}", words.join(" "));
-        let mut terminal = Command::new("script");
+        // Ended after a while, so that a step that is never shown fails with what was shown.
+        let mut terminal = Command::new("timeout");
         terminal
+            .args(["--foreground", "--signal=KILL", "90", "script"])
             .args(["-q", "-e", "-c", &command, "/dev/null"])
             .env_clear()
             .envs(

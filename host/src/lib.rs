@@ -48,7 +48,7 @@
 //! let mut session = host.session().create()?;
 //! let outcome = session.turn("Greet Ada.").await?;
 //! assert_eq!(outcome.output, "She was greeted.");
-//! # let results: Vec<String> = session.messages().iter().flat_map(|m| m.tool_results()).map(|r| r.content.clone()).collect();
+//! # let results: Vec<String> = session.messages().iter().flat_map(|m| m.tool_results()).map(|r| r.content.text().into_owned()).collect();
 //! # assert_eq!(results[0], "Hello, Ada!");
 //! # assert!(results[1].contains("keys stay here"), "{results:?}");
 //! session.close().await?;

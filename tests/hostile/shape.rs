@@ -114,7 +114,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "a file of 200 MB",
             Program::Hole(200 << 20),
-            "more than 67108864 bytes",
+            "larger than the maximum of 67108864 bytes",
         ),
         load(
             "components within components, ten thousand deep",

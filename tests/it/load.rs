@@ -94,7 +94,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "[hooks.post-output]\nasync = true",
             "[hooks.post-output]\non_failure = \"block\"",
-            "nothing to block",
+            "observe points cannot block",
         ),
         (
             "[hooks.post-output]",

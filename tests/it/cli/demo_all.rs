@@ -71,7 +71,7 @@ fn first_party() -> Vec<String> {
 
 /// Returns the activity by plugin: its name and points, then what it did, without what no two runs share.
 fn deeds(ran: &Ran) -> BTreeMap<String, String> {
-    let (_, report) = ran.stderr.split_once("\nWho did what: ").unwrap();
+    let (_, report) = ran.stderr.split_once("\nActivity of plugins: ").unwrap();
     let mut deeds: BTreeMap<String, String> = BTreeMap::new();
     let mut name = "";
     let lines = report.lines().skip(1);
@@ -225,7 +225,11 @@ fn a_core_plugin_that_is_there_and_does_nothing_fails_the_demo_by_name() {
 #[test]
 fn as_json_it_is_the_events_of_the_turn_and_nothing_else() {
     let ran = Installed::new().demo(&["--json"]).exits(0);
-    assert!(!ran.stderr.contains("Who did what"), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("Activity of plugins"),
+        "{}",
+        ran.stderr
+    );
     let events = ran.json_lines();
     assert_eq!(events[0]["type"], "session-opened");
     assert_eq!(events.last().unwrap()["type"], "turn-end");

@@ -167,5 +167,5 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
     rind.config("");
     rind.run(&["run", "hi"]).exits(0);
     require(&rind, "digest = \"blake3:00\"\n");
-    refused(&rind, &["run", "hi"], "the one that runs is another");
+    refused(&rind, &["run", "hi"], "the loaded one has digest blake3:");
 }

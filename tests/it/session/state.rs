@@ -115,7 +115,7 @@ async fn plugins_reach_the_session_through_their_handle() {
     assert_eq!(
         called,
         Err(HandleError::NotFound(
-            "there is no point `p.extract`".into()
+            "plugin `p` calls the point `extract`, and no points are open yet".into()
         ))
     );
     let metric = rind::point::outcome::Effect::Metric {

@@ -64,7 +64,7 @@ fn the_last_bytes_of_a_long_call_are_shown() {
     let rind = with_commands(&[&command]);
     let steps = vec![
         typed(ASKED, "v\n"),
-        typed("that was all; Enter goes back", "\n"),
+        typed("end; press Enter to return", "\n"),
         typed(ASKED, "n\n"),
     ];
     let Some(shown) = rind.at_terminal_with(&["run", "x"], "stty cols 100 rows 60", steps) else {

@@ -52,7 +52,7 @@ fn settings_of_a_project_are_all_shown_and_those_that_were_shown_count() {
             typed: "v\n",
         },
         rind_tests::cli::Step {
-            once: "that was all",
+            once: "end; press Enter to return",
             meanwhile: Box::new(swap),
             typed: "\n",
         },

@@ -187,8 +187,9 @@ async fn the_list_of_plugins_says_who_holds_answers_back() {
     rind.config("[plugins.content-safety.hooks.output-delta]\nenabled = false\n");
     let list = rind.run(&["plugin", "list"]).exits(0);
     assert!(
-        list.stderr
-            .contains("changed or refused by content-safety (pre-output)"),
+        list.stderr.contains(
+            "because these plugins may change or refuse them: content-safety (pre-output)"
+        ),
         "{}",
         list.stderr
     );
@@ -284,7 +285,7 @@ async fn what_was_shown_of_an_answer_that_broke_off_is_corrected_like_that_of_a_
             "[the answer was held back by plugin scripted-hook: no times]\n\n[the model gave no answer: ",
         ),
     ] {
-        let server = broken_off("It is nine. ", "").await;
+        let server = broken_off("It is nine. ", ": nothing more\n\n").await;
         let rind = with(&["scripted-hook"]);
         rind.config(&format!(
             "[provider.http]\nmax_attempts = 1\n[plugins.scripted-hook.config.answers.pre-output]\n{answer}\n"

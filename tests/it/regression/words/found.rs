@@ -52,7 +52,7 @@ fn sources_and_loose_files_among_plugins_are_said_and_keep_nothing_from_running(
     fs::write(plugins.join("notes/README.md"), "notes").unwrap();
     fs::write(plugins.join("loose.wasm"), "\0asm").unwrap();
     let said = [
-        "[RIND_HOME]/config/plugins/crate is passed over: it has no plugin.toml",
+        "[RIND_HOME]/config/plugins/crate is ignored: it has no plugin.toml",
         "[RIND_HOME]/config/plugins/loose.wasm has no effect",
     ];
     for args in [&["run", "hello"][..], &["plugin", "list"], &["doctor"]] {
@@ -82,7 +82,7 @@ fn a_flag_for_a_folder_that_is_no_plugin_says_what_is_there() {
     };
     let said = at(&other);
     assert!(
-        said.contains("has a plugin.toml; rename Plugin.toml to it"),
+        said.contains("there is no plugin.toml in it or in its folders; rename Plugin.toml to it"),
         "{said}"
     );
     let said = at(&other.join("hello.wasm"));
