@@ -31,6 +31,10 @@ use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use tokio::runtime::Runtime;
 
+/// Allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod bare {
     //! The component called by wasmtime alone, with the engine's settings and limits that plugins get.
     wasmtime::component::bindgen!({

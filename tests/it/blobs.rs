@@ -91,7 +91,7 @@ async fn a_plugin_reads_the_blobs_that_it_is_shown_and_no_others_unless_it_may_r
         .await;
     let lines = logged(&session);
     assert!(lines[0].starts_with("Err(Error::Denied("), "{lines:?}");
-    let denied = &session.memory.accesses.lock().unwrap()[0];
+    let denied = session.memory.accesses.lock().unwrap()[0].clone();
     assert_eq!(denied.outcome, AccessOutcome::Denied);
     assert_eq!(denied.target, format!("read blob {}", blob.id));
     // One that is shown and gone is another error.

@@ -4,7 +4,7 @@
 //! what. It must not know wire formats, WebAssembly, or who shows its events; what a call may do is decided by `tool`, what
 //! hooks change by `point`.
 //!
-//! Start from [`Agent::run_turn`]. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
+//! Start from `Agent::run_turn`. The turn reads from top to bottom in `turn` (start to end), `input` (what comes in),
 //! `system` (the system prompt), `step` (one request), `stream` (what is shown of its answer), `calls` (its tool calls), `end` (however it ends), `archive` (what
 //! becomes of it then). What plugins may do while they are called stands in `scope` and `host_calls`; a request (`request`) and a
 //! tool call (`call`) are the same for both, a question of the host's own (`ask`) too.
@@ -39,6 +39,7 @@ pub use archive::{
 };
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
+#[cfg(feature = "cli")]
 pub(crate) use end::NO_ANSWER;
 pub(crate) use handle::CallPoint;
 pub use handle::SessionHandle;

@@ -45,11 +45,14 @@ pub(super) struct Exports {
     implement: Option<ComponentExportIndex>,
 }
 
+/// The function of `implement`: the point's name and the payload as JSON text.
+type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
+
 /// The functions of one instance.
 pub(super) struct Functions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
     pub(super) tools: Option<Tools>,
-    pub(super) implement: Option<TypedFunc<(String, String), (Result<Outcome, Error>,)>>,
+    pub(super) implement: Option<Implement>,
 }
 
 /// The functions of `tools`.

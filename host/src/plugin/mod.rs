@@ -1,10 +1,10 @@
 //! Plugins: the only folder that names wasmtime.
 //!
-//! [`manifest`] reads `plugin.toml`; [`contract`] says which versions of the contract are supported; [`engine`], [`compile`] and [`cache`] turn bytes into native code; [`authority`] decides
-//! whether a component's imports and exports are covered; [`load`] goes through every folder that is searched, and `loader`
-//! puts one plugin together with what it is granted; `imports` are the host's interfaces; `instance` keeps one warm instance
+//! [`manifest`] reads `plugin.toml`; [`contract`] says which versions of the contract are supported; [`engine`],
+//! [`compile`] and `cache` turn bytes into native code; [`authority`] decides whether a component's imports and exports are
+//! covered; [`load`] goes through every folder that is searched, and `loader` puts one plugin together with what it is granted; `imports` are the host's interfaces; `instance` keeps one warm instance
 //! for each plugin and session; `hooks` and `tools` make it look like any other hook or tool, and what it says leaves
-//! through `exit`.
+//! through `sanitize`.
 //! It reaches the session only through [`crate::point::handle::AgentHandle`].
 //!
 //! Start from [`load::PluginSet::load`].
@@ -48,6 +48,7 @@ mod stderr;
 #[doc(hidden)]
 pub mod store;
 mod tools;
+#[cfg(feature = "cli")]
 pub(crate) mod trial;
 
 pub use error::Error;

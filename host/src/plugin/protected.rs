@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "cli")]
 use super::discover::{Found, Source, discover};
 use super::load::LoadOptions;
 use super::manifest::Manifest;
@@ -23,6 +24,7 @@ pub(crate) fn is_protected(name: &str) -> bool {
 }
 
 /// Returns the plugins in `sources` that are protected.
+#[cfg(feature = "cli")]
 #[must_use]
 pub(crate) fn among(sources: &[Source]) -> Vec<Found> {
     let mut found = discover(sources, None);

@@ -1,7 +1,7 @@
 //! A plugin's tools as tools of the host.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Tool for WasmTool {
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let answer = tokio::select! {
-                answer = within(self.deadline, self.call(&arguments, ctx)) => answer,
+                answer = within(self.deadline, Instant::now(), self.call(&arguments, ctx)) => answer,
                 () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
             };
             match answer {

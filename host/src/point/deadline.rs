@@ -101,16 +101,17 @@ pub(crate) async fn waiting<T>(turn: impl Future<Output = T>) -> T {
     turn.await
 }
 
-/// Makes a call within its deadline.
+/// Makes a call within its deadline, which began at `started`.
 ///
 /// # Errors
 /// [`Failure::Deadline`] when the call took longer itself, [`Failure::Unavailable`] when it waited longer than [`MAX_WAIT`].
 pub(crate) async fn within<T>(
     deadline: Duration,
+    started: Instant,
     call: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let clock = Arc::new(CallClock {
-        started: Instant::now(),
+        started,
         waits: Mutex::default(),
         outer: CLOCK.try_with(Arc::clone).ok(),
     });
@@ -152,7 +153,7 @@ mod tests {
             waiting(tokio::time::sleep(SHORT * 6)).await;
             Ok("done")
         };
-        assert_eq!(within(SHORT, call).await, Ok("done"));
+        assert_eq!(within(SHORT, Instant::now(), call).await, Ok("done"));
     }
 
     #[tokio::test]
@@ -163,7 +164,10 @@ mod tests {
             Ok(())
         };
         let started = Instant::now();
-        assert_eq!(within(SHORT, call).await, Err(Failure::Deadline(SHORT)));
+        assert_eq!(
+            within(SHORT, Instant::now(), call).await,
+            Err(Failure::Deadline(SHORT))
+        );
         assert!(started.elapsed() >= SHORT * 3);
     }
 
@@ -173,8 +177,8 @@ mod tests {
             waiting(tokio::time::sleep(SHORT * 6)).await;
             Ok(())
         };
-        let outer = async { within(SHORT, inner()).await };
-        assert_eq!(within(SHORT, outer).await, Ok(()));
+        let outer = async { within(SHORT, Instant::now(), inner()).await };
+        assert_eq!(within(SHORT, Instant::now(), outer).await, Ok(()));
     }
 
     #[test]

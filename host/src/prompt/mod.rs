@@ -12,6 +12,7 @@
 
 mod files;
 mod host;
+#[cfg(feature = "cli")]
 pub(crate) mod ledger;
 
 pub(crate) use files::context_files;

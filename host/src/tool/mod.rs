@@ -14,6 +14,7 @@ pub mod registry;
 mod repository;
 #[doc(hidden)]
 pub mod run;
+#[cfg(feature = "cli")]
 pub(crate) mod sandbox;
 #[doc(hidden)]
 pub mod schema;

@@ -121,7 +121,7 @@ pub struct PolicyCall<'a> {
 /// Decides whether tool calls may run: those of the model, of plugins and of subagents, each right before it runs.
 /// [`ToolPolicy`] is the one of the settings. What a hook refused does not come here.
 pub trait Policy: Send + Sync {
-    /// Decides on one call. It must not block: a person is asked by the approver, where this says [`Verdict::Ask`].
+    /// Decides on one call. It must not block: a person is asked by the approver, where this says [`ToolVerdict::Ask`].
     fn decide(&self, call: &PolicyCall<'_>) -> Decision;
 }
 

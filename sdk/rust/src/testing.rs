@@ -34,8 +34,7 @@ pub use files::{file, put_file};
 use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
 use crate::payloads::{ModelRequest, ProposedCall, Purpose};
 use crate::types::{
-    Blob, Content, EffectClass, Error, Level, Message, Origin, Part, Role, ToolCall, ToolResult,
-    Usage,
+    Blob, Content, EffectClass, Error, Level, Message, Origin, Part, Role, ToolCall, Usage,
 };
 use serde::Serialize;
 use std::cell::RefCell;

@@ -208,20 +208,12 @@ async fn call<P: Point>(
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
-    let result = answer(bound, caller, payload).await;
-    (started.elapsed(), result)
-}
-
-async fn answer<P: Point>(
-    bound: &Bound<P>,
-    caller: &Caller,
-    payload: &P::Payload,
-) -> Result<P::Outcome, Failure> {
     // A panic in the host's own code is that hook's failure. In a block of its own, so that one while the future is made is
     // caught as well.
     let call = AssertUnwindSafe(async { bound.hook.call(caller, payload).await }).catch_unwind();
     let call = call.map(|answer| answer.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
-    within(bound.spec.deadline, call).await
+    let result = within(bound.spec.deadline, started, call).await;
+    (started.elapsed(), result)
 }
 
 impl std::fmt::Debug for Dispatcher {

@@ -69,7 +69,7 @@ impl Function {
             return Err(Error::new(name.span(), message));
         }
         Ok(Self {
-            name: name.clone(),
+            name,
             docs: docs(&function.attrs),
             parameter: parameters.pop(),
             output: signature.output.clone(),

@@ -49,7 +49,7 @@ fn signatures_that_the_host_cannot_call_are_refused() {
         ),
         (
             "#[hook] fn context() {}",
-            "takes a payload, a `Vec<Message>`",
+            "takes a payload, a `&Conversation`",
         ),
         (
             "#[hook] fn turn_end(a: A, b: B) {}",

@@ -105,7 +105,6 @@ macro_rules! messages {
         impl $handle {
             /// Number of messages.
             #[must_use]
-            #[expect(clippy::len_without_is_empty, reason = "it is where the helpers for both targets are")]
             pub fn len(&self) -> u32 {
                 u32::try_from(self.messages.len()).unwrap_or(u32::MAX)
             }
