@@ -4,7 +4,7 @@
 //! one; that is not the plugin's fault and has the bound [`MAX_WAIT`] of its own. Whoever hands out instances says so with
 //! [`waiting`]. It must not know what is called. Start from [`within`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,31 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_secs(90);
 
 tokio::task_local! {
     /// The call that this task is making.
-    static CLOCK: Arc<CallClock>;
+    static CLOCK: LazyClock;
+}
+
+/// The clock of a call, made when something first asks for it: most calls wait for nothing and cause no other.
+struct LazyClock {
+    started: Instant,
+    outer: Option<Arc<CallClock>>,
+    clock: OnceLock<Arc<CallClock>>,
+}
+
+impl LazyClock {
+    fn clock(&self) -> &Arc<CallClock> {
+        self.clock.get_or_init(|| {
+            Arc::new(CallClock {
+                started: self.started,
+                waits: Mutex::default(),
+                outer: self.outer.clone(),
+            })
+        })
+    }
+}
+
+/// The clock of the call that this task is making, if it makes one.
+fn clock() -> Option<Arc<CallClock>> {
+    CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
 }
 
 /// The clock of one call.
@@ -94,7 +118,7 @@ pub(crate) async fn waiting<T>(turn: impl Future<Output = T>) -> T {
             self.0.end(Instant::now(), true);
         }
     }
-    let _open = CLOCK.try_with(Arc::clone).ok().map(|clock| {
+    let _open = clock().map(|clock| {
         clock.begin(Instant::now(), true);
         Open(clock)
     });
@@ -110,19 +134,27 @@ pub(crate) async fn within<T>(
     started: Instant,
     call: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let clock = Arc::new(CallClock {
+    let lazy = LazyClock {
         started,
-        waits: Mutex::default(),
-        outer: CLOCK.try_with(Arc::clone).ok(),
-    });
-    let mut call = std::pin::pin!(CLOCK.scope(clock.clone(), call));
+        outer: clock(),
+        clock: OnceLock::new(),
+    };
+    CLOCK.scope(lazy, timed(deadline, call)).await
+}
+
+/// Makes a call whose clock is [`CLOCK`].
+async fn timed<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut call = std::pin::pin!(call);
     // Most calls answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
     // for a call that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
     if let Poll::Ready(answer) = futures_util::poll!(&mut call) {
         return answer;
     }
     loop {
-        let (used, waited) = clock.read(Instant::now());
+        let (used, waited) = CLOCK.with(|lazy| lazy.clock().read(Instant::now()));
         let left = deadline.saturating_sub(used);
         if left.is_zero() {
             return Err(Failure::Deadline(deadline));

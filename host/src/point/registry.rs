@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxBuildHasher;
+
 use super::failure::OnFailure;
 use super::{Hook, Point, catalog};
 
@@ -83,7 +85,7 @@ impl<P: Point> Clone for Bound<P> {
 /// All hooks of all points. Built once from the loaded plugins, then only read.
 #[derive(Default)]
 pub struct Registry {
-    points: HashMap<String, Box<dyn Any + Send + Sync>>,
+    points: HashMap<String, Box<dyn Any + Send + Sync>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
 }
 

@@ -245,11 +245,17 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
 }
 
 fn check_helper(helper: &Path) -> io::Result<()> {
-    if helper.is_file() {
-        return Ok(());
-    }
+    let why = match helper.metadata() {
+        Ok(_) => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            "which no longer exists; restart rind".to_owned()
+        }
+        Err(e) => format!(
+            "which cannot be reached ({e}); let this user read its folders, or move it to one"
+        ),
+    };
     Err(io::Error::other(format!(
-        "it needs {}, which no longer exists; restart rind",
+        "it needs {}, {why}",
         helper.display()
     )))
 }
