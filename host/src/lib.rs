@@ -69,6 +69,7 @@ pub(crate) mod disk;
 pub(crate) mod git;
 #[doc(hidden)]
 pub mod json;
+pub(crate) mod lock;
 pub mod message;
 pub mod paths;
 #[doc(hidden)]

@@ -6,6 +6,7 @@
 pub mod blob;
 pub mod part;
 
+use std::collections::HashSet;
 use std::ops::AddAssign;
 
 use schemars::JsonSchema;
@@ -39,6 +40,22 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
+impl ToolCall {
+    /// A call with these arguments.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+        }
+    }
+
+    /// The result of this call.
+    pub fn result(&self, content: impl Into<Parts>, is_error: bool) -> ToolResult {
+        ToolResult::new(&self.id, &self.name, content, is_error)
+    }
+}
+
 /// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
@@ -51,6 +68,23 @@ pub struct ToolResult {
     /// Whether the call failed, was refused or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+}
+
+impl ToolResult {
+    /// The result of the call with this id of the tool with this name.
+    pub fn new(
+        call_id: impl Into<String>,
+        name: impl Into<String>,
+        content: impl Into<Parts>,
+        is_error: bool,
+    ) -> Self {
+        Self {
+            call_id: call_id.into(),
+            name: name.into(),
+            content: content.into(),
+            is_error,
+        }
+    }
 }
 
 /// One part of a message.
@@ -76,6 +110,13 @@ pub enum Content {
     ToolCall(ToolCall),
     /// A tool result; only in tool messages.
     ToolResult(ToolResult),
+}
+
+impl Content {
+    /// A part of plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
 }
 
 /// Author of the text of a message, where neither its role nor its plugin says it.
@@ -111,7 +152,13 @@ impl Message {
     /// A message of one text with a fresh id.
     #[must_use]
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self::new(role, vec![Content::Text { text: text.into() }])
+        Self::new(role, vec![Content::text(text)])
+    }
+
+    /// A tool message of one result with a fresh id.
+    #[must_use]
+    pub fn result(result: ToolResult) -> Self {
+        Self::new(Role::Tool, vec![Content::ToolResult(result)])
     }
 
     /// A message with a fresh id.
@@ -144,28 +191,20 @@ impl Message {
     /// The texts of the message, joined by newlines. Reasoning, calls and results are left out.
     #[must_use]
     pub fn joined_text(&self) -> String {
-        let texts: Vec<&str> = self
-            .content
-            .iter()
-            .filter_map(|part| match part {
-                Content::Text { text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        texts.join("\n")
+        let texts = self.content.iter().filter_map(|part| match part {
+            Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
     }
 
     /// Puts `text` in place of all texts of the message; the other parts stay.
     pub fn set_text(&mut self, text: String) {
-        let at = self
-            .content
-            .iter()
-            .position(|part| matches!(part, Content::Text { .. }))
-            .unwrap_or(0);
-        self.content
-            .retain(|part| !matches!(part, Content::Text { .. }));
-        let at = at.min(self.content.len());
-        self.content.insert(at, Content::Text { text });
+        let is_text = |part: &Content| matches!(part, Content::Text { .. });
+        // Before the first text no text goes, so its place stays.
+        let at = self.content.iter().position(is_text).unwrap_or(0);
+        self.content.retain(|part| !is_text(part));
+        self.content.insert(at, Content::text(text));
     }
 
     /// The blobs of the message and of its tool results in order.
@@ -199,6 +238,14 @@ impl Message {
     }
 }
 
+/// The calls of these messages that have no result in them.
+pub(crate) fn unanswered(messages: &[Message]) -> impl Iterator<Item = &ToolCall> {
+    let results = messages.iter().flat_map(Message::tool_results);
+    let answered: HashSet<&str> = results.map(|result| result.call_id.as_str()).collect();
+    let calls = messages.iter().flat_map(Message::tool_calls);
+    calls.filter(move |call| !answered.contains(call.id.as_str()))
+}
+
 /// Class of a tool's effects on the world outside the conversation, from least to most.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -217,12 +264,7 @@ pub enum EffectClass {
 
 impl std::fmt::Display for EffectClass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Execute => "execute",
-            Self::External => "external",
-        })
+        self.serialize(f)
     }
 }
 

@@ -132,6 +132,13 @@ fn show(shown: &mut String, character: char) {
     }
 }
 
+/// The line of a byte of a text, from 1.
+#[must_use]
+pub fn line_at(text: &str, offset: usize) -> usize {
+    let before = text.bytes().take(offset);
+    before.filter(|byte| *byte == b'\n').count() + 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

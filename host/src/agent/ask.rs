@@ -50,14 +50,10 @@ impl TurnScope {
     ) -> Result<String, NoAnswer> {
         let request = Request {
             model: question.model.unwrap_or(&self.spec.model).to_owned(),
-            system: vec![SystemBlock {
-                text: question.system,
-                is_cached: false,
-            }],
+            system: vec![SystemBlock::new(question.system, false)],
             messages: vec![Message::text(Role::User, question.prompt)],
-            tools: Vec::new(),
-            temperature: None,
             max_tokens: Some(question.max_tokens),
+            ..Request::default()
         };
         let kept = |request: &Request, response: &Response| Body::HostAsked {
             about: question.about.to_owned(),

@@ -188,55 +188,33 @@ fn is_item(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(input: &str, decision: Decision) {
-        let assessment = assess(input);
-        assert_eq!(assessment.decision, decision, "{assessment:?}");
-        assert!((0.0..=1.0).contains(&assessment.confidence));
-        assert!(!assessment.reasons.is_empty());
-    }
-
     #[test]
-    fn plain_requests_are_direct() {
-        check("What does src/main.rs do?", Decision::Direct);
-        check(
-            "Rename the function parse_line to parse_entry",
-            Decision::Direct,
-        );
-        check("", Decision::Direct);
-        check("explain this?", Decision::Direct);
-    }
-
-    #[test]
-    fn requests_that_may_do_harm_ask_first() {
-        check("Delete everything in the folder", Decision::AskFirst);
-        check("deploy to production and force push", Decision::AskFirst);
-    }
-
-    #[test]
-    fn requests_that_name_nothing_ask_first() {
-        check("fix it", Decision::AskFirst);
-        check("Make this better.", Decision::AskFirst);
-    }
-
-    #[test]
-    fn large_changes_are_planned() {
-        check(
-            "Refactor the session store and migrate old files",
-            Decision::Plan,
-        );
-        check(
-            "Please do:\n1. add a test\n2. fix the bug\n3. update the docs",
-            Decision::Plan,
-        );
-    }
-
-    #[test]
-    fn searching_is_delegated_and_independent_parts_run_side_by_side() {
-        check("Investigate why the build is slow", Decision::Delegate);
-        check(
-            "Run the linter in parallel on each of the crates",
-            Decision::Parallelize,
-        );
+    fn a_request_is_taken_on_by_what_it_says() {
+        use Decision::{AskFirst, Delegate, Direct, Parallelize, Plan};
+        for (input, decision) in [
+            ("What does src/main.rs do?", Direct),
+            ("Rename the function parse_line to parse_entry", Direct),
+            ("", Direct),
+            ("explain this?", Direct),
+            // May do harm.
+            ("Delete everything in the folder", AskFirst),
+            ("deploy to production and force push", AskFirst),
+            // Names nothing.
+            ("fix it", AskFirst),
+            ("Make this better.", AskFirst),
+            ("Refactor the session store and migrate old files", Plan),
+            ("Please do:\n1. add a test\n2. fix the bug\n3. update", Plan),
+            ("Investigate why the build is slow", Delegate),
+            (
+                "Run the linter in parallel on each of the crates",
+                Parallelize,
+            ),
+        ] {
+            let assessment = assess(input);
+            assert_eq!(assessment.decision, decision, "{assessment:?}");
+            assert!((0.0..=1.0).contains(&assessment.confidence));
+            assert!(!assessment.reasons.is_empty());
+        }
     }
 
     #[test]

@@ -86,12 +86,7 @@ impl Refusal {
     /// The refused call, as if it had run.
     fn of(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
         RanCall {
-            result: ToolResult {
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                content: self.text.into(),
-                is_error: self.is_error,
-            },
+            result: call.result(self.text, self.is_error),
             call,
             duration_ms: 0,
             refused_by: Some(self.by),
@@ -291,15 +286,10 @@ impl TurnScope {
             message: output.content.to_string(),
             plugin: entry.spec.plugin.clone(),
         });
-        let result = ToolResult {
-            call_id: call.id.clone(),
-            name: call.name.clone(),
-            is_error: output.is_error,
-            content: self.keep_blobs(output).await,
-        };
+        let is_error = output.is_error;
         RanCall {
+            result: call.result(self.keep_blobs(output).await, is_error),
             call,
-            result,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             refused_by: None,
             notes,

@@ -1,11 +1,12 @@
 //! Output of a turn: to hooks, to the session, and to observers.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::call::RanCall;
 use super::input::refused;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
@@ -105,7 +106,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn lock_ran(&self) -> MutexGuard<'_, Vec<RanCall>> {
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ran)
     }
 
     pub(super) fn emit(&self, event: Event) {

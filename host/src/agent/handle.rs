@@ -1,6 +1,6 @@
 //! The way back from plugin code into the session: [`AgentHandle`] over a session on disk.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -12,6 +12,8 @@ use super::sink::{KeepInStore, Outlet, log};
 use crate::event::Events;
 use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
+use crate::point::defined::DefinedPoints;
+use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
     AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
 };
@@ -28,24 +30,13 @@ const MAX_NAME_BYTES: usize = 128;
 /// Longest entry of a plugin's own, in bytes. What is larger belongs into the plugin's state, where it can be replaced.
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 
-/// Calls the points that plugins define. Set once the hooks are known, which is after the plugins were given their handle.
-pub(crate) trait CallPoint: Send + Sync {
-    /// Calls every implementer of a point: `name` is that of one of the plugin's own, or `owner.NAME`. `caller` already has
-    /// the plugin in its call chain.
-    fn call<'a>(
-        &'a self,
-        plugin: &'a str,
-        name: &'a str,
-        payload: Value,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>>;
-}
-
 /// Access of plugins to one session. Shared by all of them; every method names the plugin it acts for.
 pub struct SessionHandle {
     outlet: Outlet,
-    points: OnceLock<Arc<dyn CallPoint>>,
-    turns: OnceLock<ActiveTurns>,
+    /// What is known once the hooks are, after the plugins were given their handle: the points that plugins define, and the
+    /// turns in which they act. The dispatcher holds the hooks, which hold this: a strong reference would keep all of them
+    /// for ever.
+    agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,
 }
 
 impl SessionHandle {
@@ -58,26 +49,23 @@ impl SessionHandle {
                 events,
                 keep,
             },
-            points: OnceLock::new(),
-            turns: OnceLock::new(),
+            agent: OnceLock::new(),
         }
     }
 
-    /// Sets the dispatcher of plugin-defined points; there is none before. Only the first call counts.
-    pub(crate) fn set_points(&self, points: Arc<dyn CallPoint>) {
-        let _ = self.points.set(points);
-    }
-
-    /// Sets the agent in whose turns plugins act; there is none before. Only the first call counts.
-    pub(crate) fn set_agent(&self, agent: &Agent) {
-        let _ = self.turns.set(agent.active_turns());
+    /// Sets the agent in whose turns plugins act, and the points that they define; there is none before. Only the first call
+    /// counts.
+    pub(crate) fn set_agent(&self, agent: &Agent, points: DefinedPoints) {
+        let dispatcher = Arc::downgrade(&agent.dispatcher);
+        let turns = agent.family.active_turns.clone();
+        let _ = self.agent.set((dispatcher, points, turns));
     }
 
     /// The turn that a call of a plugin is part of.
     fn turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
-        let turns = self.turns.get();
-        turns
-            .and_then(|turns| turns.turn_of(&caller.context.agent))
+        let agent = self.agent.get();
+        agent
+            .and_then(|(_, _, turns)| turns.turn_of(&caller.context.agent))
             .ok_or_else(|| HandleError::Failed("no turn is running".to_owned()))
     }
 }
@@ -160,14 +148,18 @@ impl AgentHandle for SessionHandle {
         payload: Value,
         caller: Caller,
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
-        match self.points.get() {
-            Some(points) => points.call(plugin, name, payload, caller),
-            None => Box::pin(async move {
-                Err(HandleError::NotFound(format!(
+        Box::pin(async move {
+            let Some((dispatcher, points, _)) = self.agent.get() else {
+                return Err(HandleError::NotFound(format!(
                     "plugin `{plugin}` calls the point `{name}`, and no points are open yet"
-                )))
-            }),
-        }
+                )));
+            };
+            let Some(dispatcher) = dispatcher.upgrade() else {
+                return Err(HandleError::Failed("the session is over".to_owned()));
+            };
+            let called = points.call(&dispatcher, plugin, name, payload, &caller);
+            called.await
+        })
     }
 
     fn ask_model<'a>(
@@ -209,7 +201,7 @@ impl AgentHandle for SessionHandle {
 }
 
 /// Converts an error of the session into one for plugins. Paths of the host are none of its business.
-fn to_handle(error: Error) -> HandleError {
+pub(super) fn to_handle(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),
         other => {

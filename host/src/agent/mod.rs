@@ -41,7 +41,6 @@ pub use compact::CompactConfig;
 pub use config::AgentConfig;
 #[cfg(feature = "cli")]
 pub(crate) use end::NO_ANSWER;
-pub(crate) use handle::CallPoint;
 pub use handle::SessionHandle;
 pub use reflect::ReflectConfig;
 pub use sink::KeepInStore;
@@ -231,22 +230,10 @@ impl Agent {
         Arc::make_mut(&mut self.spec)
     }
 
-    /// The way to its running turn, for the handle that plugins hold.
-    #[must_use]
-    pub(crate) fn active_turns(&self) -> ActiveTurns {
-        self.family.active_turns.clone()
-    }
-
     /// The way to say something while a turn runs.
     #[must_use]
     pub(crate) fn steering(&self) -> SteerHandle {
         self.steering.clone()
-    }
-
-    /// Returns the dispatcher, for callers of plugin-defined points.
-    #[must_use]
-    pub(crate) fn dispatcher(&self) -> Arc<Dispatcher> {
-        self.dispatcher.clone()
     }
 
     /// Tells those who watch of this as soon as they know that the session is open.

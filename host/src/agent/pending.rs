@@ -4,11 +4,12 @@
 //! that of a guard: whatever becomes of the request, it is counted once. What nobody reports is estimated and marked so; a
 //! budget that took it for nothing would never be spent.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::compact::request_tokens;
 use super::scope::TurnScope;
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::{Content, Message, Usage};
 use crate::point::caller::Caller;
 use crate::price::Cost;
@@ -49,7 +50,7 @@ impl Heard {
     }
 
     fn lock(&self) -> MutexGuard<'_, Attempts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

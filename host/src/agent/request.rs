@@ -46,6 +46,13 @@ impl fmt::Display for NoAnswer {
     }
 }
 
+/// Applies what hooks of `pre-reason` made of a request, but for its tools.
+pub(super) fn apply(request: &mut Request, wanted: ModelRequest) {
+    request.model = wanted.model;
+    request.temperature = wanted.temperature;
+    request.max_tokens = wanted.max_tokens;
+}
+
 impl TurnScope {
     /// A [request](Self::request) beside the conversation, after `pre-reason`: its words are not for those who watch, and that
     /// it takes long is.
@@ -81,28 +88,12 @@ impl TurnScope {
         caller: &Caller,
         mut request: Request,
     ) -> Result<Request, NoAnswer> {
-        let reasoned = self
-            .dispatch::<at::PreReason>(
-                caller,
-                ModelRequest {
-                    purpose,
-                    provider: self.spec.provider.name().to_owned(),
-                    model: request.model,
-                    temperature: request.temperature,
-                    max_tokens: request.max_tokens,
-                    tools: Vec::new(),
-                    messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
-                    usage: self.usage(),
-                },
-            )
-            .await;
+        let proposed = self.proposed(purpose, &request, Vec::new());
+        let reasoned = self.dispatch::<at::PreReason>(caller, proposed).await;
         if let Some(said) = blocked(&reasoned) {
             return Err(NoAnswer::Blocked(said.clone()));
         }
-        let wanted = reasoned.value;
-        request.model = wanted.model;
-        request.temperature = wanted.temperature;
-        request.max_tokens = wanted.max_tokens;
+        apply(&mut request, reasoned.value);
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
@@ -112,6 +103,25 @@ impl TurnScope {
             request.messages.push(message);
         }
         Ok(request)
+    }
+
+    /// A request as hooks of `pre-reason` see it.
+    pub(super) fn proposed(
+        &self,
+        purpose: Purpose,
+        request: &Request,
+        tools: Vec<String>,
+    ) -> ModelRequest {
+        ModelRequest {
+            purpose,
+            provider: self.spec.provider.name().to_owned(),
+            model: request.model.clone(),
+            temperature: request.temperature,
+            max_tokens: request.max_tokens,
+            tools,
+            messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
+            usage: self.usage(),
+        }
     }
 
     /// `before-provider-request`, the stream, `after-provider-response`. `by` is the plugin that asks, `kept` makes the entry

@@ -7,7 +7,7 @@
 //! there is weak: a strong one would keep all of them for ever.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use super::halt::Halt;
 use super::host_calls::{HostCall, HostCallCounts};
 use super::sink::AgentSink;
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::{Message, Usage};
 use crate::point::Point;
 use crate::point::caller::{CallContext, Caller};
@@ -244,23 +245,23 @@ impl TurnScope {
 
     /// Counts a subagent that the model runs, in the turn of the main agent. Whether there was one left of `most`.
     pub(super) fn count_spawned(&self, most: u32) -> bool {
-        if let Some(parent) = &self.family.parent {
-            return parent.count_spawned(most);
-        }
-        let mut tally = lock(&self.tally);
-        tally.n_spawned = tally.n_spawned.saturating_add(1);
-        tally.n_spawned <= most
+        self.count(|tally| &mut tally.n_spawned, most)
     }
 
     /// Counts a question of the model about what a subagent holds, in the turn of the main agent. Whether there was one left of
     /// `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
+        self.count(|tally| &mut tally.n_questions, most)
+    }
+
+    fn count(&self, counter: fn(&mut Tally) -> &mut u32, most: u32) -> bool {
         if let Some(parent) = &self.family.parent {
-            return parent.count_question(most);
+            return parent.count(counter, most);
         }
         let mut tally = lock(&self.tally);
-        tally.n_questions = tally.n_questions.saturating_add(1);
-        tally.n_questions <= most
+        let n = counter(&mut tally);
+        *n = n.saturating_add(1);
+        *n <= most
     }
 
     /// Leaves a subagent to end on its own.
@@ -272,9 +273,4 @@ impl TurnScope {
     pub(super) fn take_leftover(&self) -> Vec<JoinHandle<()>> {
         std::mem::take(&mut lock(&self.leftover))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Sums and lists are whole at every moment, so a panic elsewhere leaves nothing half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,12 @@
 //! Receives traces and effects of hooks and passes them to the events, the session file, the log, and the plugin's store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::halt::Halt;
 use super::scope::Family;
 use crate::event::{Event, Events};
+use crate::lock::lock;
 use crate::point::Point;
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
@@ -84,15 +85,14 @@ impl AgentSink {
 
     /// The failures that were not taken yet, but for the first `n`.
     pub(super) fn take_failures(&self, n: usize) -> Vec<FailureReport> {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = lock(&self.failures);
         let n = n.min(failures.len());
         failures.split_off(n)
     }
 
     /// Returns the number of failures that were not taken yet.
     pub(super) fn n_failures(&self) -> usize {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.len()
+        lock(&self.failures).len()
     }
 
     /// A plugin's code reached out of its sandbox.
@@ -109,13 +109,11 @@ impl Sink for AgentSink {
         );
         // A failing hook of `error` is not reported to `error`: that would never end.
         if is_failure && record.point != catalog::Error::NAME {
-            let report = FailureReport {
+            lock(&self.failures).push(FailureReport {
                 where_: record.point.to_string(),
                 message: record.reason.clone().unwrap_or_default(),
                 plugin: Some(record.plugin.to_string()),
-            };
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            failures.push(report);
+            });
         }
         self.missed(&record);
         self.outlet

@@ -3,8 +3,9 @@
 //! Owns the two queues and nothing else: the turn takes from them at its safe points.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::lock::lock;
 use crate::point::payload::{Source, TurnInput};
 
 /// The way to say something to an agent whose turn is running. Cheap to clone; it outlives the turn.
@@ -100,6 +101,6 @@ impl SteerHandle {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

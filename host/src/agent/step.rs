@@ -7,14 +7,14 @@ use futures_util::future::BoxFuture;
 use super::calls::leave_out;
 use super::emit::blocked;
 use super::input::{held_back, refusal, refused};
-use super::request::NoAnswer;
+use super::request::{NoAnswer, apply};
 use super::stream::Live;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Content, Message, Origin, Role, ToolCall, ToolSpec};
+use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
-use crate::point::payload::{ModelRequest, Purpose};
+use crate::point::payload::Purpose;
 use crate::prompt;
 use crate::provider::{Finish, Request, Response};
 use crate::session::Body;
@@ -77,38 +77,29 @@ impl Turn<'_> {
         let mut messages = self.compacted().await?;
         messages.append(&mut self.passing);
         let messages = self.pass::<at::Context>("conversation", messages).await?;
-        let mut messages = Arc::unwrap_or_clone(messages);
-        let reasoned = self
-            .dispatch::<at::PreReason>(ModelRequest {
-                purpose: Purpose::Step,
-                provider: self.agent.spec.provider.name().to_owned(),
-                model: self.agent.spec.model.clone(),
-                temperature: self.agent.spec.temperature,
-                max_tokens: self.agent.spec.max_tokens,
-                tools: self.scope.tool_names(),
-                messages: u32::try_from(messages.len()).unwrap_or(u32::MAX),
-                usage: self.scope.usage(),
-            })
-            .await;
+        let mut request = Request {
+            model: self.agent.spec.model.clone(),
+            system: self.system.clone(),
+            messages: Arc::unwrap_or_clone(messages),
+            tools: Vec::new(),
+            temperature: self.agent.spec.temperature,
+            max_tokens: self.agent.spec.max_tokens,
+        };
+        let tools = self.scope.tool_names();
+        let proposed = self.scope.proposed(Purpose::Step, &request, tools);
+        let reasoned = self.dispatch::<at::PreReason>(proposed).await;
         refused("request", blocked(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, injection) in reasoned.inject {
             let message = self.inject_one(&plugin, injection).await?;
-            messages.push(message);
+            request.messages.push(message);
         }
         let specs = self.agent.spec.tools.specs();
         let tools = specs.into_iter().filter(|s| wanted.tools.contains(&s.name));
-        let tools: Vec<ToolSpec> = tools.map(|spec| (*spec).clone()).collect();
-        let names = tools.iter().map(|spec| spec.name.clone()).collect();
-        self.scope.set_active(names);
-        let mut request = Request {
-            model: wanted.model,
-            system: self.system.clone(),
-            messages,
-            tools,
-            temperature: wanted.temperature,
-            max_tokens: wanted.max_tokens,
-        };
+        request.tools = tools.map(|spec| (*spec).clone()).collect();
+        let names = request.tools.iter().map(|spec| spec.name.clone());
+        self.scope.set_active(names.collect());
+        apply(&mut request, wanted);
         self.fit(&mut request);
         Ok(request)
     }
@@ -172,7 +163,7 @@ impl Turn<'_> {
         let mut message = reviewed.value;
         if let Err(Stop::Blocked(text)) = &refusal {
             // The calls go as well: a refused answer does nothing.
-            message.content = vec![Content::Text { text: text.clone() }];
+            message.content = vec![Content::text(text.clone())];
         }
         mend(&mut message);
         let reply = Reply {
@@ -226,16 +217,8 @@ mod tests {
 
     #[test]
     fn calls_get_ids_of_their_own_and_empty_texts_go() {
-        let call = |id: &str| {
-            Content::ToolCall(ToolCall {
-                id: id.to_owned(),
-                name: "bash".to_owned(),
-                arguments: serde_json::json!({}),
-            })
-        };
-        let empty = Content::Text {
-            text: String::new(),
-        };
+        let call = |id: &str| Content::ToolCall(ToolCall::new(id, "bash", serde_json::json!({})));
+        let empty = Content::text("");
         let content = vec![empty, call("a"), call(""), call("a"), call("b")];
         let mut message = Message::new(Role::Assistant, content);
         mend(&mut message);

@@ -112,7 +112,7 @@ impl<'a> Live<'a> {
                 heard.hear(&event);
                 match event {
                     StreamEvent::Text(text) => drop(sender.send(Piece::Text(text))),
-                    StreamEvent::Thinking(_) => told.thinks(scope, &[]),
+                    StreamEvent::Thinking(_) => told.tell(scope, true, &[]),
                     StreamEvent::ToolCall { .. } => {}
                     retry @ StreamEvent::Retry { .. } => {
                         let _ = sender.send(Piece::Again);
@@ -137,11 +137,11 @@ impl<'a> Live<'a> {
                     self.progress.shown.push_str(&text);
                     events.emit(Event::TextDelta { text });
                 } else {
-                    told.writes(self.scope, &self.streaming.holders());
+                    told.tell(self.scope, false, &self.streaming.holders());
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
-            StreamEvent::Thinking(_) => told.thinks(self.scope, &self.streaming.holders()),
+            StreamEvent::Thinking(_) => told.tell(self.scope, true, &self.streaming.holders()),
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
                 self.begin_again();
@@ -156,15 +156,17 @@ impl<'a> Live<'a> {
         // What came since the last look.
         let mut has_new = false;
         let mut has_line = false;
-        loop {
-            let wait = if has_line {
+        let wait = |has_line| {
+            if has_line {
                 MIN_LOOK_INTERVAL
             } else {
                 LOOK_EVERY
-            };
+            }
+        };
+        loop {
             let due = last
                 .filter(|_| has_new && !self.is_put_off)
-                .map(|last| last + wait);
+                .map(|last| last + wait(has_line));
             let piece = match due {
                 Some(due) => {
                     match select(pin!(pieces.recv()), pin!(tokio::time::sleep_until(due))).await {
@@ -191,12 +193,7 @@ impl<'a> Live<'a> {
                 }
                 piece = pieces.try_recv().ok();
             }
-            let wait = if has_line {
-                MIN_LOOK_INTERVAL
-            } else {
-                LOOK_EVERY
-            };
-            let is_due = last.is_none_or(|last| last.elapsed() >= wait);
+            let is_due = last.is_none_or(|last| last.elapsed() >= wait(has_line));
             if has_new && is_due && !self.is_put_off && self.stopped.is_none() {
                 self.look(false, cancel).await;
                 (last, has_new, has_line) = (Some(Instant::now()), false, false);
@@ -262,24 +259,18 @@ struct Told {
 }
 
 impl Told {
-    fn writes(&mut self, scope: &TurnScope, by: &[Arc<str>]) {
-        if !std::mem::replace(&mut self.writes, true) {
-            tell_held(scope, false, by);
+    fn tell(&mut self, scope: &TurnScope, is_thinking: bool, by: &[Arc<str>]) {
+        let told = if is_thinking {
+            &mut self.thinks
+        } else {
+            &mut self.writes
+        };
+        if !std::mem::replace(told, true) {
+            let by = by.iter().map(ToString::to_string).collect();
+            let event = Event::TextHeld { is_thinking, by };
+            scope.spec.events.emit(event);
         }
     }
-
-    fn thinks(&mut self, scope: &TurnScope, by: &[Arc<str>]) {
-        if !std::mem::replace(&mut self.thinks, true) {
-            tell_held(scope, true, by);
-        }
-    }
-}
-
-fn tell_held(scope: &TurnScope, is_thinking: bool, by: &[Arc<str>]) {
-    scope.spec.events.emit(Event::TextHeld {
-        is_thinking,
-        by: by.iter().map(ToString::to_string).collect(),
-    });
 }
 
 /// Emits that a request is sent again.

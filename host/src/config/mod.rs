@@ -19,6 +19,8 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use crate::text::line_at;
+
 /// Extension of a JSON file.
 const JSON: &str = "json";
 
@@ -102,49 +104,35 @@ impl Layer {
 
     /// The settings in the text of a file that was read before, JSON when its name ends so and else TOML.
     pub fn of_file(path: &Path, text: String) -> Result<Self, Error> {
-        let origin = Origin::File(path.to_owned());
-        if path.extension().is_some_and(|is| is == JSON) {
-            Self::json(origin, text)
-        } else {
-            Self::new(origin, text)
-        }
+        let is_json = path.extension().is_some_and(|is| is == JSON);
+        Self::new(Origin::File(path.to_owned()), text, is_json)
     }
 
     /// One setting from the command line, as in `agent.max_steps=10`. A value that is not TOML is taken as a string, so
     /// that `provider.model=some-name` needs no quotes.
     pub fn flag(flag: &str) -> Result<Self, Error> {
         let origin = Origin::Flag(flag.to_owned());
-        Self::new(origin.clone(), flag.to_owned()).or_else(|error| {
+        Self::new(origin.clone(), flag.to_owned(), false).or_else(|error| {
             let Some((key, value)) = flag.split_once('=') else {
                 return Err(error);
             };
             let value = toml::Value::String(value.trim().to_owned());
-            Self::new(origin, format!("{key}={value}"))
+            Self::new(origin, format!("{key}={value}"), false)
         })
     }
 
-    fn new(origin: Origin, text: String) -> Result<Self, Error> {
-        match text.parse() {
-            Ok(table) => Ok(Self {
-                origin,
-                text,
-                is_json: false,
-                table,
-            }),
-            Err(e) => Err(invalid(&origin, &text, &e)),
-        }
-    }
-
-    fn json(origin: Origin, text: String) -> Result<Self, Error> {
-        match json::table(&text) {
-            Ok(table) => Ok(Self {
-                origin,
-                text,
-                is_json: true,
-                table,
-            }),
-            Err(e) => Err(invalid_json(&origin, &e)),
-        }
+    fn new(origin: Origin, text: String, is_json: bool) -> Result<Self, Error> {
+        let table = if is_json {
+            json::table(&text).map_err(|e| invalid_json(&origin, &e))
+        } else {
+            text.parse().map_err(|e| invalid(&origin, &text, &e))
+        };
+        Ok(Self {
+            table: table?,
+            origin,
+            text,
+            is_json,
+        })
     }
 
     /// Reads one section of this layer alone, for the sake of its error: only here the lines are still known.
@@ -153,16 +141,9 @@ impl Layer {
             let checked = json::check::<T>(&self.text);
             return checked.map_err(|e| within::<T>(invalid_json(&self.origin, &e)));
         }
-        let document =
-            DeTable::parse(&self.text).map_err(|e| invalid(&self.origin, &self.text, &e))?;
-        let section = document
-            .into_inner()
-            .into_iter()
-            .find(|(key, _)| key.get_ref() == T::NAME);
-        let Some((_, section)) = section else {
+        let Some((_, section)) = self.spanned(&[T::NAME]) else {
             return Ok(());
         };
-        let section: Spanned<DeValue<'_>> = section;
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
             let error = invalid(&self.origin, &self.text, &e);
@@ -171,13 +152,8 @@ impl Layer {
     }
 
     /// The same error at the element of a list that it is about: what an element itself refuses has the place of the list.
-    fn at_element<T: Section>(&self, error: Error) -> Error {
-        let Error::Invalid {
-            origin,
-            line,
-            message,
-        } = error
-        else {
+    fn at_element<T: Section>(&self, mut error: Error) -> Error {
+        let Error::Invalid { line, message, .. } = &mut error else {
             return error;
         };
         let section = self.table.get(T::NAME).and_then(toml::Value::as_table);
@@ -189,7 +165,7 @@ impl Layer {
                 let first = elements.get(..*n)?.to_vec();
                 section.insert(key.clone(), first.into());
                 let error = T::deserialize(toml::Value::Table(section)).err()?;
-                (error.message() == message).then_some(())
+                (error.message() == message.as_str()).then_some(())
             };
             let fails = |n: &usize| fails(n).is_some();
             // With the first so many it is as it was, with one less it is not.
@@ -197,12 +173,8 @@ impl Layer {
             let lines = self.element_lines(&[T::NAME, key]);
             lines.get(n_failing.checked_sub(1)?).copied()
         });
-        let line = own.max().map_or(line, |own| own.max(line));
-        Error::Invalid {
-            origin,
-            line,
-            message,
-        }
+        *line = own.fold(*line, usize::max);
+        error
     }
 
     /// Refuses sections that are not among `known`.
@@ -211,20 +183,17 @@ impl Layer {
             let checked = json::check_known(&self.text, known);
             return checked.map_err(|e| invalid_json(&self.origin, &e));
         }
-        let document = DeTable::parse(&self.text)
-            .map_err(|e| invalid(&self.origin, &self.text, &e))?
-            .into_inner();
-        let stray = document
-            .keys()
-            .find(|key| !known.contains(&&**key.get_ref()));
-        let Some(key) = stray else { return Ok(()) };
-        let before = self.text.as_bytes().get(..key.span().start);
-        let newlines = before.unwrap_or_default().iter().filter(|b| **b == b'\n');
-        Err(Error::Invalid {
-            origin: self.origin.clone(),
-            line: 1 + newlines.count(),
-            message: no_section(key.get_ref(), known),
-        })
+        let document =
+            DeTable::parse(&self.text).map_err(|e| invalid(&self.origin, &self.text, &e))?;
+        let mut keys = document.get_ref().keys();
+        match keys.find(|key| !known.contains(&&**key.get_ref())) {
+            None => Ok(()),
+            Some(key) => Err(Error::Invalid {
+                origin: self.origin.clone(),
+                line: line_at(&self.text, key.span().start),
+                message: no_section(key.get_ref(), known),
+            }),
+        }
     }
 }
 
@@ -233,19 +202,11 @@ fn no_section(key: &str, known: &[&str]) -> String {
 }
 
 /// The same error with the section it is in.
-fn within<T: Section>(error: Error) -> Error {
-    match error {
-        Error::Invalid {
-            origin,
-            line,
-            message,
-        } => Error::Invalid {
-            origin,
-            line,
-            message: format!("in [{}]: {message}", T::NAME),
-        },
-        other => other,
+fn within<T: Section>(mut error: Error) -> Error {
+    if let Error::Invalid { message, .. } = &mut error {
+        *message = format!("in [{}]: {message}", T::NAME);
     }
+    error
 }
 
 fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
@@ -256,46 +217,47 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
     }
 }
 
+/// Values and places of keys, each in the table of the one before.
 impl Layer {
-    /// Whether it sets something under these keys, each in the table of the one before.
-    fn has(&self, keys: &[&str]) -> bool {
-        let mut keys = keys.iter();
-        let first = keys.next().and_then(|key| self.table.get(*key));
-        first.is_some_and(|first| keys.try_fold(first, |value, key| value.get(*key)).is_some())
+    fn value(&self, keys: &[&str]) -> Option<&toml::Value> {
+        let (first, rest) = keys.split_first()?;
+        let first = self.table.get(*first)?;
+        rest.iter().try_fold(first, |value, key| value.get(*key))
     }
 
-    /// The line of the last of these keys, each in the table of the one before.
+    /// Whether it sets something under these keys.
+    fn has(&self, keys: &[&str]) -> bool {
+        self.value(keys).is_some()
+    }
+
+    /// The offset of the last of these keys in a text of TOML, and its value.
+    fn spanned(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
+        let mut table = DeTable::parse(&self.text).ok()?.into_inner();
+        for (n, wanted) in keys.iter().enumerate() {
+            let (key, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
+            if n + 1 == keys.len() {
+                return Some((key.span().start, value));
+            }
+            let DeValue::Table(inner) = value.into_inner() else {
+                return None;
+            };
+            table = inner;
+        }
+        None
+    }
+
+    /// The line of the last of these keys.
     fn line(&self, keys: &[&str]) -> Option<usize> {
         if self.is_json {
             return json::line(&self.text, keys).filter(|_| self.has(keys));
         }
-        let mut table = DeTable::parse(&self.text).ok()?.into_inner();
-        let mut start = 0;
-        for (n, wanted) in keys.iter().enumerate() {
-            let (key, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
-            start = key.span().start;
-            table = match value.into_inner() {
-                DeValue::Table(inner) => inner,
-                _ if n + 1 == keys.len() => DeTable::new(),
-                _ => return None,
-            };
-        }
-        let before = self.text.as_bytes().get(..start)?;
-        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
+        Some(line_at(&self.text, self.spanned(keys)?.0))
     }
-}
 
-impl Layer {
     /// The line of each element of the list under these keys; the line of the list where the elements' own are not known.
     fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
-        let value = |table: &toml::Table| {
-            let (first, rest) = keys.split_first()?;
-            let found = table.get(*first)?;
-            rest.iter()
-                .try_fold(found, |value, key| value.get(*key))
-                .and_then(|value| value.as_array().map(Vec::len))
-        };
-        let n_elements = value(&self.table).unwrap_or_default();
+        let list = self.value(keys).and_then(toml::Value::as_array);
+        let n_elements = list.map_or(0, Vec::len);
         let own = self.toml_element_lines(keys).unwrap_or_default();
         if own.len() == n_elements {
             return own;
@@ -307,37 +269,18 @@ impl Layer {
         if self.is_json {
             return None;
         }
-        let mut table = DeTable::parse(&self.text).ok()?.into_inner();
-        let (last, above) = keys.split_last()?;
-        for wanted in above {
-            let (_, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
-            let DeValue::Table(inner) = value.into_inner() else {
-                return None;
-            };
-            table = inner;
-        }
-        let (_, value) = table.into_iter().find(|(key, _)| key.get_ref() == last)?;
-        let DeValue::Array(elements) = value.into_inner() else {
+        let DeValue::Array(elements) = self.spanned(keys)?.1.into_inner() else {
             return None;
         };
-        let line = |element: &Spanned<DeValue<'_>>| {
-            let before = self.text.as_bytes().get(..element.span().start);
-            1 + before
-                .unwrap_or_default()
-                .iter()
-                .filter(|b| **b == b'\n')
-                .count()
-        };
-        Some(elements.iter().map(line).collect())
+        let starts = elements.iter().map(|element| element.span().start);
+        Some(starts.map(|start| line_at(&self.text, start)).collect())
     }
 }
 
 fn invalid(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
-    let at = error.span().map_or(0, |span| span.start.min(text.len()));
-    let before = text.as_bytes().get(..at).unwrap_or_default();
     Error::Invalid {
         origin: origin.clone(),
-        line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+        line: line_at(text, error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     }
 }
@@ -413,28 +356,8 @@ impl Config {
             Origin::File(path) => format!("{}:{line}", path.display()),
             flag @ Origin::Flag(_) => flag.to_string(),
         };
-        layer
-            .element_lines(keys)
-            .into_iter()
-            .map(of_element)
-            .collect()
-    }
-
-    /// Returns the origin of the layer that decides a setting, as in `agent.max_steps`; `None` when it is the default.
-    #[must_use]
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
-        let sets = |layer: &&Layer| {
-            let mut parts = key.split('.');
-            let first = parts.next().and_then(|part| layer.table.get(part));
-            parts
-                .try_fold(first?, |value, part| value.get(part))
-                .map(drop)
-        };
-        self.layers
-            .iter()
-            .rev()
-            .find(|layer| sets(layer).is_some())
-            .map(|layer| &layer.origin)
+        let lines = layer.element_lines(keys).into_iter();
+        lines.map(of_element).collect()
     }
 }
 

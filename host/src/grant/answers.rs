@@ -224,6 +224,7 @@ impl Answers {
 mod tests {
     use super::*;
     use crate::grant::SideEffect;
+    use crate::grant::ask::{Given, Yes};
 
     fn request(digest: &str) -> Request {
         Request {
@@ -241,20 +242,14 @@ mod tests {
         }
     }
 
-    fn answer(request: &Request, lasting: Lasting) -> GrantAnswer {
-        GrantAnswer {
-            plugin: request.plugin.clone(),
-            version: request.version.clone(),
-            trust: request.trust,
-            source: request.source.clone(),
-            digest: request.digest.clone(),
-            content: request.content(),
-            pin: request.pin().as_str().to_owned(),
+    fn answer(request: &Request, yes: Yes) -> GrantAnswer {
+        let given = Given {
+            request: request.clone(),
             capabilities: Vec::new(),
+            yes,
             is_guard: false,
-            given: "2026-01-01T00:00:00Z".into(),
-            lasting,
-        }
+        };
+        given.answer("s", "2026-01-01T00:00:00Z".into()).unwrap()
     }
 
     #[test]
@@ -263,8 +258,8 @@ mod tests {
         let path = folder.path().join("a/grants.json");
         let mut answers = Answers::read(&path).unwrap();
         let (one, two) = (request("sha256:1"), request("sha256:2"));
-        answers.add(vec![answer(&one, Lasting::Always)]).unwrap();
-        let for_session = answer(&two, Lasting::Session("s".into()));
+        answers.add(vec![answer(&one, Yes::Always)]).unwrap();
+        let for_session = answer(&two, Yes::Session);
         Answers::read(&path)
             .unwrap()
             .add(vec![for_session])

@@ -97,19 +97,7 @@ impl std::fmt::Display for Folder {
     }
 }
 
-impl TryFrom<String> for Folder {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Folder> for String {
-    fn from(folder: Folder) -> Self {
-        folder.to_string()
-    }
-}
+serde_as_text!(Folder);
 
 /// A header that the host adds to requests on their way out; the plugin never sees its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -155,7 +143,7 @@ impl Capability {
     }
 }
 
-/// Displays it as in `policy.toml`, after `--grant` and in the list of answers:
+/// Displays it as in `policy.toml`, after `--grant` and in the list of answers.
 impl std::fmt::Display for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -169,6 +157,27 @@ impl std::fmt::Display for Capability {
             }
             Self::ExternalCall(call) => f.write_str(call.name()),
             Self::Tool(name) => write!(f, "tool:{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads what [`Display`](std::fmt::Display) writes, but for credentials.
+    impl From<&str> for Capability {
+        fn from(text: &str) -> Self {
+            let (kind, argument) = text.split_once(':').unwrap_or((text, ""));
+            match kind {
+                "session" => Self::Session,
+                "read" => Self::Files(Access::Read, argument.parse().unwrap()),
+                "write" => Self::Files(Access::Write, argument.parse().unwrap()),
+                "network" => Self::Network(argument.parse().unwrap()),
+                "private-network" => Self::PrivateNetwork(argument.parse().unwrap()),
+                "tool" => Self::Tool(argument.to_owned()),
+                call => Self::ExternalCall(ExternalCall::find(call).unwrap()),
+            }
         }
     }
 }

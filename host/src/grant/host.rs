@@ -61,26 +61,12 @@ impl HostPattern {
     /// without brackets.
     #[must_use]
     pub fn matches(&self, scheme: Scheme, host: &str, port: u16) -> bool {
-        if scheme != self.scheme || port != self.port {
-            return false;
-        }
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = host.parse::<IpAddr>() {
-            return match &self.name {
-                Name::Any => true,
-                Name::Address(own) => *own == address,
-                Name::Below(_) | Name::Exact(_) => false,
-            };
-        }
-        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        match &self.name {
-            Name::Any => true,
-            Name::Exact(name) => *name == host,
-            Name::Below(name) => host
-                .strip_suffix(name.as_str())
-                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
-            Name::Address(_) => false,
-        }
+        let name = host.parse().map(Name::Address).unwrap_or_else(|_| {
+            let host = host.strip_suffix('.').unwrap_or(host);
+            Name::Exact(host.to_ascii_lowercase())
+        });
+        self.covers(&Self { scheme, name, port })
     }
 
     /// Whether every request that is of `other` is of this pattern.
@@ -88,7 +74,7 @@ impl HostPattern {
     pub fn covers(&self, other: &Self) -> bool {
         let is_below = |name: &str, above: &str| {
             let rest = name.strip_suffix(above);
-            rest.is_some_and(|rest| rest.ends_with('.'))
+            rest.is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
         };
         (self.scheme, self.port) == (other.scheme, other.port)
             && match (&self.name, &other.name) {
@@ -111,17 +97,11 @@ impl HostPattern {
     /// Whether it would match this request if it had the other scheme.
     #[must_use]
     pub fn matches_but_for_scheme(&self, scheme: Scheme, host: &str, port: u16) -> bool {
-        let has_default_port = self.port == self.scheme.default_port();
-        let port_of_pattern = if has_default_port {
-            scheme.default_port()
-        } else {
-            self.port
-        };
-        let other = Self {
-            scheme,
-            port: port_of_pattern,
-            ..self.clone()
-        };
+        let mut other = self.clone();
+        other.scheme = scheme;
+        if self.port == self.scheme.default_port() {
+            other.port = scheme.default_port();
+        }
         scheme != self.scheme && other.matches(scheme, host, port)
     }
 
@@ -156,8 +136,9 @@ impl HostPattern {
     #[must_use]
     pub fn is_localhost(&self) -> bool {
         match &self.name {
-            Name::Exact(name) => name == "localhost" || name.ends_with(".localhost"),
-            Name::Below(name) => name == "localhost" || name.ends_with(".localhost"),
+            Name::Exact(name) | Name::Below(name) => {
+                name == "localhost" || name.ends_with(".localhost")
+            }
             Name::Any | Name::Address(_) => false,
         }
     }
@@ -261,19 +242,7 @@ impl std::fmt::Display for HostPattern {
     }
 }
 
-impl TryFrom<String> for HostPattern {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> Self {
-        pattern.to_string()
-    }
-}
+serde_as_text!(HostPattern);
 
 #[cfg(test)]
 mod tests {
@@ -285,61 +254,33 @@ mod tests {
 
     #[test]
     fn a_pattern_is_a_scheme_a_host_and_a_port() {
-        let table = [
-            (
-                "api.github.com",
-                Scheme::Https,
-                "API.github.com.",
-                443,
-                true,
-            ),
-            ("api.github.com", Scheme::Http, "api.github.com", 80, false),
-            (
-                "api.github.com",
-                Scheme::Https,
-                "api.github.com",
-                8443,
-                false,
-            ),
-            (
-                "api.github.com",
-                Scheme::Https,
-                "xapi.github.com",
-                443,
-                false,
-            ),
-            ("*.github.com", Scheme::Https, "api.github.com", 443, true),
-            ("*.github.com", Scheme::Https, "a.b.github.com", 443, true),
-            ("*.github.com", Scheme::Https, "github.com", 443, false),
-            ("*.github.com", Scheme::Https, ".github.com", 443, false),
-            ("*.github.com", Scheme::Https, "evilgithub.com", 443, false),
-            ("http://127.0.0.1:81", Scheme::Http, "127.0.0.1", 81, true),
-            ("http://127.0.0.1:81", Scheme::Http, "127.0.0.1", 82, false),
-            ("http://[::1]:81", Scheme::Http, "[::1]", 81, true),
-            ("http://[::1]:81", Scheme::Http, "0:0::1", 81, true),
-            ("*", Scheme::Https, "anything.example", 443, true),
-            ("*", Scheme::Http, "anything.example", 80, false),
-        ];
-        for (text, scheme, host, port, expected) in table {
-            assert_eq!(
-                pattern(text).matches(scheme, host, port),
-                expected,
-                "{text} {host}:{port}"
-            );
+        use Scheme::{Http, Https};
+        for (text, scheme, host, port, expected) in [
+            ("api.github.com", Https, "API.github.com.", 443, true),
+            ("api.github.com", Http, "api.github.com", 80, false),
+            ("api.github.com", Https, "api.github.com", 8443, false),
+            ("api.github.com", Https, "xapi.github.com", 443, false),
+            ("*.github.com", Https, "api.github.com", 443, true),
+            ("*.github.com", Https, "a.b.github.com", 443, true),
+            ("*.github.com", Https, "github.com", 443, false),
+            ("*.github.com", Https, ".github.com", 443, false),
+            ("*.github.com", Https, "evilgithub.com", 443, false),
+            ("http://127.0.0.1:81", Http, "127.0.0.1", 81, true),
+            ("http://127.0.0.1:81", Http, "127.0.0.1", 82, false),
+            ("http://[::1]:81", Http, "[::1]", 81, true),
+            ("http://[::1]:81", Http, "0:0::1", 81, true),
+            ("*", Https, "anything.example", 443, true),
+            ("*", Http, "anything.example", 80, false),
+        ] {
+            let is_match = pattern(text).matches(scheme, host, port);
+            assert_eq!(is_match, expected, "{text} {host}:{port}");
         }
     }
 
     #[test]
     fn a_pattern_reads_back_as_it_is_written() {
-        for text in [
-            "a.b",
-            "*.a.b:8443",
-            "http://a.b",
-            "http://[::1]:81",
-            "10.0.0.1",
-            "*",
-            "http://*:8080",
-        ] {
+        let all = "a.b *.a.b:8443 http://a.b http://[::1]:81 10.0.0.1 * http://*:8080";
+        for text in all.split(' ') {
             assert_eq!(pattern(text).to_string(), text);
         }
         assert_eq!(pattern("https://A.b:443").to_string(), "a.b");
@@ -384,37 +325,16 @@ mod tests {
             ("a.b", "a.b:8443", false),
             ("10.0.0.1", "10.0.0.1", true),
         ] {
-            assert_eq!(
-                pattern(wide).covers(&pattern(narrow)),
-                expected,
-                "{wide} {narrow}"
-            );
+            let covers = pattern(wide).covers(&pattern(narrow));
+            assert_eq!(covers, expected, "{wide} {narrow}");
         }
     }
 
     #[test]
     fn what_is_no_host_is_refused() {
-        for text in [
-            "",
-            "a b",
-            "a..b",
-            "*.*",
-            "a*.b",
-            "a.b/path",
-            "u@a.b",
-            "a.b:0",
-            "a.b:70000",
-            "a.b:x",
-            "ftp://a.b",
-            "::1",
-            "[::1",
-            "[::1]x",
-            "2130706433",
-            "0x7f.1",
-            "127.1",
-            "-a.b",
-            "ä.b",
-        ] {
+        let all = "|a b|a..b|*.*|a*.b|a.b/path|u@a.b|a.b:0|a.b:70000|a.b:x|ftp://a.b|::1|[::1|[::1]x|2130706433|0x7f.1|127.1|\
+                   -a.b|ä.b";
+        for text in all.split('|') {
             assert!(text.parse::<HostPattern>().is_err(), "{text}");
         }
     }

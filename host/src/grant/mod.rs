@@ -6,6 +6,25 @@
 //!
 //! Start from [`decide::decide`].
 
+/// Has serde read and write a type as its text.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl TryFrom<String> for $type {
+            type Error = String;
+
+            fn try_from(text: String) -> Result<Self, String> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.to_string()
+            }
+        }
+    };
+}
+
 pub mod answers;
 pub mod ask;
 mod capability;

@@ -77,12 +77,16 @@ impl std::str::FromStr for CapabilityPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, argument) = match text.split_once(':') {
-            Some((kind, argument)) => (kind, Some(argument)),
-            None => (text, None),
-        };
+        let mut parts = text.splitn(2, ':');
+        let (kind, argument) = (parts.next().unwrap_or_default(), parts.next());
         let folder = || argument.map(str::parse).transpose();
         let host = || argument.map(str::parse).transpose();
+        // As it is shown: `credential:HEADER@HOST`; the header does not narrow it.
+        let credential = |text: &str| text.rsplit_once('@').map_or(text, |(_, host)| host).parse();
+        let tool = |glob| match Glob::new(glob) {
+            Ok(glob) => Ok(glob.compile_matcher()),
+            Err(e) => Err(format!("`{text}`: {}", e.kind())),
+        };
         let by_name = match kind {
             "session" => Some(What::Session),
             _ => ExternalCall::find(kind).map(What::ExternalCall),
@@ -95,21 +99,8 @@ impl std::str::FromStr for CapabilityPattern {
             "write" => What::Files(Access::Write, folder()?),
             "network" => What::Network(host()?),
             "private-network" => What::PrivateNetwork(host()?),
-            // As it is shown: `credential:HEADER@HOST`; the header does not narrow it.
-            "credential" => What::Credential(
-                argument
-                    .map(|a| a.rsplit_once('@').map_or(a, |(_, host)| host).parse())
-                    .transpose()?,
-            ),
-            "tool" => What::Tool(
-                argument
-                    .map(|glob| {
-                        Glob::new(glob)
-                            .map(|glob| glob.compile_matcher())
-                            .map_err(|e| format!("`{text}`: {}", e.kind()))
-                    })
-                    .transpose()?,
-            ),
+            "credential" => What::Credential(argument.map(credential).transpose()?),
+            "tool" => What::Tool(argument.map(tool).transpose()?),
             _ => by_name.ok_or_else(|| {
                 let calls: Vec<&str> = ExternalCall::ALL.iter().map(|call| call.name()).collect();
                 format!(
@@ -127,13 +118,7 @@ impl std::str::FromStr for CapabilityPattern {
     }
 }
 
-impl TryFrom<String> for CapabilityPattern {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+serde_as_text!(CapabilityPattern);
 
 impl std::fmt::Display for CapabilityPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -144,19 +129,6 @@ impl std::fmt::Display for CapabilityPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn capability(text: &str) -> Capability {
-        let (kind, argument) = text.split_once(':').unwrap_or((text, ""));
-        match kind {
-            "session" => Capability::Session,
-            "read" => Capability::Files(Access::Read, argument.parse().unwrap()),
-            "write" => Capability::Files(Access::Write, argument.parse().unwrap()),
-            "network" => Capability::Network(argument.parse().unwrap()),
-            "private-network" => Capability::PrivateNetwork(argument.parse().unwrap()),
-            "tool" => Capability::Tool(argument.to_owned()),
-            _ => panic!("{text}"),
-        }
-    }
 
     #[test]
     fn allowing_covers_the_whole_and_denying_touches_a_part() {
@@ -180,26 +152,15 @@ mod tests {
         ];
         for (pattern, wanted, covers, touches) in table {
             let pattern: CapabilityPattern = pattern.parse().unwrap();
-            let wanted = capability(wanted);
-            assert_eq!(pattern.covers(&wanted), covers, "{pattern} covers {wanted}");
-            assert_eq!(
-                pattern.touches(&wanted),
-                touches,
-                "{pattern} touches {wanted}"
-            );
+            let wanted = Capability::from(wanted);
+            let found = (pattern.covers(&wanted), pattern.touches(&wanted));
+            assert_eq!(found, (covers, touches), "{pattern} {wanted}");
         }
     }
 
     #[test]
     fn what_is_no_capability_says_what_is() {
-        for text in [
-            "",
-            "sesion",
-            "read:/etc",
-            "network:a b",
-            "model:x",
-            "tool:[",
-        ] {
+        for text in "|sesion|read:/etc|network:a b|model:x|tool:[".split('|') {
             let error = text.parse::<CapabilityPattern>().unwrap_err();
             assert!(error.contains('`'), "{error}");
         }

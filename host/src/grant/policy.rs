@@ -276,18 +276,17 @@ fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::ExternalCall;
 
-    fn ruling(texts: &[&str], plugin: &str, trust: Trust, wanted: &Capability) -> String {
+    /// The ruling of the policy in these texts on a capability of the plugin `p`, whose digest is `blake3:1`.
+    fn ruling(texts: &[&str], trust: Trust, wanted: &str) -> String {
         let paths = ["admin", "user"].map(Path::new);
         let texts: Vec<_> = texts.iter().copied().zip(paths).collect();
-        let policy = Policy::parse(&texts).unwrap();
         let asker = Asker {
-            plugin,
+            plugin: "p",
             trust,
             content: "blake3:1",
         };
-        match policy.ruling(asker, wanted) {
+        match Policy::parse(&texts).unwrap().ruling(asker, &wanted.into()) {
             None => "-".to_owned(),
             Some((ruling, place)) => format!("{ruling} by {place}"),
         }
@@ -297,44 +296,43 @@ mod tests {
     fn the_administrators_file_wins_wherever_it_says_something() {
         let admin = "[trust.user]\ndeny = [\"network\"]\nask = [\"model\"]";
         let user = "[plugins.p]\nallow = [\"network\", \"model\", \"session\"]";
-        let of = |wanted| ruling(&[admin, user], "p", Trust::User, wanted);
-        let network = Capability::Network("a.b".parse().unwrap());
-        assert_eq!(of(&network), "deny by [trust.user] in admin");
-        assert_eq!(
-            of(&Capability::ExternalCall(ExternalCall::Model)),
-            "ask by [trust.user] in admin"
-        );
-        assert_eq!(of(&Capability::Session), "allow by [plugins.p] in user");
-        assert_eq!(of(&Capability::ExternalCall(ExternalCall::Agents)), "-");
+        for (wanted, expected) in [
+            ("network:a.b", "deny by [trust.user] in admin"),
+            ("model", "ask by [trust.user] in admin"),
+            ("session", "allow by [plugins.p] in user"),
+            ("agents", "-"),
+        ] {
+            assert_eq!(ruling(&[admin, user], Trust::User, wanted), expected);
+        }
     }
 
     #[test]
     fn within_a_file_deny_wins_and_a_plugin_goes_before_its_trust() {
-        let text = "[plugins.p]\nallow = [\"session\", \"model\"]\n[trust.user]\nask = [\"session\"]\ndeny = [\"model\"]";
-        let of = |plugin, wanted| ruling(&[text], plugin, Trust::User, wanted);
-        assert_eq!(
-            of("p", &Capability::Session),
-            "allow by [plugins.p] in admin"
-        );
-        assert_eq!(
-            of("p", &Capability::ExternalCall(ExternalCall::Model)),
-            "deny by [trust.user] in admin"
-        );
-        assert_eq!(
-            of("q", &Capability::Session),
-            "ask by [trust.user] in admin"
-        );
+        let trust = "[trust.user]\nask = [\"session\"]\ndeny = [\"model\"]";
+        let plugin = format!("{trust}\n[plugins.p]\nallow = [\"session\", \"model\"]");
+        for (text, wanted, expected) in [
+            (&*plugin, "session", "allow by [plugins.p] in admin"),
+            (&*plugin, "model", "deny by [trust.user] in admin"),
+            (trust, "session", "ask by [trust.user] in admin"),
+        ] {
+            assert_eq!(ruling(&[text], Trust::User, wanted), expected);
+        }
     }
 
     #[test]
     fn a_name_alone_allows_nothing_to_a_plugin_that_anybody_could_have_named() {
-        let named = "[plugins.p]\nallow = [\"session\"]";
-        let pinned = "[plugins.p]\ndigest = \"blake3:1\"\nallow = [\"session\"]";
-        let other = "[plugins.p]\ndigest = \"blake3:2\"\nallow = [\"session\"]";
-        let wanted = Capability::Session;
-        assert_eq!(ruling(&[named], "p", Trust::Local, &wanted), "-");
-        assert!(ruling(&[pinned], "p", Trust::Local, &wanted).starts_with("allow"));
-        assert_eq!(ruling(&[other], "p", Trust::User, &wanted), "-");
+        for (digest, trust, expected) in [
+            ("", Trust::Local, "-"),
+            (
+                "digest = \"blake3:1\"",
+                Trust::Local,
+                "allow by [plugins.p] in admin",
+            ),
+            ("digest = \"blake3:2\"", Trust::User, "-"),
+        ] {
+            let text = format!("[plugins.p]\n{digest}\nallow = [\"session\"]");
+            assert_eq!(ruling(&[&text], trust, "session"), expected);
+        }
     }
 
     #[test]

@@ -20,12 +20,6 @@ pub enum SideEffect {
 
 impl std::fmt::Display for SideEffect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Filesystem => "filesystem",
-            Self::Network => "network",
-            Self::Session => "session",
-            Self::External => "external",
-        })
+        self.serialize(f)
     }
 }

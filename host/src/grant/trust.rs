@@ -31,12 +31,6 @@ impl Trust {
 
 impl std::fmt::Display for Trust {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Managed => "managed",
-            Self::Package => "package",
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Local => "local",
-        })
+        self.serialize(f)
     }
 }

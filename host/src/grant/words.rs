@@ -1,6 +1,6 @@
 //! Capabilities in plain words, for questions and reports. Pure, printable and on one line whatever a manifest says.
 
-use super::{Access, Capability, ExternalCall, Folder, Granted, Root};
+use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
 use crate::text::clean;
 
 /// Longest name of a manifest's that is shown, in bytes.
@@ -20,10 +20,7 @@ pub fn in_words(capability: &Capability) -> String {
                 .to_owned()
         }
         Capability::Files(access, folder) => files(*access, folder),
-        Capability::Network(host) if host.is_any() => {
-            format!("talk to any host ({})", host.with_scheme())
-        }
-        Capability::Network(host) => format!("talk to {}", host.with_scheme()),
+        Capability::Network(host) => format!("talk to {}", destination(host)),
         Capability::PrivateNetwork(host) => {
             let host = host.with_scheme();
             format!("talk to {host} at addresses inside your network")
@@ -40,6 +37,15 @@ pub fn in_words(capability: &Capability) -> String {
         }
         Capability::ExternalCall(call) => call.words().to_owned(),
         Capability::Tool(name) => format!("call the tool {}", named(name)),
+    }
+}
+
+fn destination(host: &HostPattern) -> String {
+    let name = host.with_scheme();
+    if host.is_any() {
+        format!("any host ({name})")
+    } else {
+        name
     }
 }
 
@@ -91,15 +97,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push("through tools of the agent".to_owned());
     }
     let hosts = granted.hosts().chain(granted.private_hosts());
-    let mut hosts: Vec<String> = hosts
-        .map(|host| {
-            if host.is_any() {
-                format!("any host ({})", host.with_scheme())
-            } else {
-                host.with_scheme()
-            }
-        })
-        .collect();
+    let mut hosts: Vec<String> = hosts.map(destination).collect();
     hosts.dedup();
     if seen.is_empty() || hosts.is_empty() {
         return None;
@@ -116,119 +114,80 @@ mod tests {
     use super::*;
     use crate::grant::Credential;
 
-    fn host(text: &str) -> crate::grant::HostPattern {
-        text.parse().unwrap()
-    }
-
-    fn files(access: Access, folder: &str) -> Capability {
-        Capability::Files(access, folder.parse().unwrap())
-    }
-
     #[test]
     fn every_capability_is_said_in_words() {
-        let credential = |value: &str| {
-            Capability::Credential(Credential {
-                host: host("api.github.com"),
-                header: "authorization".into(),
-                value: value.into(),
-            })
-        };
-        let table = [
+        for (capability, expected) in [
             (
-                Capability::Session,
+                "session",
                 "read the conversation and change prompts, messages, tool calls and the model",
             ),
+            ("read:workspace/docs", "read files in workspace/docs"),
+            ("write:workspace", "read and write files in workspace"),
+            ("write:data", "read and write files in its own folder"),
+            ("network:api.github.com", "talk to https://api.github.com"),
+            ("network:*", "talk to any host (https://*)"),
             (
-                files(Access::Read, "workspace/docs"),
-                "read files in workspace/docs",
-            ),
-            (
-                files(Access::Write, "workspace"),
-                "read and write files in workspace",
-            ),
-            (
-                files(Access::Write, "data"),
-                "read and write files in its own folder",
-            ),
-            (
-                Capability::Network(host("api.github.com")),
-                "talk to https://api.github.com",
-            ),
-            (
-                Capability::Network(host("*")),
-                "talk to any host (https://*)",
-            ),
-            (
-                Capability::PrivateNetwork(host("http://127.0.0.1:8080")),
+                "private-network:http://127.0.0.1:8080",
                 "talk to http://127.0.0.1:8080 at addresses inside your network",
             ),
+            ("model", "ask the model, which costs tokens"),
             (
-                credential("Bearer {GITHUB_TOKEN}"),
-                "send the secret GITHUB_TOKEN to https://api.github.com, without seeing it",
-            ),
-            (
-                credential("{USER}:{PASSWORD}"),
-                "send the secrets USER and PASSWORD to https://api.github.com, without seeing it",
-            ),
-            (
-                credential("fixed"),
-                "send a fixed header authorization to https://api.github.com, without seeing it",
-            ),
-            (
-                Capability::ExternalCall(ExternalCall::Model),
-                "ask the model, which costs tokens",
-            ),
-            (
-                Capability::ExternalCall(ExternalCall::Agents),
+                "agents",
                 "run subagents with tools of the agent, which costs tokens",
             ),
+            ("tool:read\u{1b}_file", "call the tool read\\u{1b}_file"),
             (
-                credential("{A\n  it may nothing}"),
-                "send the secret A   it may nothing to https://api.github.com, without seeing it",
-            ),
-            (
-                Capability::Tool("read\u{1b}_file".into()),
-                "call the tool read\\u{1b}_file",
-            ),
-            (
-                Capability::Tool("a\n  it may nothing".into()),
+                "tool:a\n  it may nothing",
                 "call the tool a   it may nothing",
             ),
-        ];
-        for (capability, expected) in table {
-            assert_eq!(in_words(&capability), expected);
+        ] {
+            assert_eq!(in_words(&capability.into()), expected);
+        }
+        for (value, what) in [
+            ("Bearer {GITHUB_TOKEN}", "the secret GITHUB_TOKEN"),
+            ("{USER}:{PASSWORD}", "the secrets USER and PASSWORD"),
+            ("fixed", "a fixed header authorization"),
+            ("{A\n  it may nothing}", "the secret A   it may nothing"),
+        ] {
+            let credential = Capability::Credential(Credential {
+                host: "api.github.com".parse().unwrap(),
+                header: "authorization".into(),
+                value: value.into(),
+            });
+            let expected = format!("send {what} to https://api.github.com, without seeing it");
+            assert_eq!(in_words(&credential), expected);
         }
     }
 
     #[test]
     fn what_reading_and_reaching_out_come_to_is_said() {
-        let say =
-            |capabilities: &[Capability]| combined(&Granted::new(capabilities.to_vec()), false);
-        let network = Capability::Network(host("a.b"));
-        assert_eq!(say(std::slice::from_ref(&network)), None);
-        assert_eq!(say(&[Capability::Session]), None);
-        assert_eq!(
-            combined(&Granted::new(vec![network.clone()]), true).unwrap(),
-            "could send what it reads in the conversation to https://a.b"
-        );
-        assert_eq!(say(&[files(Access::Read, "data"), network.clone()]), None);
-        assert_eq!(
-            say(&[Capability::Session, network.clone()]).unwrap(),
-            "could send what it reads in the conversation to https://a.b"
-        );
-        let private = Capability::PrivateNetwork(host("http://10.0.0.1"));
-        assert_eq!(
-            say(&[
-                files(Access::Read, "workspace/docs"),
-                network.clone(),
-                private
-            ])
-            .unwrap(),
-            "could send what it reads in workspace/docs to https://a.b, http://10.0.0.1"
-        );
-        assert_eq!(
-            say(&[Capability::Tool("read_file".into()), network]).unwrap(),
-            "could send what it reads through tools of the agent to https://a.b"
-        );
+        let network = "network:a.b";
+        let private = "private-network:http://10.0.0.1";
+        for (capabilities, has_hooks, expected) in [
+            (&[network][..], false, None),
+            (&["session"], false, None),
+            (&["read:data", network], false, None),
+            (&[network], true, Some("in the conversation to https://a.b")),
+            (
+                &["session", network],
+                false,
+                Some("in the conversation to https://a.b"),
+            ),
+            (
+                &["read:workspace/docs", network, private],
+                false,
+                Some("in workspace/docs to https://a.b, http://10.0.0.1"),
+            ),
+            (
+                &["tool:read_file", network],
+                false,
+                Some("through tools of the agent to https://a.b"),
+            ),
+        ] {
+            let all = capabilities.iter().map(|text| Capability::from(*text));
+            let said = combined(&Granted::new(all.collect()), has_hooks);
+            let expected = expected.map(|what| format!("could send what it reads {what}"));
+            assert_eq!(said, expected, "{capabilities:?}");
+        }
     }
 }

@@ -1,19 +1,13 @@
 //! Builds an agent in one session from the parts of a host.
 
-use std::sync::{Arc, Weak};
-
-use futures_util::future::BoxFuture;
-use serde_json::Value;
+use std::sync::Arc;
 
 use super::session::SessionBuilder;
 use super::{Error, Parts};
-use crate::agent::{Agent, AgentSpec, CallPoint, KeepInStore, SessionHandle};
+use crate::agent::{Agent, AgentSpec, KeepInStore, SessionHandle};
 use crate::event::{Event, Events};
 use crate::plugin::load::{LeftOut, Why};
-use crate::point::caller::Caller;
-use crate::point::defined::DefinedPoints;
-use crate::point::dispatch::Dispatcher;
-use crate::point::handle::{AgentHandle, HandleError, PointAnswer};
+use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 use crate::session::Session;
 
@@ -60,11 +54,7 @@ pub(super) fn agent(builder: SessionBuilder, session: Arc<Session>) -> Result<Ag
         call_chain: Vec::new(),
     });
     agent.tell_at_opening(opening);
-    handle.set_agent(&agent);
-    handle.set_points(Arc::new(PluginPoints {
-        dispatcher: Arc::downgrade(&agent.dispatcher()),
-        points: open.points,
-    }));
+    handle.set_agent(&agent, open.points);
     Ok(agent)
 }
 
@@ -108,30 +98,4 @@ fn keep_in_store(parts: &Parts) -> KeepInStore {
             None => {}
         }
     })
-}
-
-/// The points that plugins define, called through the agent's dispatcher. The dispatcher holds the hooks, which hold the
-/// handle that holds this: a strong reference would keep all of them for ever.
-struct PluginPoints {
-    dispatcher: Weak<Dispatcher>,
-    points: DefinedPoints,
-}
-
-impl CallPoint for PluginPoints {
-    fn call<'a>(
-        &'a self,
-        plugin: &'a str,
-        name: &'a str,
-        payload: Value,
-        caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
-        Box::pin(async move {
-            let Some(dispatcher) = self.dispatcher.upgrade() else {
-                return Err(HandleError::Failed("the session is over".to_owned()));
-            };
-            self.points
-                .call(&dispatcher, plugin, name, payload, &caller)
-                .await
-        })
-    }
 }

@@ -93,21 +93,12 @@ fn limit(found: &mut ContextFiles) {
 
 /// The folders from the root of the repository down to the workspace; only the workspace when it is in no repository.
 fn folders(workspace: &Path) -> Vec<PathBuf> {
-    let Some(up) = workspace
-        .ancestors()
-        .position(|folder| folder.join(".git").exists())
-        .filter(|up| {
-            let root = workspace.ancestors().nth(*up);
-            root.is_some_and(|root| has_same_owner(root, workspace))
-        })
-    else {
-        return vec![workspace.to_owned()];
-    };
-    let mut folders: Vec<PathBuf> = workspace
-        .ancestors()
-        .take(up + 1)
-        .map(Path::to_owned)
-        .collect();
+    let has_git = |folder: &&Path| folder.join(".git").exists();
+    let root = workspace.ancestors().find(has_git);
+    let root = root.filter(|root| has_same_owner(root, workspace));
+    let root = root.unwrap_or(workspace);
+    let within = workspace.ancestors().take_while(|it| it.starts_with(root));
+    let mut folders: Vec<PathBuf> = within.map(Path::to_owned).collect();
     folders.reverse();
     folders
 }
@@ -213,137 +204,129 @@ fn add(parts: &mut Vec<PromptPart>, depth: usize, path: &Path, root: &Path, read
 mod tests {
     use super::*;
 
-    fn write(path: &Path, text: &str) {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+    /// Makes these files, and checks which context files count in the folder `workspace` below.
+    fn check(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
+        check_after(files, |_| (), workspace, expected)
     }
 
-    fn check(root: &Path, workspace: &str, expected: &[&str]) -> ContextFiles {
-        let found = context_files(&root.join(workspace));
-        let sources: Vec<&str> = found
-            .parts
-            .iter()
-            .map(|part| part.source.as_str())
-            .collect();
+    /// The same with something else done after the files were made.
+    fn check_after(
+        files: &[(&str, &str)],
+        then: impl Fn(&Path),
+        workspace: &str,
+        expected: &[&str],
+    ) -> ContextFiles {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        then(root.path());
+        let found = context_files(&root.path().join(workspace));
+        let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
         assert_eq!(sources, expected);
         found
     }
 
     #[test]
     fn files_from_the_repository_root_down_to_the_workspace_are_taken() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join("AGENTS.md"), "above");
-        write(&root.path().join("repo/.git/HEAD"), "");
-        write(&root.path().join("repo/AGENTS.md"), "outer");
-        write(&root.path().join("repo/a/b/CLAUDE.md"), "inner");
-        check(root.path(), "repo/a/b", &["AGENTS.md", "a/b/CLAUDE.md"]);
-    }
-
-    #[test]
-    fn outside_a_repository_only_the_workspace_counts() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join("AGENTS.md"), "above");
-        write(&root.path().join("w/AGENTS.md"), "mine");
-        check(root.path(), "w", &["AGENTS.md"]);
+        let files = [
+            ("AGENTS.md", "above"),
+            ("repo/.git/HEAD", ""),
+            ("repo/AGENTS.md", "outer"),
+            ("repo/a/b/CLAUDE.md", "inner"),
+        ];
+        check(&files, "repo/a/b", &["AGENTS.md", "a/b/CLAUDE.md"]);
+        let files = [("AGENTS.md", "above"), ("w/AGENTS.md", "mine")];
+        let found = check(&files, "w", &["AGENTS.md"]);
+        assert!(found.parts[0].text.contains("mine"));
     }
 
     #[test]
     fn the_same_text_under_both_names_is_taken_once() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join("AGENTS.md"), "same");
-        write(&root.path().join("CLAUDE.md"), "same\n");
-        check(root.path(), "", &["AGENTS.md"]);
+        let files = [("AGENTS.md", "same"), ("CLAUDE.md", "same\n")];
+        check(&files, "", &["AGENTS.md"]);
     }
 
     #[test]
-    fn a_long_file_is_cut_with_a_notice() {
-        let root = tempfile::tempdir().unwrap();
-        write(
-            &root.path().join("AGENTS.md"),
-            &"x".repeat(MAX_FILE_BYTES + 5),
+    fn a_long_file_is_cut_between_characters_with_a_notice() {
+        let found = check(
+            &[("AGENTS.md", &"x".repeat(MAX_FILE_BYTES + 5))],
+            "",
+            &["AGENTS.md"],
         );
-        let found = check(root.path(), "", &["AGENTS.md"]);
         assert!(found.parts[0].text.contains("[cut here]"));
         assert_eq!(found.notices.len(), 1);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_out_of_the_project_is_not_followed() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join("secret"), "key");
-        fs::create_dir(root.path().join("w")).unwrap();
-        std::os::unix::fs::symlink("../secret", root.path().join("w/AGENTS.md")).unwrap();
-        let found = check(root.path(), "w", &[]);
-        assert!(found.notices[0].contains("outside the project"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_counts_where_it_leads_to_a_markdown_file_of_the_project_only() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join(".env"), "KEY=1");
-        write(&root.path().join("docs/agents.md"), "guide");
-        let link = |to, from| std::os::unix::fs::symlink(to, root.path().join(from)).unwrap();
-        link(".env", "AGENTS.md");
-        link("docs/agents.md", "CLAUDE.md");
-        let found = check(root.path(), "", &["CLAUDE.md"]);
-        assert!(found.notices[0].contains("only links to Markdown files"));
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_are_replaced_and_a_binary_file_is_left_out() {
-        let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("AGENTS.md"), b"caf\xe9 rules").unwrap();
-        fs::write(root.path().join("CLAUDE.md"), b"\xff\xfeh\0i\0").unwrap();
-        let found = check(root.path(), "", &["AGENTS.md"]);
-        assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
-        assert!(found.notices[0].contains("not all UTF-8"));
-        assert!(found.notices[1].contains("not text"));
-        fs::write(root.path().join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
-        let found = check(root.path(), "", &["AGENTS.md"]);
-        assert!(found.parts[0].text.len() < MAX_FILE_BYTES + 100);
-    }
-
-    #[test]
-    fn a_cut_goes_between_characters() {
         for shift in 0..4 {
-            let root = tempfile::tempdir().unwrap();
-            let text = format!(
-                "{}{}",
-                "x".repeat(shift),
-                "\u{1f30a}".repeat(MAX_FILE_BYTES)
-            );
-            write(&root.path().join("AGENTS.md"), &text);
-            let found = check(root.path(), "", &["AGENTS.md"]);
+            let text = "x".repeat(shift) + &"\u{1f30a}".repeat(MAX_FILE_BYTES);
+            let found = check(&[("AGENTS.md", &text)], "", &["AGENTS.md"]);
             assert_eq!(found.notices.len(), 1, "{:?}", found.notices);
             assert!(!found.parts[0].text.contains('\u{fffd}'));
         }
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_link_counts_where_it_leads_to_a_markdown_file_of_the_project_only() {
+        use std::os::unix::fs::symlink;
+        let out = |root: &Path| symlink("../secret", root.join("w/AGENTS.md")).unwrap();
+        let found = check_after(&[("secret", "key"), ("w/a", "")], out, "w", &[]);
+        assert!(found.notices[0].contains("outside the project"));
+        let within = |root: &Path| {
+            symlink(".env", root.join("AGENTS.md")).unwrap();
+            symlink("docs/agents.md", root.join("CLAUDE.md")).unwrap();
+        };
+        let files = [(".env", "KEY=1"), ("docs/agents.md", "guide")];
+        let found = check_after(&files, within, "", &["CLAUDE.md"]);
+        assert!(found.notices[0].contains("only links to Markdown files"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_and_a_binary_file_is_left_out() {
+        let binary = |root: &Path| {
+            fs::write(root.join("AGENTS.md"), b"caf\xe9 rules").unwrap();
+            fs::write(root.join("CLAUDE.md"), b"\xff\xfeh\0i\0").unwrap();
+        };
+        let found = check_after(&[], binary, "", &["AGENTS.md"]);
+        assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
+        assert!(found.notices[0].contains("not all UTF-8"));
+        assert!(found.notices[1].contains("not text"));
+        let long = |root: &Path| fs::write(root.join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
+        let found = check_after(&[], long, "", &["AGENTS.md"]);
+        assert!(found.parts[0].text.len() < MAX_FILE_BYTES + 100);
+    }
+
     #[test]
     fn the_nearest_files_count_when_all_together_are_too_long() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join(".git/HEAD"), "");
-        for (folder, letter) in [("", "o"), ("a", "m"), ("a/b", "i")] {
-            let path = root.path().join(folder).join("AGENTS.md");
-            write(&path, &letter.repeat(MAX_FILE_BYTES - 100));
-        }
-        let found = check(root.path(), "a/b", &["a/AGENTS.md", "a/b/AGENTS.md"]);
+        let [outer, middle, inner] = ["o", "m", "i"].map(|it| it.repeat(MAX_FILE_BYTES - 100));
+        let files = [
+            (".git/HEAD", ""),
+            ("AGENTS.md", &*outer),
+            ("a/AGENTS.md", &middle),
+            ("a/b/AGENTS.md", &inner),
+        ];
+        let found = check(&files, "a/b", &["a/AGENTS.md", "a/b/AGENTS.md"]);
         assert!(found.notices[0].starts_with("AGENTS.md is left out"));
     }
 
     #[cfg(unix)]
     #[test]
     fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
-        let root = tempfile::tempdir().unwrap();
-        write(&root.path().join(".git/HEAD"), "");
-        write(&root.path().join("AGENTS.md"), "theirs");
-        write(&root.path().join("w/AGENTS.md"), "mine");
-        let theirs = Some(4321);
         // Only root may give files away; for everybody else there is nothing to see here.
-        if std::os::unix::fs::chown(root.path().join(".git"), theirs, theirs).is_ok() {
-            check(root.path(), "w", &["AGENTS.md"]);
+        let nobody = tempfile::NamedTempFile::new().unwrap();
+        let theirs = Some(4321);
+        if std::os::unix::fs::chown(nobody.path(), theirs, theirs).is_err() {
+            return;
         }
+        let give = |root: &Path| {
+            std::os::unix::fs::chown(root.join(".git"), theirs, theirs).unwrap();
+        };
+        let files = [
+            (".git/HEAD", ""),
+            ("AGENTS.md", "theirs"),
+            ("w/AGENTS.md", "mine"),
+        ];
+        check_after(&files, give, "w", &["AGENTS.md"]);
     }
 }

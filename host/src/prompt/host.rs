@@ -36,29 +36,29 @@ pub(crate) struct HostFacts<'a> {
 /// The host's parts: who it is and how to use tools (stable), the date, the workspace and the decision (volatile).
 #[must_use]
 pub(crate) fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
-    let part = |tier, key: &str, text: String| PromptPart {
+    let mut parts = vec![host_part(Tier::Stable, "00-identity", IDENTITY)];
+    if facts.has_tools {
+        parts.push(host_part(Tier::Stable, "10-tools", TOOLS));
+    }
+    let place = format!(
+        "Today is {}. The workspace is {}; relative paths mean it.",
+        facts.date,
+        facts.workspace.display()
+    );
+    parts.push(host_part(Tier::Volatile, "00-environment", place));
+    let guidance = guidance(facts.decision);
+    parts.extend(guidance.map(|text| host_part(Tier::Volatile, "10-decision", text)));
+    parts
+}
+
+/// A part that the host contributes.
+pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> PromptPart {
+    PromptPart {
         tier,
         key: key.to_owned(),
         source: "host".to_owned(),
-        text,
-    };
-    let mut parts = vec![part(Tier::Stable, "00-identity", IDENTITY.to_owned())];
-    if facts.has_tools {
-        parts.push(part(Tier::Stable, "10-tools", TOOLS.to_owned()));
+        text: text.into(),
     }
-    parts.push(part(
-        Tier::Volatile,
-        "00-environment",
-        format!(
-            "Today is {}. The workspace is {}; relative paths mean it.",
-            facts.date,
-            facts.workspace.display()
-        ),
-    ));
-    if let Some(guidance) = guidance(facts.decision) {
-        parts.push(part(Tier::Volatile, "10-decision", guidance.to_owned()));
-    }
-    parts
 }
 
 fn guidance(decision: Decision) -> Option<&'static str> {

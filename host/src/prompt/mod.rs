@@ -16,7 +16,7 @@ mod host;
 pub(crate) mod ledger;
 
 pub(crate) use files::context_files;
-pub(crate) use host::{HostFacts, host_parts};
+pub(crate) use host::{HostFacts, host_part, host_parts};
 
 use serde_json::{Value, json};
 
@@ -123,20 +123,17 @@ pub(crate) fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> 
         let Some(after) = rest.strip_prefix(block.text.as_str()) else {
             break;
         };
-        if after.is_empty() {
-            rest = after;
-        } else if let Some(after) = after.strip_prefix("\n\n") {
-            rest = after;
-        } else {
+        let Some(after) = after
+            .strip_prefix("\n\n")
+            .or(after.is_empty().then_some(""))
+        else {
             break;
-        }
+        };
+        rest = after;
         kept.push(block);
     }
     if !rest.is_empty() {
-        kept.push(SystemBlock {
-            text: rest.to_owned(),
-            is_cached: false,
-        });
+        kept.push(SystemBlock::new(rest, false));
     }
     kept
 }
@@ -145,20 +142,10 @@ pub(crate) fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> 
 mod tests {
     use super::*;
 
-    fn part(tier: Tier, key: &str, text: &str) -> PromptPart {
-        PromptPart {
-            tier,
-            key: key.into(),
-            source: "host".into(),
-            text: text.into(),
-        }
-    }
+    use super::host_part as part;
 
     fn block(text: &str, is_cached: bool) -> SystemBlock {
-        SystemBlock {
-            text: text.into(),
-            is_cached,
-        }
+        SystemBlock::new(text, is_cached)
     }
 
     fn blocks() -> Vec<SystemBlock> {
@@ -188,25 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_text_keeps_every_border() {
-        let text = joined(&blocks());
-        assert_eq!(reblock(blocks(), &text), blocks());
-    }
-
-    #[test]
-    fn a_change_at_the_end_keeps_the_borders_before_it() {
-        let changed = reblock(blocks(), "a\n\nb\n\nc\n\nD");
-        assert_eq!(
-            changed,
-            [block("a\n\nb", true), block("c", true), block("D", false)]
-        );
-    }
-
-    #[test]
-    fn a_change_at_the_start_loses_every_border() {
-        let changed = reblock(blocks(), "X a\n\nb\n\nc\n\nd");
-        assert_eq!(changed, [block("X a\n\nb\n\nc\n\nd", false)]);
-        assert_eq!(reblock(blocks(), ""), []);
+    fn a_change_keeps_the_borders_before_it() {
+        let kept = [block("a\n\nb", true), block("c", true)];
+        for (text, n_kept, rest) in [
+            (&*joined(&blocks()), 2, Some("d")),
+            ("a\n\nb\n\nc\n\nD", 2, Some("D")),
+            ("X a\n\nb\n\nc\n\nd", 0, Some("X a\n\nb\n\nc\n\nd")),
+            // A longer block is not taken for the block it starts with.
+            ("a\n\nbb", 0, Some("a\n\nbb")),
+            ("", 0, None),
+        ] {
+            let mut expected = kept[..n_kept].to_vec();
+            expected.extend(rest.map(|rest| block(rest, false)));
+            assert_eq!(reblock(blocks(), text), expected, "{text}");
+        }
     }
 
     #[test]
@@ -221,12 +203,6 @@ mod tests {
         assert_eq!(lost("a\n\nC\n\nd"), [Tier::Context]);
         assert_eq!(lost("A\n\nc\n\nd"), [Tier::Stable, Tier::Context]);
         assert_eq!(lost_borders(&parts[2..], &[]), []);
-    }
-
-    #[test]
-    fn a_longer_block_is_not_taken_for_the_block_it_starts_with() {
-        let changed = reblock(blocks(), "a\n\nbb");
-        assert_eq!(changed, [block("a\n\nbb", false)]);
     }
 
     #[test]

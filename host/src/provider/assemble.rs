@@ -4,7 +4,6 @@
 //! and a format's decoder. It must not know any format. Start from [`Assembler`].
 
 use serde_json::{Map, Value};
-use sse_stream::Sse;
 
 use super::{Finish, StreamEvent};
 use crate::clock;
@@ -20,8 +19,8 @@ const PART_BYTES: usize = 64;
 
 /// Reads one answer in one wire format.
 pub(crate) trait Decoder: Send {
-    /// Takes the next event; calls `emit` for what it brings.
-    fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
+    /// Takes the data of the next event; calls `emit` for what it brings.
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
 
     /// Bytes of the answer so far.
     fn n_bytes(&self) -> usize;
@@ -67,20 +66,6 @@ impl Fault {
     }
 }
 
-/// One part of the message so far.
-enum Part {
-    Text(String),
-    Thinking {
-        text: String,
-        signature: Option<String>,
-    },
-    Call {
-        id: String,
-        name: String,
-        arguments: String,
-    },
-}
-
 /// Names one tool call of an [`Assembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallSlot(usize);
@@ -88,7 +73,8 @@ pub(crate) struct CallSlot(usize);
 /// An assistant message that is being written.
 #[derive(Default)]
 pub(crate) struct Assembler {
-    parts: Vec<Part>,
+    /// The arguments of calls are the text that the model has written so far.
+    parts: Vec<Content>,
     n_bytes: usize,
     model: Option<String>,
 }
@@ -114,8 +100,8 @@ impl Assembler {
         }
         self.n_bytes += delta.len();
         match self.parts.last_mut() {
-            Some(Part::Text(text)) => text.push_str(delta),
-            _ => self.parts.push(Part::Text(delta.to_owned())),
+            Some(Content::Text { text }) => text.push_str(delta),
+            _ => self.parts.push(Content::text(delta)),
         }
         emit(StreamEvent::Text(delta.to_owned()));
     }
@@ -128,11 +114,11 @@ impl Assembler {
         self.n_bytes += delta.len();
         match self.parts.last_mut() {
             // A signature closes its block: what follows is another one.
-            Some(Part::Thinking {
+            Some(Content::Thinking {
                 text,
                 signature: None,
             }) => text.push_str(delta),
-            _ => self.parts.push(Part::Thinking {
+            _ => self.parts.push(Content::Thinking {
                 text: delta.to_owned(),
                 signature: None,
             }),
@@ -144,10 +130,10 @@ impl Assembler {
     pub(crate) fn sign_thinking(&mut self, proof: String) {
         self.n_bytes += proof.len();
         match self.parts.last_mut() {
-            Some(Part::Thinking { signature, .. }) if signature.is_none() => {
+            Some(Content::Thinking { signature, .. }) if signature.is_none() => {
                 *signature = Some(proof);
             }
-            _ => self.parts.push(Part::Thinking {
+            _ => self.parts.push(Content::Thinking {
                 text: String::new(),
                 signature: Some(proof),
             }),
@@ -162,37 +148,48 @@ impl Assembler {
         emit: &mut dyn FnMut(StreamEvent),
     ) -> CallSlot {
         self.n_bytes += id.len() + name.len();
-        self.parts.push(Part::Call {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments: String::new(),
-        });
-        emit(StreamEvent::ToolCall {
-            name: name.to_owned(),
-        });
+        let call = ToolCall::new(id, name, Value::String(String::new()));
+        self.parts.push(Content::ToolCall(call));
+        let name = name.to_owned();
+        emit(StreamEvent::ToolCall { name });
         CallSlot(self.parts.len() - 1)
     }
 
     /// More of a call's arguments.
     pub(crate) fn arguments(&mut self, slot: CallSlot, delta: &str) {
         self.n_bytes += delta.len();
-        if let Some(Part::Call { arguments, .. }) = self.parts.get_mut(slot.0) {
-            arguments.push_str(delta);
+        if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
+            && let Value::String(written) = &mut call.arguments
+        {
+            written.push_str(delta);
         }
     }
 
     /// Whether the arguments of a call are complete JSON already.
     pub(crate) fn is_complete(&self, slot: CallSlot) -> bool {
         match self.parts.get(slot.0) {
-            Some(Part::Call { arguments, .. }) => serde_json::from_str::<Value>(arguments).is_ok(),
+            Some(Content::ToolCall(call)) => {
+                let written = call.arguments.as_str().unwrap_or_default();
+                serde_json::from_str::<Value>(written).is_ok()
+            }
             _ => false,
         }
     }
 
     /// The message, and how it ended: `finish` as the server said it, corrected by whether there are calls.
-    pub(crate) fn finish(self, finish: Finish, usage: Usage) -> ModelReply {
-        let content: Vec<Content> = self.parts.into_iter().map(into_content).collect();
-        let message = Message::new(Role::Assistant, content);
+    pub(crate) fn finish(mut self, finish: Finish, usage: Usage) -> ModelReply {
+        for part in &mut self.parts {
+            let Content::ToolCall(call) = part else {
+                continue;
+            };
+            if call.id.is_empty() {
+                call.id = format!("call_{}", clock::new_id());
+            }
+            if let Value::String(written) = call.arguments.take() {
+                call.arguments = parse_arguments(written);
+            }
+        }
+        let message = Message::new(Role::Assistant, self.parts);
         let has_calls = message.tool_calls().next().is_some();
         // Servers disagree on what to call an answer with tool calls; the calls themselves decide.
         let finish = match finish {
@@ -207,27 +204,6 @@ impl Assembler {
             usage,
         }
     }
-}
-
-fn into_content(part: Part) -> Content {
-    match part {
-        Part::Text(text) => Content::Text { text },
-        Part::Thinking { text, signature } => Content::Thinking { text, signature },
-        Part::Call {
-            id,
-            name,
-            arguments,
-        } => Content::ToolCall(ToolCall {
-            id: if id.is_empty() { made_up_id() } else { id },
-            name,
-            arguments: parse_arguments(arguments),
-        }),
-    }
-}
-
-/// An id for a call that the server gave none.
-pub(crate) fn made_up_id() -> String {
-    format!("call_{}", clock::new_id())
 }
 
 /// Arguments as the model wrote them: none at all are an empty object, what is not JSON is kept as it is so that the
@@ -296,25 +272,13 @@ mod tests {
         let answer = assembler.finish(Finish::Done, Usage::default());
         assert_eq!(answer.finish, Finish::ToolCalls);
         assert_eq!(
-            answer.message.content,
-            [
-                Content::Thinking {
-                    text: "hmm".to_owned(),
-                    signature: Some("proof".to_owned())
-                },
-                Content::Thinking {
-                    text: String::new(),
-                    signature: Some("alone".to_owned())
-                },
-                Content::Text {
-                    text: "ab".to_owned()
-                },
-                Content::ToolCall(ToolCall {
-                    id: "id".to_owned(),
-                    name: "look".to_owned(),
-                    arguments: json!({})
-                }),
-            ]
+            json!(answer.message.content),
+            json!([
+                {"type": "thinking", "text": "hmm", "signature": "proof"},
+                {"type": "thinking", "text": "", "signature": "alone"},
+                {"type": "text", "text": "ab"},
+                {"type": "tool_call", "id": "id", "name": "look", "arguments": {}},
+            ])
         );
         assert_eq!(events.len(), 5);
     }

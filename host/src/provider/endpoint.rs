@@ -59,11 +59,8 @@ impl Endpoint {
             setting: setting.to_owned(),
             what,
         };
-        let parsed = Url::parse(url.trim()).map_err(|error| {
-            bad(format!(
-                "not a URL ({error}); write it as http://127.0.0.1:11434/v1"
-            ))
-        })?;
+        let no_url = |error| format!("not a URL ({error}); write it as http://127.0.0.1:11434/v1");
+        let parsed = Url::parse(url.trim()).map_err(|error| bad(no_url(error)))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad(format!("`{}` is not http or https", parsed.scheme())));
         }
@@ -91,12 +88,9 @@ impl Endpoint {
     pub fn shown_url(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port().map(|port| format!(":{port}"));
+        let (scheme, port) = (self.url.scheme(), port.unwrap_or_default());
         let path = self.url.path().trim_end_matches('/');
-        format!(
-            "{}://{host}{}{path}",
-            self.url.scheme(),
-            port.unwrap_or_default()
-        )
+        format!("{scheme}://{host}{port}{path}")
     }
 
     /// The address of `path` under the base URL as it may be shown.
@@ -116,10 +110,8 @@ impl Endpoint {
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost"
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+        let address = host.parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
     /// Text of the server, fit for an error. Some servers repeat the key they refuse, so it is taken out first.
@@ -135,27 +127,30 @@ impl Endpoint {
 mod tests {
     use super::*;
 
-    fn endpoint(url: &str) -> Endpoint {
-        Endpoint {
-            provider: "openai".to_owned(),
-            url: Endpoint::parse_url("openai", "OPENAI_BASE_URL", url).unwrap(),
-            url_env: "OPENAI_BASE_URL".to_owned(),
-            key: ApiKey::new(" sk-secret\n"),
-            key_env: "OPENAI_API_KEY".to_owned(),
-            advice: String::new(),
+    impl Endpoint {
+        pub(in crate::provider) fn for_test(url: &str, key: Option<&str>) -> Self {
+            Self {
+                provider: "openai".to_owned(),
+                url: Self::parse_url("openai", "OPENAI_BASE_URL", url).unwrap(),
+                url_env: "OPENAI_BASE_URL".to_owned(),
+                key: key.and_then(ApiKey::new),
+                key_env: "OPENAI_API_KEY".to_owned(),
+                advice: String::new(),
+            }
         }
+    }
+
+    fn endpoint(url: &str) -> Endpoint {
+        Endpoint::for_test(url, Some(" sk-secret\n"))
     }
 
     #[test]
     fn keys_are_trimmed_and_never_shown() {
         let endpoint = endpoint("http://user:pw@localhost:1/v1/?q=1#f");
         assert_eq!(ApiKey::new(" \n"), None);
-        let shown = format!("{:?}", endpoint.key);
-        assert_eq!(shown, "Some(ApiKey(…))");
-        assert_eq!(
-            endpoint.said("no such key: sk-secret").to_string(),
-            "\"no such key: [key]\""
-        );
+        assert_eq!(format!("{:?}", endpoint.key), "Some(ApiKey(…))");
+        let said = endpoint.said("no such key: sk-secret").to_string();
+        assert_eq!(said, "\"no such key: [key]\"");
         assert_eq!(endpoint.shown_url(), "http://localhost:1/v1");
     }
 
@@ -204,10 +199,8 @@ mod tests {
         for url in ["localhost:11434", "ftp://h", "nonsense"] {
             let error = Endpoint::parse_url("ollama", "OPENAI_BASE_URL", url).unwrap_err();
             let text = error.to_string();
-            assert!(
-                text.starts_with("OPENAI_BASE_URL of ollama cannot be used"),
-                "{text}"
-            );
+            let expected = "OPENAI_BASE_URL of ollama cannot be used";
+            assert!(text.starts_with(expected), "{text}");
         }
     }
 }

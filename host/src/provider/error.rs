@@ -294,44 +294,13 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// A script is not in the format of the scripted provider.
-    #[error("script {script}{}: {what}", at_line(.line))]
+    /// A script is not in the format of the scripted provider, told it to fail, or has no reply left.
+    #[error("script {script}{what}")]
     Script {
         /// The file, or how the script was given.
         script: String,
-        /// Line of the fault, from 1, when it is known.
-        line: Option<usize>,
-        /// Problem, and the correct form.
+        /// Place in the script where it is known, problem, and the correct form.
         what: String,
-    },
-
-    /// A script told the provider to fail.
-    #[error("script {script}, reply {reply} simulates a failure, with status {status}: {said}")]
-    ScriptedFailure {
-        /// The file, or how the script was given.
-        script: String,
-        /// Number of the reply in the script, from 1.
-        reply: usize,
-        /// The status it names.
-        status: u16,
-        /// The message it names.
-        said: ServerText,
-    },
-
-    /// The script has no reply left for a request.
-    #[error(
-        "script {script} has no reply left for step {step} after the input \"{input}\" (used {used} so far): add a \
-         [[reply]], or raise `times` of one"
-    )]
-    ScriptEnded {
-        /// The file, or how the script was given.
-        script: String,
-        /// Replies given so far.
-        used: u32,
-        /// Number of the request since the last user message, from 1.
-        step: u32,
-        /// Start of the last user message.
-        input: String,
     },
 }
 
@@ -340,11 +309,6 @@ fn wait_advice(retry_after: &Option<Duration>) -> String {
         Some(wait) => format!("it asks to wait {} s", wait.as_secs_f64().ceil()),
         None => "wait, or choose another model with --model".to_owned(),
     }
-}
-
-fn at_line(line: &Option<usize>) -> String {
-    line.map(|line| format!(", line {line}"))
-        .unwrap_or_default()
 }
 
 impl Error {
@@ -394,15 +358,6 @@ mod tests {
             error.to_string(),
             "anthropic limits the rate or is overloaded (status 429, attempt 1): it asks to wait 91 s; the server said \
              \"slow down\""
-        );
-        let error = Error::Script {
-            script: "demo.toml".to_owned(),
-            line: Some(3),
-            what: "unknown field `txt`".to_owned(),
-        };
-        assert_eq!(
-            error.to_string(),
-            "script demo.toml, line 3: unknown field `txt`"
         );
     }
 }

@@ -4,7 +4,7 @@
 //! know any wire format: a [`Decoder`] reads the events. Start from [`Http::exchange`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
@@ -12,7 +12,6 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sse_stream::Sse;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +24,7 @@ use super::sse::{MAX_ANSWER_BYTES, RawCopy};
 use super::wait::Wait;
 use super::{Response, StreamEvent};
 use crate::config::number;
+use crate::lock::lock;
 
 /// Most of an error body that is read. Only its message is shown, and that is shorter still.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
@@ -305,9 +305,9 @@ async fn read_plain<D: Decoder>(
             return Err(fault(Fault::bad(what, "")));
         }
     }
-    let event = Sse::default().data(String::from_utf8_lossy(&body));
+    let document = String::from_utf8_lossy(&body);
     let emit = &mut |event| reading.listener.event(event);
-    reading.decoder.event(&event, emit).map_err(&fault)?;
+    reading.decoder.event(&document, emit).map_err(&fault)?;
     reading.check_length().map_err(&fault)?;
     Ok(raw.into_text())
 }
@@ -340,8 +340,7 @@ impl<'a> Listener<'a> {
     }
 
     fn event(&self, event: StreamEvent) {
-        let mut on = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        on(event);
+        lock(&self.0)(event);
     }
 
     fn retry(&self, attempt: u32, delay: Duration, error: &Error) {

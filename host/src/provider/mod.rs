@@ -14,6 +14,8 @@ pub mod openai;
 #[doc(hidden)]
 pub mod replay;
 mod retry;
+#[cfg(test)]
+mod sample;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 pub mod select;
@@ -46,8 +48,16 @@ pub struct SystemBlock {
     pub is_cached: bool,
 }
 
+impl SystemBlock {
+    /// A block of this text.
+    pub fn new(text: impl Into<String>, is_cached: bool) -> Self {
+        let text = text.into();
+        Self { text, is_cached }
+    }
+}
+
 /// One request to a model, in our own types.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// Name of the model.
     pub model: String,

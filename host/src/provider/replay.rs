@@ -62,7 +62,9 @@ impl Feed {
         while let Some(event) = self.events.pop_front()
             && !decoder.is_done()
         {
-            decoder.event(&event, emit)?;
+            if let Some(data) = event.data {
+                decoder.event(&data, emit)?;
+            }
         }
         match pushed {
             Err(bad) if !decoder.is_done() => Err(Fault::bad(bad.what, &bad.excerpt)),

@@ -35,9 +35,8 @@ impl Failure {
     /// A failure that may pass.
     pub(crate) fn passing(error: Error) -> Self {
         Self {
-            error: Box::new(error),
             is_retryable: true,
-            retry_after: None,
+            ..Self::fatal(error)
         }
     }
 }
@@ -179,12 +178,10 @@ fn address_advice(attempt: Attempt<'_>) -> String {
         (true, true) => base.rsplit_once('/').map(|(base, _)| base.to_owned()),
         _ => None,
     };
+    let url_env = &endpoint.url_env;
     match meant {
-        Some(meant) => format!(
-            "set {} to {meant}, which is probably meant",
-            endpoint.url_env
-        ),
-        None => format!("check that {} names an API of this kind", endpoint.url_env),
+        Some(meant) => format!("set {url_env} to {meant}, which is probably meant"),
+        None => format!("check that {url_env} names an API of this kind"),
     }
 }
 
@@ -204,15 +201,9 @@ fn read_error(body: &str) -> (String, String) {
         value => value,
     };
     let error = value.get("error").unwrap_or(value);
-    let message = [error.get("message"), error.get("detail"), Some(error)]
-        .into_iter()
-        .flatten()
-        .find_map(Value::as_str);
-    let code = [error.get("code"), error.get("type")]
-        .into_iter()
-        .flatten()
-        .find_map(Value::as_str)
-        .unwrap_or_default();
+    let first = |names: [&str; 2]| names.iter().find_map(|name| error.get(*name)?.as_str());
+    let message = first(["message", "detail"]).or(error.as_str());
+    let code = first(["code", "type"]).unwrap_or_default();
     (message.unwrap_or(body).to_owned(), code.to_owned())
 }
 
@@ -224,24 +215,20 @@ fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     }
     let at = jiff::fmt::rfc2822::parse(value).ok()?;
     let wait_ms = at.timestamp().as_millisecond().saturating_sub(now_ms);
-    Some(Duration::from_millis(
-        u64::try_from(wait_ms).unwrap_or_default(),
-    ))
+    let wait_ms = u64::try_from(wait_ms).unwrap_or_default();
+    Some(Duration::from_millis(wait_ms))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::endpoint::ApiKey;
 
-    fn endpoint(key: Option<&str>) -> Endpoint {
-        Endpoint {
-            provider: "openai".to_owned(),
-            url: Endpoint::parse_url("openai", "OPENAI_BASE_URL", "http://h/v1").unwrap(),
-            url_env: "OPENAI_BASE_URL".to_owned(),
-            key: key.and_then(ApiKey::new),
-            key_env: "OPENAI_API_KEY".to_owned(),
-            advice: String::new(),
+    fn attempt<'a>(endpoint: &'a Endpoint, path: &'a str) -> Attempt<'a> {
+        Attempt {
+            endpoint,
+            model: "m",
+            path,
+            number: 1,
         }
     }
 
@@ -275,13 +262,8 @@ mod tests {
             (308, None, "x", "BadSetting", false),
         ];
         for (status, key, body, name, is_retryable) in table {
-            let endpoint = endpoint(*key);
-            let attempt = Attempt {
-                endpoint: &endpoint,
-                model: "m",
-                path: "chat/completions",
-                number: 1,
-            };
+            let endpoint = Endpoint::for_test("http://h/v1", *key);
+            let attempt = attempt(&endpoint, "chat/completions");
             let failure = status_failure(attempt, *status, &HeaderMap::new(), body);
             let shown = format!("{:?}", failure.error);
             assert!(shown.starts_with(name), "{status}: {shown}");
@@ -291,41 +273,27 @@ mod tests {
 
     #[test]
     fn the_version_that_is_missing_in_an_address_or_twice_in_it_is_named() {
+        let (without, with) = ("chat/completions", "v1/messages");
         for (base, path, expected) in [
-            ("http://h:1", "chat/completions", "to http://h:1/v1, which"),
-            (
-                "http://h/api/",
-                "chat/completions",
-                "to http://h/api/v1, which",
-            ),
-            ("https://h/v1", "v1/messages", "to https://h, which"),
-            ("https://h/v1", "chat/completions", "check that URL names"),
-            ("https://h", "v1/messages", "check that URL names"),
+            ("http://h:1", without, "to http://h:1/v1, which"),
+            ("http://h/api/", without, "to http://h/api/v1, which"),
+            ("https://h/v1", with, "to https://h, which"),
+            ("https://h/v1", without, "check that OPENAI_BASE_URL names"),
+            ("https://h", with, "check that OPENAI_BASE_URL names"),
         ] {
-            let mut endpoint = endpoint(None);
-            endpoint.url = Endpoint::parse_url("p", "URL", base).unwrap();
-            endpoint.url_env = "URL".to_owned();
-            let attempt = Attempt {
-                endpoint: &endpoint,
-                model: "m",
-                path,
-                number: 1,
-            };
-            let advice = address_advice(attempt);
+            let endpoint = Endpoint::for_test(base, None);
+            let advice = address_advice(attempt(&endpoint, path));
             assert!(advice.contains(expected), "{base}: {advice}");
         }
     }
 
     #[test]
     fn error_bodies_are_read_in_every_shape() {
+        let typed = r#"{"type":"error","error":{"type":"t","message":"m"}}"#;
         for (body, message, code) in [
             ("<html>oops</html>", "<html>oops</html>", ""),
             (r#"{"error":{"message":"m","code":"c"}}"#, "m", "c"),
-            (
-                r#"{"type":"error","error":{"type":"t","message":"m"}}"#,
-                "m",
-                "t",
-            ),
+            (typed, "m", "t"),
             (r#"{"error":"m"}"#, "m", ""),
             (r#"{"message":"m","code":7}"#, "m", ""),
             (r#"{"detail":"m"}"#, "m", ""),
@@ -333,11 +301,8 @@ mod tests {
             (r#"{"other":1}"#, r#"{"other":1}"#, ""),
             (r#""m""#, "m", ""),
         ] {
-            assert_eq!(
-                read_error(body),
-                (message.to_owned(), code.to_owned()),
-                "{body}"
-            );
+            let expected = (message.to_owned(), code.to_owned());
+            assert_eq!(read_error(body), expected, "{body}");
         }
     }
 

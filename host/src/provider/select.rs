@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::endpoint::{ApiKey, Endpoint};
 use super::http::HttpConfig;
+use super::replay::Format;
 #[cfg(feature = "scripted")]
 use super::scripted;
 use super::{Error, Provider, anthropic, openai};
@@ -50,13 +51,6 @@ pub struct Selected {
     pub model: String,
     /// Reason for the choice, half a sentence for people.
     pub why: String,
-}
-
-/// The wire format of a preset.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Anthropic,
-    OpenAi,
 }
 
 /// A provider that is reached over HTTP.
@@ -256,18 +250,30 @@ mod tests {
                 .map(|(_, value)| (*value).to_owned())
         };
         match select(config, &look_up) {
-            Ok(chosen) => format!(
-                "{} {}: {}",
-                chosen.provider.name(),
-                chosen.model,
-                chosen.why
-            ),
+            Ok(Selected {
+                provider,
+                model,
+                why,
+            }) => format!("{} {model}: {why}", provider.name()),
             Err(error) => error.to_string(),
         }
     }
 
-    /// Settings, the environment, and what comes of them.
-    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    /// Checks a table with a case in each line: settings, the environment, and what comes of them, between `|`.
+    fn check_all(table: &str) {
+        for case in table.trim().lines() {
+            let [toml, env, expected] = case.split('|').map(str::trim).collect::<Vec<_>>()[..]
+            else {
+                panic!("{case}");
+            };
+            let env: Vec<_> = env
+                .split_whitespace()
+                .filter_map(|v| v.split_once('='))
+                .collect();
+            let toml = toml.replace("; ", "\n");
+            assert_eq!(check(&config(&toml), &env), expected, "{case}");
+        }
+    }
 
     fn config(toml: &str) -> ProviderConfig {
         toml::from_str(toml).unwrap()
@@ -275,105 +281,40 @@ mod tests {
 
     #[test]
     fn the_environment_decides_when_nothing_is_named() {
-        let a = ("ANTHROPIC_API_KEY", "k");
-        let o = ("OPENAI_API_KEY", "k");
-        let url = ("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1");
-        let table: &[Case<'_>] = &[
-            (
-                "",
-                &[],
-                "scripted scripted: no key and no model server is configured",
-            ),
-            (
-                "",
-                &[("ANTHROPIC_API_KEY", " ")],
-                "scripted scripted: no key and no model server is configured",
-            ),
-            (
-                "",
-                &[o, a],
-                "anthropic claude-sonnet-4-5: ANTHROPIC_API_KEY is set",
-            ),
-            ("", &[o], "openai gpt-4o: OPENAI_API_KEY is set"),
-            ("", &[url], "openai gpt-4o: OPENAI_BASE_URL is set"),
-            (
-                "model = \"m\"",
-                &[a],
-                "anthropic m: ANTHROPIC_API_KEY is set",
-            ),
-            (
-                "base_url = \"http://h/v1\"",
-                &[],
-                "openai gpt-4o: a base URL is configured",
-            ),
-        ];
-        for (toml, env, expected) in table {
-            assert_eq!(check(&config(toml), env), *expected, "{toml} {env:?}");
-        }
+        let blank = [("ANTHROPIC_API_KEY", " ")];
+        let expected = "scripted scripted: no key and no model server is configured";
+        assert_eq!(check(&config(""), &blank), expected);
+        check_all(
+            "
+            | | scripted scripted: no key and no model server is configured
+            | OPENAI_API_KEY=k ANTHROPIC_API_KEY=k | anthropic claude-sonnet-4-5: ANTHROPIC_API_KEY is set
+            | OPENAI_API_KEY=k | openai gpt-4o: OPENAI_API_KEY is set
+            | OPENAI_BASE_URL=http://127.0.0.1:8000/v1 | openai gpt-4o: OPENAI_BASE_URL is set
+            model = 'm' | ANTHROPIC_API_KEY=k | anthropic m: ANTHROPIC_API_KEY is set
+            base_url = 'http://h/v1' | | openai gpt-4o: a base URL is configured
+            ",
+        );
     }
 
     #[test]
     fn a_name_wins_over_the_environment() {
-        let a = ("ANTHROPIC_API_KEY", "k");
-        let table: &[Case<'_>] = &[
-            (
-                "name = \"scripted\"",
-                &[a],
-                "scripted scripted: scripted was asked for",
-            ),
-            (
-                "name = \"openai\"",
-                &[a],
-                "no API key for openai: set OPENAI_API_KEY, or choose another provider with \
-                --provider",
-            ),
-            (
-                "name = \"anthropic\"\napi_key_env = \"MINE\"",
-                &[a],
-                "no API key for anthropic: set MINE, or choose \
-                another provider with --provider",
-            ),
-            (
-                "name = \"anthropic\"\napi_key_env = \"MINE\"",
-                &[("MINE", "k")],
-                "anthropic claude-sonnet-4-5: anthropic was asked for",
-            ),
-            (
-                "name = \"anthropic\"",
-                &[("ANTHROPIC_BASE_URL", "http://localhost:1")],
-                "anthropic claude-sonnet-4-5: anthropic was asked for",
-            ),
-            (
-                "name = \"ollama\"",
-                &[],
-                "no model chosen for ollama: name one with --model, for example `--model \
-                llama3.2`",
-            ),
-            (
-                "name = \"ollama\"\nmodel = \"m\"",
-                &[],
-                "ollama m: ollama was asked for",
-            ),
-            (
-                "name = \"openrouter\"\nmodel = \"m\"",
-                &[("OPENROUTER_API_KEY", "k")],
-                "openrouter m: openrouter was asked for",
-            ),
-            (
-                "name = \"gemini\"",
-                &[],
-                "unknown provider `gemini`; known: anthropic, openai, ollama, openrouter, scripted",
-            ),
-            (
-                "name = \"openai\"\nbase_url = \"localhost\"",
-                &[],
-                "provider.base_url of openai cannot be used: not a URL \
-                (relative URL without a base); write it as http://127.0.0.1:11434/v1",
-            ),
-        ];
-        for (toml, env, expected) in table {
-            assert_eq!(check(&config(toml), env), *expected, "{toml} {env:?}");
-        }
+        check_all(
+            "
+            name = 'scripted' | ANTHROPIC_API_KEY=k | scripted scripted: scripted was asked for
+            name = 'openai' | ANTHROPIC_API_KEY=k | no API key for openai: set OPENAI_API_KEY, or choose \
+                another provider with --provider
+            name = 'anthropic'; api_key_env = 'MINE' | ANTHROPIC_API_KEY=k | no API key for anthropic: set \
+                MINE, or choose another provider with --provider
+            name = 'anthropic'; api_key_env = 'MINE' | MINE=k | anthropic claude-sonnet-4-5: anthropic was asked for
+            name = 'anthropic' | ANTHROPIC_BASE_URL=http://localhost:1 | anthropic claude-sonnet-4-5: anthropic was asked for
+            name = 'ollama' | | no model chosen for ollama: name one with --model, for example `--model llama3.2`
+            name = 'ollama'; model = 'm' | | ollama m: ollama was asked for
+            name = 'openrouter'; model = 'm' | OPENROUTER_API_KEY=k | openrouter m: openrouter was asked for
+            name = 'gemini' | | unknown provider `gemini`; known: anthropic, openai, ollama, openrouter, scripted
+            name = 'openai'; base_url = 'localhost' | | provider.base_url of openai cannot be used: not a URL \
+                (relative URL without a base); write it as http://127.0.0.1:11434/v1
+            ",
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::Cursor;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use futures_util::{FutureExt, Stream, StreamExt, stream};
@@ -15,6 +15,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::MAX_RAW_BYTES;
 use super::server_text::MAX_SERVER_TEXT_CHARS;
+use crate::lock::lock;
 
 /// Largest single event. A whole tool call with a file in it fits many times over; a server that never ends an event
 /// must not fill the memory.
@@ -48,15 +49,9 @@ impl Default for SseParser {
     fn default() -> Self {
         let queue = Arc::new(Mutex::new(VecDeque::<Vec<u8>>::new()));
         let feed = Arc::clone(&queue);
-        let bytes = stream::poll_fn(move |_| {
-            let piece = feed
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop_front();
-            match piece {
-                Some(piece) => Poll::Ready(Some(Ok::<_, Infallible>(Cursor::new(piece)))),
-                None => Poll::Pending,
-            }
+        let bytes = stream::poll_fn(move |_| match lock(&feed).pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok::<_, Infallible>(Cursor::new(piece)))),
+            None => Poll::Pending,
         });
         Self {
             queue,
@@ -91,10 +86,7 @@ impl SseParser {
                 let what = format!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20);
                 return Err(self.fault(what));
             }
-            self.queue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push_back(line.to_vec());
+            lock(&self.queue).push_back(line.to_vec());
             while let Some(Some(event)) = self.events.next().now_or_never() {
                 events.push_back(event.map_err(|error| self.fault(error.to_string()))?);
                 self.event_bytes = 0;
@@ -194,34 +186,26 @@ mod tests {
     fn parse(pieces: &[&[u8]]) -> (Vec<String>, Option<SseFault>) {
         let mut parser = SseParser::default();
         let mut events = VecDeque::new();
-        let fault = pieces
-            .iter()
-            .find_map(|piece| parser.push(piece, &mut events).err());
-        let shown = events
-            .into_iter()
-            .map(|event| {
-                let name = event.event.unwrap_or_default();
-                format!("{name}:{}", event.data.unwrap_or_default())
-            })
-            .collect();
-        (shown, fault)
+        let mut push = |piece: &&[u8]| parser.push(piece, &mut events).err();
+        let fault = pieces.iter().find_map(&mut push);
+        let show = |event: Sse| {
+            let name = event.event.unwrap_or_default();
+            format!("{name}:{}", event.data.unwrap_or_default())
+        };
+        (events.into_iter().map(show).collect(), fault)
     }
 
     #[test]
     fn events_are_the_same_however_the_bytes_are_cut() {
         let whole = "event: a\ndata: é1\n\n: ping\r\n\r\ndata: x\ndata: y\n\n".as_bytes();
-        let expected = vec!["a:é1".to_owned(), ":x\ny".to_owned()];
-        assert_eq!(parse(&[whole]), (expected.clone(), None));
+        let expected = (vec!["a:é1".to_owned(), ":x\ny".to_owned()], None);
         for at in 0..whole.len() {
             let (left, right) = whole.split_at(at);
-            assert_eq!(
-                parse(&[left, right]),
-                (expected.clone(), None),
-                "cut at {at}"
-            );
+            assert_eq!(parse(&[left, right]), expected, "cut at {at}");
         }
         let bytes: Vec<&[u8]> = whole.chunks(1).collect();
-        assert_eq!(parse(&bytes), (expected, None));
+        assert_eq!(parse(&bytes), expected);
+        assert_eq!(parse(&[whole]), expected);
     }
 
     #[test]

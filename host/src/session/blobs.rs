@@ -6,11 +6,12 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::log::{sync_folder, write_private};
 use crate::disk::private_folder;
+use crate::lock::lock;
 use crate::message::Blob;
 
 /// Name of the folder, within that of the session, that holds what messages refer to.
@@ -152,7 +153,7 @@ impl Blobs {
         if self.files.read(&blob.id).is_ok() {
             return Ok(());
         }
-        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut total = lock(&self.total);
         let before = match *total {
             Some(known) => known,
             None => self.measured()?,

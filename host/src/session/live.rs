@@ -3,7 +3,7 @@
 //! Every entry goes through one function that writes it first and takes it into memory after, so the two never differ.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value;
 
@@ -13,8 +13,9 @@ use super::entry::{Body, DueTurn, Entry, Report, ReportLine, VERSION};
 use super::log::{FILE, Log};
 use super::state::States;
 use super::synced::Unsynced;
-use super::transcript::{Transcript, closing, tool_message};
+use super::transcript::Transcript;
 use super::{Error, SessionSpec};
+use crate::lock::lock;
 use crate::message::{Message, ToolResult};
 
 /// Result that the model sees when the host stopped before a call had a result.
@@ -56,23 +57,28 @@ impl Session {
         folder: &Path,
         spec: &SessionSpec,
     ) -> Result<Self, Error> {
-        let session = Self {
+        let session = Self::over(Log::create(folder)?, id, folder);
+        session.append(header(spec, parent))?;
+        session.sync()?;
+        Ok(session)
+    }
+
+    /// A session in `folder` with nothing in it.
+    fn over(log: Log, id: &str, folder: &Path) -> Self {
+        Self {
             id: id.into(),
             folder: folder.to_owned(),
             is_resumed: false,
             notices: Vec::new(),
             blobs: Blobs::new(folder),
             inner: Mutex::new(Inner {
-                log: Log::create(folder)?,
+                log,
                 transcript: Transcript::default(),
                 states: States::new(folder),
                 last_entry: None,
                 deferred: None,
             }),
-        };
-        session.append(header(spec, parent))?;
-        session.sync()?;
-        Ok(session)
+        }
     }
 
     /// Opens the files of a session: repairs the end of the file, reads every valid entry, and closes the calls that an
@@ -80,15 +86,12 @@ impl Session {
     pub(super) fn open(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
         let opened = Log::open(folder)?;
         let path = folder.join(FILE);
-        let (entries, mut notices) = super::store::parse(&path, &opened.bytes)?;
-        notices.splice(0..0, opened.notices);
-        let mut inner = Inner {
-            log: opened.log,
-            transcript: Transcript::default(),
-            states: States::new(folder),
-            last_entry: None,
-            deferred: None,
-        };
+        let (entries, unreadable) = super::store::parse(&path, &opened.bytes)?;
+        let mut session = Self::over(opened.log, id, folder);
+        session.is_resumed = true;
+        let mut notices = opened.notices;
+        notices.extend(unreadable);
+        let mut inner = session.lock();
         for entry in entries {
             inner.take_in(&entry.body);
             inner.last_entry = Some(entry.id);
@@ -102,23 +105,17 @@ impl Session {
                 names.join(", ")
             ));
         }
-        let has_header = inner.transcript.has_header;
-        let session = Self {
-            id: id.into(),
-            folder: folder.to_owned(),
-            is_resumed: true,
-            notices,
-            blobs: Blobs::new(folder),
-            inner: Mutex::new(inner),
-        };
-        session.append(if has_header {
+        let first = if inner.transcript.has_header {
             Body::Resumed {
                 provider: spec.provider.clone(),
                 model: spec.model.clone(),
             }
         } else {
             header(spec, None)
-        })?;
+        };
+        inner.append(first)?;
+        drop(inner);
+        session.notices = notices;
         session.cut_turn(INTERRUPTED)?;
         session.sync()?;
         Ok(session)
@@ -307,7 +304,7 @@ impl Session {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // A panic elsewhere cannot leave the file and the memory apart: the entry is taken in right after it is written.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 
@@ -362,10 +359,8 @@ impl Inner {
         let mut added = Vec::with_capacity(open.len());
         for call in &open {
             let result = known.iter().find(|result| result.call_id == call.id);
-            let message = match result {
-                Some(result) => tool_message(result.clone()),
-                None => closing(call, why),
-            };
+            let result = result.cloned().unwrap_or_else(|| call.result(why, true));
+            let message = Message::result(result);
             self.append(Body::Message {
                 message: message.clone(),
             })?;

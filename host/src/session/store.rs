@@ -78,10 +78,7 @@ impl SessionStore {
         let (mut entries, _) = self.read(id)?;
         if let Some(until) = until {
             let at = entries.iter().position(|entry| entry.id == until);
-            let at = at.ok_or_else(|| Error::Unknown {
-                wanted: format!("{id}/{until}"),
-                root: self.root.clone(),
-            })?;
+            let at = at.ok_or_else(|| self.unknown(&format!("{id}/{until}")))?;
             entries.truncate(at + 1);
         }
         let (new, folder) = self.new_folder()?;
@@ -133,21 +130,17 @@ impl SessionStore {
 
     /// The id of the one session whose id is or begins with `wanted`; `last` is the one last written.
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
-        let unknown = || Error::Unknown {
-            wanted: wanted.to_owned(),
-            root: self.root.clone(),
-        };
         let mut ids: Vec<String> = self.list()?.into_iter().map(|row| row.id).collect();
         if wanted == "last" {
-            return ids.into_iter().next().ok_or_else(unknown);
+            ids.truncate(1);
+            return ids.pop().ok_or_else(|| self.unknown(wanted));
         }
         ids.retain(|id| !wanted.is_empty() && id.starts_with(wanted));
         if let Some(exact) = ids.iter().find(|id| *id == wanted) {
             return Ok(exact.clone());
         }
         match ids.len() {
-            1 => ids.pop().ok_or_else(unknown),
-            0 => Err(unknown()),
+            0 | 1 => ids.pop().ok_or_else(|| self.unknown(wanted)),
             _ => Err(Error::Ambiguous {
                 wanted: wanted.to_owned(),
                 found: ids,
@@ -171,10 +164,14 @@ impl SessionStore {
                 last: row.id,
                 elsewhere: row.workspace,
             }),
-            None => Err(Error::Unknown {
-                wanted: wanted.to_owned(),
-                root: self.root.clone(),
-            }),
+            None => Err(self.unknown(wanted)),
+        }
+    }
+
+    fn unknown(&self, wanted: &str) -> Error {
+        Error::Unknown {
+            wanted: wanted.to_owned(),
+            root: self.root.clone(),
         }
     }
 
@@ -228,10 +225,7 @@ impl SessionStore {
         if found.is_some_and(|folder| folder.join(FILE).is_file()) {
             return Ok(format!("{id}/{below}"));
         }
-        Err(Error::Unknown {
-            wanted: wanted.to_owned(),
-            root: self.root.clone(),
-        })
+        Err(self.unknown(wanted))
     }
 
     /// Counts the turns of a session. Reads its file, but not every line of it.

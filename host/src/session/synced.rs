@@ -4,9 +4,10 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::log::Disk;
+use crate::lock::lock;
 
 /// State of one file.
 pub(super) struct Synced {
@@ -38,9 +39,8 @@ impl Synced {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         let again = || io::Error::other("the disk failed before; open the session again");
-        Err(why.take().unwrap_or_else(again))
+        Err(lock(&self.why).take().unwrap_or_else(again))
     }
 }
 
@@ -56,17 +56,14 @@ impl Unsynced {
     /// Returns once they are on the disk, or it has failed: [`Synced::check`] says which.
     pub(crate) fn sync(self) {
         let synced = &self.synced;
-        let _working = synced
-            .working
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _working = lock(&synced.working);
         if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {
             return;
         }
         match self.disk.sync() {
             Ok(()) => synced.len.store(self.len, Ordering::Release),
             Err(error) => {
-                *synced.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *lock(&synced.why) = Some(error);
                 synced.has_failed.store(true, Ordering::Release);
             }
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
 use super::entry::{Body, DueTurn};
-use crate::message::{Content, Message, Role, ToolCall, ToolResult};
+use crate::message::{Message, Role, ToolCall, unanswered};
 
 /// Conversation, and the position of its last turn.
 #[derive(Clone, Debug, Default)]
@@ -72,25 +72,11 @@ impl Transcript {
 
     /// Calls of the last assistant message that have no result yet.
     pub(super) fn open_calls(&self) -> Vec<ToolCall> {
-        let Some(at) = self
-            .messages
-            .iter()
-            .rposition(|message| message.role == Role::Assistant)
-        else {
+        let is_last = |message: &Message| message.role == Role::Assistant;
+        let Some(at) = self.messages.iter().rposition(is_last) else {
             return Vec::new();
         };
-        let (head, tail) = self.messages.split_at(at + 1);
-        let answered: HashSet<&str> = tail
-            .iter()
-            .flat_map(Message::tool_results)
-            .map(|result| result.call_id.as_str())
-            .collect();
-        head.last()
-            .into_iter()
-            .flat_map(Message::tool_calls)
-            .filter(|call| !answered.contains(call.id.as_str()))
-            .cloned()
-            .collect()
+        unanswered(&self.messages[at..]).cloned().collect()
     }
 
     /// Mends what bad lines tore apart: a result without its call is left out, and a call that lost its result gets one.
@@ -102,10 +88,8 @@ impl Transcript {
         for message in std::mem::take(&mut self.messages) {
             if message.role == Role::Tool {
                 let is_open = |id: &str| open.iter().any(|call| call.id == id);
-                if !message
-                    .tool_results()
-                    .all(|result| is_open(&result.call_id))
-                {
+                let mut results = message.tool_results();
+                if !results.all(|result| is_open(&result.call_id)) {
                     notices.push(format!(
                         "the message {} answers a call that does not exist; it is skipped",
                         message.id
@@ -118,7 +102,7 @@ impl Transcript {
             } else {
                 for call in open.drain(..) {
                     notices.push(format!("the result of the call {} is lost", call.id));
-                    mended.push(closing(&call, LOST));
+                    mended.push(Message::result(call.result(LOST, true)));
                 }
                 open.extend(message.tool_calls().cloned());
             }
@@ -132,142 +116,77 @@ impl Transcript {
 /// Result that the model sees when the line with a result could not be read.
 const LOST: &str = "[lost: the session file has no readable result of this call]";
 
-/// The message that closes a call whose result never came.
-pub(super) fn closing(call: &ToolCall, why: &str) -> Message {
-    tool_message(ToolResult {
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        content: why.into(),
-        is_error: true,
-    })
-}
-
-/// The message that carries one result.
-pub(super) fn tool_message(result: ToolResult) -> Message {
-    Message::new(Role::Tool, vec![Content::ToolResult(result)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Content, ToolResult};
 
-    fn assistant(calls: &[&str]) -> Message {
-        let call = |id: &&str| {
-            Content::ToolCall(ToolCall {
-                id: (*id).to_owned(),
-                name: "read_file".to_owned(),
-                arguments: serde_json::json!({}),
-            })
+    /// A transcript in short: `u`, `a` with the digits of its calls, a digit for a result.
+    fn transcript(short: &str) -> Transcript {
+        let call = |id: char| ToolCall::new(id, "read_file", serde_json::json!({}));
+        let message = |word: &str| match word.strip_prefix('a') {
+            Some(ids) => {
+                let calls = ids.chars().map(|id| Content::ToolCall(call(id)));
+                Message::new(Role::Assistant, calls.collect())
+            }
+            None if word == "u" => Message::text(Role::User, "hi"),
+            None => Message::result(ToolResult::new(word, "read_file", "ok", false)),
         };
-        Message::new(Role::Assistant, calls.iter().map(call).collect())
+        Transcript {
+            messages: short.split(' ').map(message).collect(),
+            ..Transcript::default()
+        }
     }
 
-    fn result(id: &str) -> Message {
-        tool_message(ToolResult {
-            call_id: id.to_owned(),
-            name: "read_file".to_owned(),
-            content: "ok".into(),
-            is_error: false,
-        })
-    }
-
-    fn user() -> Message {
-        Message::text(Role::User, "hi")
-    }
-
-    /// A transcript in short: `u`, `a`, `id` for a result, `id!` for a failed one.
-    fn shape(messages: &[Message]) -> String {
-        let word = |message: &Message| match message.role {
-            Role::User => "u".to_owned(),
-            Role::Assistant => "a".to_owned(),
-            Role::Tool => message
-                .tool_results()
+    /// The same the other way round; a failed result has a `!`.
+    fn shape(transcript: &Transcript) -> String {
+        let word = |message: &Message| {
+            let results = message.tool_results();
+            let results: String = results
                 .map(|r| format!("{}{}", r.call_id, if r.is_error { "!" } else { "" }))
-                .collect(),
+                .collect();
+            let calls: String = message.tool_calls().map(|call| &*call.id).collect();
+            match message.role {
+                Role::User => "u".to_owned(),
+                Role::Assistant => format!("a{calls}"),
+                Role::Tool => results,
+            }
         };
-        messages.iter().map(word).collect::<Vec<_>>().join(" ")
-    }
-
-    fn check_mend(messages: Vec<Message>, expected: &str, n_notices: usize) {
-        let mut transcript = Transcript {
-            messages,
-            ..Transcript::default()
-        };
-        let notices = transcript.mend();
-        assert_eq!(shape(&transcript.messages), expected);
-        assert_eq!(notices.len(), n_notices, "{notices:?}");
-        assert!(transcript.mend().is_empty());
+        let words: Vec<String> = transcript.messages.iter().map(word).collect();
+        words.join(" ")
     }
 
     #[test]
-    fn a_whole_transcript_is_left_as_it_is() {
-        check_mend(
-            vec![
-                user(),
-                assistant(&["1", "2"]),
-                result("1"),
-                result("2"),
-                assistant(&[]),
-            ],
-            "u a 1 2 a",
-            0,
-        );
-    }
-
-    #[test]
-    fn call_ids_may_come_again_in_a_later_step() {
-        check_mend(
-            vec![
-                assistant(&["1"]),
-                result("1"),
-                assistant(&["1"]),
-                result("1"),
-            ],
-            "a 1 a 1",
-            0,
-        );
-    }
-
-    #[test]
-    fn a_call_that_lost_its_result_gets_one() {
-        check_mend(
-            vec![assistant(&["1", "2"]), result("2"), user()],
-            "a 2 1! u",
-            1,
-        );
-    }
-
-    #[test]
-    fn a_result_without_its_call_is_left_out() {
-        check_mend(vec![user(), result("1"), user()], "u u", 1);
-    }
-
-    #[test]
-    fn calls_at_the_end_stay_open() {
-        let messages = vec![assistant(&["1", "2"]), result("1")];
-        check_mend(messages.clone(), "a 1", 0);
-        let transcript = Transcript {
-            messages,
-            ..Transcript::default()
-        };
-        let open: Vec<String> = transcript.open_calls().into_iter().map(|c| c.id).collect();
-        assert_eq!(open, ["2"]);
+    fn a_call_that_lost_its_result_gets_one_and_a_result_without_its_call_is_left_out() {
+        for (before, after, n_notices) in [
+            ("u a12 1 2 a", "u a12 1 2 a", 0),
+            // Ids may come again in a later step, and calls at the end stay open.
+            ("a1 1 a1 1", "a1 1 a1 1", 0),
+            ("a12 1", "a12 1", 0),
+            ("a12 2 u", "a12 2 1! u", 1),
+            ("u 1 u", "u u", 1),
+        ] {
+            let mut transcript = transcript(before);
+            let notices = transcript.mend();
+            assert_eq!(shape(&transcript), after);
+            assert_eq!(notices.len(), n_notices, "{notices:?}");
+            assert!(transcript.mend().is_empty());
+        }
+        let open = transcript("a12 1").open_calls().into_iter().map(|c| c.id);
+        assert!(open.eq(["2"]));
+        assert_eq!(transcript("a12 1 2").open_calls(), []);
     }
 
     #[test]
     fn replaced_messages_leave_their_stand_in_where_the_first_of_them_was() {
-        let messages = vec![user(), user(), assistant(&[]), user()];
-        let removed = vec![messages[1].id.clone(), messages[2].id.clone()];
-        let mut transcript = Transcript {
-            messages,
-            ..Transcript::default()
-        };
+        let mut transcript = transcript("u u a u");
+        let removed = &transcript.messages[1..3];
         transcript.apply(&Body::Replaced {
             reason: "archived".into(),
-            removed,
-            messages: vec![assistant(&[])],
+            removed: removed.iter().map(|message| message.id.clone()).collect(),
+            messages: vec![Message::new(Role::Assistant, Vec::new())],
             holder: None,
         });
-        assert_eq!(shape(&transcript.messages), "u a u");
+        assert_eq!(shape(&transcript), "u a u");
     }
 }

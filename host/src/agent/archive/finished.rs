@@ -24,26 +24,24 @@ impl Finished {
         from: u64,
     ) -> Result<Self, session::Error> {
         let mut entries = of_turn(place.entries_since(from)?, turn);
-        let mut own = HashSet::new();
+        let (mut own, mut messages) = (HashSet::new(), Vec::new());
         for entry in &entries {
             match &entry.body {
                 Body::Message { message } => {
                     own.insert(message.id.clone());
+                    messages.push(message.clone());
                 }
                 // A summary that compaction made of nothing but messages of this turn goes with them.
                 Body::Replaced {
-                    removed, messages, ..
+                    removed,
+                    messages: summary,
+                    ..
                 } if removed.iter().all(|id| own.contains(id)) => {
-                    own.extend(messages.iter().map(|message| message.id.clone()));
+                    own.extend(summary.iter().map(|message| message.id.clone()));
                 }
                 _ => {}
             }
         }
-        let messages = entries.iter().filter_map(|entry| match &entry.body {
-            Body::Message { message } => Some(message.clone()),
-            _ => None,
-        });
-        let messages = messages.collect();
         entries.retain(|entry| is_of_holder(&entry.body));
         Ok(Self {
             entries,

@@ -9,6 +9,7 @@ use crate::agent::scope::ActiveTurns;
 use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, Tier};
+use crate::prompt::host_part;
 use crate::session::Session;
 use crate::tool::SharedTool;
 
@@ -37,12 +38,7 @@ pub(in crate::agent) fn live_part(session: &Session) -> Option<PromptPart> {
     for child in children.iter().skip(n_older) {
         text.push_str(&format!("\n- id: {} | task: {}", child.agent, child.task));
     }
-    Some(PromptPart {
-        tier: Tier::Volatile,
-        key: "20-live-subagents".to_owned(),
-        source: "host".to_owned(),
-        text,
-    })
+    Some(host_part(Tier::Volatile, "20-live-subagents", text))
 }
 
 /// Adds the tools for subagents: when the settings say so, and for a session that has holders already.

@@ -41,7 +41,7 @@ use super::emit::chain;
 use super::scope::TurnScope;
 use super::turn::Turn;
 use crate::event::Event;
-use crate::message::{Message, Origin, Role};
+use crate::message::{Message, Origin, Role, unanswered};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
@@ -89,7 +89,7 @@ impl Turn<'_> {
         let reason = trigger::reason(&spec.config.archival.trigger, &facts);
         // A call without a result: the turn is not really over.
         if let Some(reason) = reason
-            && trigger::unfinished(&finished.messages).is_none()
+            && unanswered(&finished.messages).next().is_none()
         {
             write(&spec.session, self.number, reason, 0, false);
         }

@@ -3,7 +3,7 @@
 //! Nothing is changed here: what was prepared waits until the agent [takes](Archiving::take) it at a safe point. Dropped, it
 //! was never begun. Start from [`Archiving::begin`].
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
@@ -16,6 +16,7 @@ use crate::agent::host_calls::agent_id;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -94,10 +95,6 @@ impl Drop for Archiving {
     }
 }
 
-fn lock(ready: &Mutex<Vec<Prepared>>) -> std::sync::MutexGuard<'_, Vec<Prepared>> {
-    ready.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl TurnScope {
     /// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
     async fn prepare(&self, due: DueTurn) -> Option<Prepared> {
@@ -155,8 +152,9 @@ impl TurnScope {
             // A hook's no to the request is one to the archival that needs it.
             Err(no) => return Some(Err(Kept::Refused(no.to_string()))),
         };
-        let Some(why) = summary.missing else {
-            return Some(Ok(summary.text));
+        let why = match summary {
+            Ok(text) => return Some(Ok(text)),
+            Err(why) => why,
         };
         if due.tries + 1 < MAX_TRIES {
             return Some(Err(Kept::Later(why)));
@@ -165,7 +163,7 @@ impl TurnScope {
             "there is no summary of the archived turn after {MAX_TRIES} tries: {why}; `query_subagent` finds what it holds"
         );
         self.spec.events.emit(Event::notice(Level::Warn, text));
-        Some(Ok(summary.text))
+        Some(Ok(summary::UNAVAILABLE.to_owned()))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::point::caller::Caller;
 
 /// Placeholder for a summary that could not be made.
-const UNAVAILABLE: &str = "[summary unavailable]";
+pub(super) const UNAVAILABLE: &str = "[summary unavailable]";
 
 /// Prefix of a summary that is not the JSON that was asked for.
 const UNPARSED: &str = "[unparsed] ";
@@ -59,24 +59,17 @@ struct Structured {
     open_questions: Vec<String>,
 }
 
-/// A summary, or its placeholder.
-pub(super) struct Summary {
-    pub(super) text: String,
-    /// Reason why there is no summary.
-    pub(super) missing: Option<String>,
-}
-
 impl TurnScope {
-    /// Has the model sum up the messages of a turn for the holder `agent`.
+    /// Has the model sum up the messages of a turn for the holder `agent`. Returns the summary, or why there is none.
     ///
     /// # Errors
-    /// A hook refused the request, the turn was interrupted, or the session cannot be written. Everything else that can go wrong leaves a stand-in.
+    /// A hook refused the request, the turn was interrupted, or the session cannot be written.
     pub(super) async fn sum_up(
         &self,
         caller: &Caller,
         messages: &[Message],
         agent: &str,
-    ) -> Result<Summary, NoAnswer> {
+    ) -> Result<Result<String, String>, NoAnswer> {
         let config = &self.spec.config.archival.summary;
         let style = config.style_for(self.spec.provider.name());
         let format = match style {
@@ -93,29 +86,14 @@ impl TurnScope {
             max_tokens: MAX_TOKENS,
         };
         let asked = self.ask_for_host(caller, question);
-        let (text, missing) = match tokio::time::timeout(config.timeout(), asked).await {
-            Err(_) => {
-                let seconds = config.timeout().as_secs();
-                (
-                    String::new(),
-                    Some(format!("it took longer than {seconds} s")),
-                )
-            }
-            Ok(Ok(text)) if text.trim().is_empty() => {
-                (text, Some("the model wrote nothing".to_owned()))
-            }
-            Ok(Ok(text)) => (text, None),
+        Ok(match tokio::time::timeout(config.timeout(), asked).await {
+            Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
+            Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
+            Ok(Ok(text)) => Ok(written(style, &text)),
+            Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
             // A hook's no is no to the archiving that needs the summary.
-            Ok(Err(no @ (NoAnswer::Blocked(_) | NoAnswer::Cancelled | NoAnswer::Session(_)))) => {
-                return Err(no);
-            }
-            Ok(Err(no)) => (String::new(), Some(no.to_string())),
-        };
-        let text = match missing {
-            Some(_) => UNAVAILABLE.to_owned(),
-            None => written(style, &text),
-        };
-        Ok(Summary { text, missing })
+            Ok(Err(no)) => return Err(no),
+        })
     }
 }
 

@@ -1,9 +1,6 @@
 //! Decides whether a finished turn is archived, and why. Pure. Start from [`reason`].
 
-use std::collections::HashSet;
-
 use super::config::TriggerConfig;
-use crate::message::Message;
 use crate::point::payload::StopReason;
 
 /// Facts about a turn that decide whether it is archived.
@@ -34,89 +31,38 @@ pub(super) fn reason(config: &TriggerConfig, facts: &Facts) -> Option<&'static s
     }
 }
 
-/// The tool of a call that has no result: the turn is not really over then.
-pub(super) fn unfinished(messages: &[Message]) -> Option<&str> {
-    let results = messages.iter().flat_map(Message::tool_results);
-    let answered: HashSet<&str> = results.map(|result| result.call_id.as_str()).collect();
-    let mut calls = messages.iter().flat_map(Message::tool_calls);
-    let open = calls.find(|call| !answered.contains(call.id.as_str()))?;
-    Some(&open.name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Content, Role, ToolCall, ToolResult};
-
-    fn check(facts: Facts, expected: Option<&str>) {
-        assert_eq!(
-            reason(&TriggerConfig::default(), &facts),
-            expected,
-            "{facts:?}"
-        );
-    }
 
     #[test]
     fn triggers_are_tried_in_their_order() {
-        let all = Facts {
-            stop: StopReason::MaxSteps,
-            n_calls: 5,
-            tokens: 8000,
-        };
-        check(all, Some("max-steps"));
-        let done = Facts {
-            stop: StopReason::Done,
-            ..all
-        };
-        check(done, Some("tool-calls"));
-        check(Facts { n_calls: 4, ..done }, Some("token-threshold"));
-        let small = Facts {
-            n_calls: 4,
-            tokens: 7999,
-            ..done
-        };
-        check(small, None);
-        for stop in [
-            StopReason::Cancelled,
-            StopReason::Blocked,
-            StopReason::Failed,
-        ] {
-            check(Facts { stop, ..all }, None);
-        }
+        let on = TriggerConfig::default();
         let off = TriggerConfig {
             on_max_turns: false,
             ..TriggerConfig::default()
         };
-        assert_eq!(reason(&off, &all), Some("tool-calls"));
         let none = TriggerConfig {
             depth_cap: 0,
             ..TriggerConfig::default()
         };
-        assert_eq!(reason(&none, &all), None);
-    }
-
-    #[test]
-    fn a_call_without_a_result_is_found() {
-        let call = |id: &str| {
-            Content::ToolCall(ToolCall {
-                id: id.to_owned(),
-                name: format!("tool-{id}"),
-                arguments: serde_json::json!({}),
-            })
-        };
-        let calls = Message::new(Role::Assistant, vec![call("1"), call("2")]);
-        let result = |id: &str| {
-            let result = ToolResult {
-                call_id: id.to_owned(),
-                name: "tool".to_owned(),
-                content: "".into(),
-                is_error: false,
+        for (config, stop, n_calls, tokens, expected) in [
+            (&on, StopReason::MaxSteps, 5, 8000, Some("max-steps")),
+            (&on, StopReason::Done, 5, 8000, Some("tool-calls")),
+            (&on, StopReason::Done, 4, 8000, Some("token-threshold")),
+            (&on, StopReason::Done, 4, 7999, None),
+            (&on, StopReason::Cancelled, 5, 8000, None),
+            (&on, StopReason::Blocked, 5, 8000, None),
+            (&on, StopReason::Failed, 5, 8000, None),
+            (&off, StopReason::MaxSteps, 5, 8000, Some("tool-calls")),
+            (&none, StopReason::MaxSteps, 5, 8000, None),
+        ] {
+            let facts = Facts {
+                stop,
+                n_calls,
+                tokens,
             };
-            Message::new(Role::Tool, vec![Content::ToolResult(result)])
-        };
-        let mut messages = vec![calls, result("1")];
-        assert_eq!(unfinished(&messages), Some("tool-2"));
-        messages.push(result("2"));
-        assert_eq!(unfinished(&messages), None);
+            assert_eq!(reason(config, &facts), expected, "{facts:?}");
+        }
     }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::lock::lock;
 use crate::message::{Blob, Content, Message, Part, ToolSpec};
 use crate::provider::{Request, SystemBlock};
 use crate::tokens;
@@ -110,12 +111,11 @@ impl Counter {
             return tokens::count(text);
         }
         let key = self.hash.hash_one(text);
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(n) = known().get(&key) {
+        if let Some(n) = lock(&self.known).get(&key) {
             return *n;
         }
         let n = tokens::count(text);
-        let mut known = known();
+        let mut known = lock(&self.known);
         if known.len() >= MAX_KEPT {
             known.clear();
         }
@@ -340,15 +340,12 @@ mod tests {
     fn every_part_of_a_message_counts_the_same_the_second_time_and_never_more_than_most() {
         let counter = Counter::default();
         let text = "The tide gauge reads four centimetres too high. ".repeat(20);
-        let call = Content::ToolCall(crate::message::ToolCall {
-            id: "12".to_owned(),
-            name: "read_file".to_owned(),
-            arguments: serde_json::json!({"path": "station.toml"}),
-        });
-        let said = Message::new(
-            Role::Assistant,
-            vec![Content::Text { text: text.clone() }, call],
-        );
+        let call = Content::ToolCall(crate::message::ToolCall::new(
+            "12",
+            "read_file",
+            serde_json::json!({"path": "station.toml"}),
+        ));
+        let said = Message::new(Role::Assistant, vec![Content::text(text.clone()), call]);
         let n = counter.of_message("m", &said);
         let parts = tokens::count(&text)
             + tokens::count("12")

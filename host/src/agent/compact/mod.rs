@@ -260,22 +260,13 @@ mod tests {
     }
 
     pub(super) fn call(id: &str, name: &str, path: &str) -> Message {
-        let call = ToolCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments: json!({"path": path}),
-        };
+        let call = ToolCall::new(id, name, json!({"path": path}));
         Message::new(Role::Assistant, vec![Content::ToolCall(call)])
     }
 
     fn answer(id: &str, content: &str, is_error: bool) -> Message {
-        let result = ToolResult {
-            call_id: id.to_owned(),
-            name: if id == "1" { "read_file" } else { "edit_file" }.to_owned(),
-            content: content.into(),
-            is_error,
-        };
-        Message::new(Role::Tool, vec![Content::ToolResult(result)])
+        let name = if id == "1" { "read_file" } else { "edit_file" };
+        Message::result(ToolResult::new(id, name, content, is_error))
     }
 
     pub(super) fn result(id: &str, content: &str) -> Message {
@@ -290,10 +281,9 @@ mod tests {
     pub(super) fn exchange(at: usize, sizes: &[usize]) -> Vec<Message> {
         let id = |n: usize| format!("{at}-{n}");
         let calls = (0..sizes.len()).flat_map(|n| call(&id(n), "look", "a").content);
-        let text = Content::Text {
-            text: "said".to_owned(),
-        };
-        let content = std::iter::once(text).chain(calls).collect();
+        let content = std::iter::once(Content::text("said"))
+            .chain(calls)
+            .collect();
         let results = sizes.iter().enumerate();
         let results = results.map(|(n, size)| result(&id(n), &"x".repeat(*size)));
         std::iter::once(Message::new(Role::Assistant, content))

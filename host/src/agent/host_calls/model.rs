@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{HostCall, PendingAccess, check_text, interrupted};
+use crate::agent::handle::to_handle;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
 use crate::message::{Message, Role};
@@ -51,17 +52,14 @@ impl TurnScope {
             )));
         }
         self.admit(plugin, HostCall::Model, &mut caller)?;
-        let system = SystemBlock {
-            text: question.system,
-            is_cached: false,
-        };
+        let mut system = vec![SystemBlock::new(question.system, false)];
+        system.retain(|_| has_system);
         let request = Request {
             model,
-            system: if has_system { vec![system] } else { Vec::new() },
+            system,
             messages: vec![Message::text(Role::User, question.prompt)],
-            tools: Vec::new(),
-            temperature: None,
             max_tokens: Some(question.max_tokens.clamp(1, MAX_ANSWER_TOKENS)),
+            ..Request::default()
         };
         let (turn, step) = (caller.context.turn, caller.context.step);
         let kept = |request: &Request, response: &Response| Body::Asked {
@@ -79,10 +77,7 @@ impl TurnScope {
             NoAnswer::Blocked(_) => HandleError::Denied(no.to_string()),
             NoAnswer::Cancelled => interrupted(),
             NoAnswer::Provider(_) => HandleError::Failed(no.to_string()),
-            NoAnswer::Session(error) => {
-                tracing::error!(%error, "cannot write to the session for a plugin");
-                HandleError::Failed("the session cannot be written".to_owned())
-            }
+            NoAnswer::Session(error) => to_handle(error),
         })?;
         if response.finish == Finish::Refused {
             return Err(HandleError::Denied(

@@ -13,7 +13,8 @@ use crate::message::Usage;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::handle::{AgentTask, HandleError};
-use crate::point::payload::{PromptPart, Source, StopReason, SubagentInfo, Tier};
+use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
+use crate::prompt::host_part;
 use crate::session::{Body, Session, SessionSpec};
 use crate::text::clean;
 use crate::tool::approval::DenyAll;
@@ -185,12 +186,7 @@ impl Run {
         let parent = &*self.scope.spec;
         let mut parts = parent.parts.clone();
         parts.retain(|part| part.key != "subagent");
-        parts.push(PromptPart {
-            tier: Tier::Stable,
-            key: "subagent".to_owned(),
-            source: "host".to_owned(),
-            text: PLACE.to_owned(),
-        });
+        parts.push(host_part(Tier::Stable, "subagent", PLACE));
         let spec = AgentSpec {
             tools,
             approver: Arc::new(DenyAll("a subagent cannot ask for approval".to_owned())),

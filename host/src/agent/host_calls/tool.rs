@@ -6,10 +6,14 @@ use serde_json::Value;
 
 use super::{HostCall, PendingAccess};
 use crate::agent::call::By;
+use crate::agent::handle::to_handle;
 use crate::agent::scope::TurnScope;
 use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
+
+/// Result of a call whose plugin was stopped.
+const DROPPED: &str = "[dropped: the plugin that made the call was stopped before it ended]";
 
 impl TurnScope {
     /// Calls a tool for a plugin. `Ok` is the result as `post-tool` hooks left it, with what they and `pre-tool` hooks have to
@@ -44,21 +48,19 @@ impl TurnScope {
             caller: &caller,
             plugin: Some(plugin),
         };
-        let call = ToolCall {
-            id: format!("plugin_{}", crate::clock::new_id()),
-            name,
-            arguments,
+        let id = format!("plugin_{}", crate::clock::new_id());
+        let call = ToolCall::new(id, name, arguments);
+        let mut open = Open {
+            scope: self,
+            by,
+            dropped: call.result(DROPPED, true),
+            has_started: false,
         };
-        let mut open = Open::new(self, by, &call);
         let ran = match self.judge(by, call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
                 let kept = self.keep_starts(by, std::slice::from_ref(&allowed)).await;
-                if let Err(error) = kept {
-                    tracing::error!(%error, "cannot write to the session for a plugin");
-                    let text = "the session cannot be written".to_owned();
-                    return Err(HandleError::Failed(text));
-                }
+                kept.map_err(to_handle)?;
                 open.has_started = true;
                 self.run(by, allowed).await
             }
@@ -88,34 +90,15 @@ impl TurnScope {
 struct Open<'a> {
     scope: &'a TurnScope,
     by: By<'a>,
-    id: String,
-    name: String,
+    /// Result of the call when it is dropped.
+    dropped: ToolResult,
     has_started: bool,
-}
-
-impl<'a> Open<'a> {
-    fn new(scope: &'a TurnScope, by: By<'a>, call: &ToolCall) -> Self {
-        Self {
-            scope,
-            by,
-            id: call.id.clone(),
-            name: call.name.clone(),
-            has_started: false,
-        }
-    }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        if !self.has_started {
-            return;
+        if self.has_started {
+            self.scope.tell_end(self.by, &self.dropped, 0, None);
         }
-        let result = ToolResult {
-            call_id: std::mem::take(&mut self.id),
-            name: std::mem::take(&mut self.name),
-            content: "[dropped: the plugin that made the call was stopped before it ended]".into(),
-            is_error: true,
-        };
-        self.scope.tell_end(self.by, &result, 0, None);
     }
 }

@@ -176,7 +176,7 @@ fn verdict_in(text: &str) -> Result<Option<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{ToolCall, ToolResult};
+    use crate::message::ToolCall;
 
     #[test]
     fn a_verdict_is_read_also_from_between_words_and_fences() {
@@ -216,18 +216,11 @@ mod tests {
         let mut reflected = Reflected::default();
         reflected.hear("do it");
         for n in 0..100 {
+            let command = json!({"command": format!("run {n}")});
+            let call = ToolCall::new(n.to_string(), "bash", command);
             reflected.show(&FinishedCall {
-                call: ToolCall {
-                    id: n.to_string(),
-                    name: "bash".to_owned(),
-                    arguments: json!({"command": format!("run {n}")}),
-                },
-                result: ToolResult {
-                    call_id: n.to_string(),
-                    name: "bash".to_owned(),
-                    content: "x".repeat(100_000).into(),
-                    is_error: n == 99,
-                },
+                result: call.result("x".repeat(100_000), n == 99),
+                call,
                 duration_ms: 1,
             });
         }

@@ -296,56 +296,44 @@ mod tests {
         turns(&bodies.into_iter().map(entry).collect::<Vec<_>>())
     }
 
-    /// Checks which border breaks from the first turn, with two parts and the tools `t`, to a second with these.
-    fn check_broken(parts: &[PromptRow], tools: &str, expected: Option<(Border, &str)>) {
-        let first = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "1")];
-        let mut bodies = vec![start(1), prompt(&first), step(1, "t"), start(2)];
-        bodies.extend([prompt(parts), step(2, tools)]);
-        let turns = read(bodies);
-        assert_eq!(turns[0].broken, None);
-        let broken = turns[1].broken.as_ref();
-        let broken = broken.map(|broken| (broken.border, broken.by.join(", ")));
-        let expected = expected.map(|(border, by)| (border, by.to_owned()));
-        assert_eq!(broken, expected);
-        assert_eq!(turns[1].usage.cache_read_tokens, 4);
-    }
-
     #[test]
     fn the_first_border_behind_a_change_is_the_one_that_broke() {
-        let same = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "1")];
-        check_broken(&same, "t", None);
-        let other_tools = (
-            Border::Tools,
-            "tools from step 1 on: `u` added, `t` removed",
-        );
-        check_broken(&same, "u", Some(other_tools));
-        let more = (Border::Tools, "tools from step 1 on: `u` added");
-        check_broken(&same, "tu", Some(more));
-        let date = [row(Tier::Stable, "a", "1"), row(Tier::Volatile, "v", "2")];
-        check_broken(&date, "t", Some((Border::Conversation, "`v` changed")));
+        let stable = row(Tier::Stable, "a", "1");
+        let same = [stable.clone(), row(Tier::Volatile, "v", "1")];
+        let date = [stable, row(Tier::Volatile, "v", "2")];
         let all = [
             row(Tier::Stable, "b", "1"),
             row(Tier::Context, "c", "1"),
             row(Tier::Volatile, "v", "2"),
         ];
-        let stable = (Border::Stable, "`b` added, `a` removed");
-        check_broken(&all, "t", Some(stable));
+        let (more, other) = ("`u` added", "`u` added, `t` removed");
+        let from = |tools: &str| format!("tools from step 1 on: {tools}");
+        for (parts, tools, expected) in [
+            (&same[..], "t", None),
+            (&same, "u", Some((Border::Tools, &*from(other)))),
+            (&same, "tu", Some((Border::Tools, &*from(more)))),
+            (&date, "t", Some((Border::Conversation, "`v` changed"))),
+            (&all, "t", Some((Border::Stable, "`b` added, `a` removed"))),
+        ] {
+            let first = vec![start(1), prompt(&same), step(1, "t"), start(2)];
+            let turns = read([first, vec![prompt(parts), step(2, tools)]].concat());
+            assert_eq!(turns[0].broken, None);
+            let broken = turns[1].broken.as_ref();
+            let broken = broken.map(|broken| (broken.border, broken.by.join(", ")));
+            let expected = expected.map(|(border, by)| (border, by.to_owned()));
+            assert_eq!(broken, expected);
+            assert_eq!(turns[1].usage.cache_read_tokens, 4);
+        }
     }
 
     #[test]
     fn a_turn_without_an_entry_of_its_own_has_the_prompt_of_the_one_before() {
         let parts = [row(Tier::Stable, "a", "1")];
-        let refused = vec![start(2)];
-        let mut bodies = vec![start(1), prompt(&parts), step(1, "t")];
-        bodies.extend(refused);
-        bodies.extend([start(3), step(3, "t")]);
-        let turns = read(bodies);
+        // Nothing was sent in the second, which was refused.
+        let first = vec![start(1), prompt(&parts), step(1, "t"), start(2)];
+        let turns = read([first, vec![start(3), step(3, "t")]].concat());
         let numbers: Vec<u32> = turns.iter().map(|turn| turn.turn).collect();
-        assert_eq!(
-            numbers,
-            [1, 3],
-            "nothing was sent in a turn that was refused"
-        );
+        assert_eq!(numbers, [1, 3]);
         assert_eq!(turns[1].parts[0].change, Change::Kept);
         assert_eq!(turns[1].broken, None);
     }
@@ -363,11 +351,8 @@ mod tests {
             trace("pre-reason", json!(["tools"])),
             trace("pre-reason", json!(["tools"])),
         ];
-        let points: Vec<String> = read(bodies)[0]
-            .rewrites
-            .iter()
-            .map(|rewrite| rewrite.point.clone())
-            .collect();
+        let rewrites = &read(bodies)[0].rewrites;
+        let points: Vec<&str> = rewrites.iter().map(|rewrite| &*rewrite.point).collect();
         assert_eq!(points, ["after-system-prompt", "pre-reason"]);
     }
 }

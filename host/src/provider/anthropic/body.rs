@@ -217,77 +217,38 @@ fn mark_last(messages: &mut [(&'static str, Vec<Value>)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{EffectClass, ToolCall, ToolResult, ToolSpec};
-
-    fn request(messages: Vec<Message>) -> Request {
-        Request {
-            model: "m".to_owned(),
-            system: Vec::new(),
-            messages,
-            tools: Vec::new(),
-            temperature: None,
-            max_tokens: None,
-        }
-    }
-
-    fn result(call_id: &str, is_error: bool) -> Content {
-        Content::ToolResult(ToolResult {
-            call_id: call_id.to_owned(),
-            name: "look".to_owned(),
-            content: "seen".into(),
-            is_error,
-        })
-    }
+    use crate::provider::sample::{call, gif, images, look, pdf, request, result, value};
 
     #[test]
     fn a_request_is_written_whole() {
+        let thinking = |text: &str, signature: Option<&str>| Content::Thinking {
+            text: text.to_owned(),
+            signature: signature.map(str::to_owned),
+        };
         let mut request = request(vec![
             Message::text(Role::User, "hi"),
             Message::new(
                 Role::Assistant,
                 vec![
-                    Content::Thinking {
-                        text: "hm".to_owned(),
-                        signature: Some("proof".to_owned()),
-                    },
-                    Content::Thinking {
-                        text: String::new(),
-                        signature: Some("redacted_thinking:xyz".to_owned()),
-                    },
-                    Content::Thinking {
-                        text: "unproven".to_owned(),
-                        signature: None,
-                    },
-                    Content::Text {
-                        text: "looking".to_owned(),
-                    },
-                    Content::ToolCall(ToolCall {
-                        id: "a.1".to_owned(),
-                        name: "look".to_owned(),
-                        arguments: json!("{bad"),
-                    }),
+                    thinking("hm", Some("proof")),
+                    thinking("", Some("redacted_thinking:xyz")),
+                    thinking("unproven", None),
+                    Content::text("looking"),
+                    call("a.1", json!("{bad")),
                 ],
             ),
             Message::text(Role::User, "hurry"),
-            Message::new(Role::Tool, vec![result("a.1", true)]),
+            Message::result(result("a.1", "seen", true)),
             Message::text(Role::User, " "),
         ]);
         request.system = vec![
-            SystemBlock {
-                text: "stable".to_owned(),
-                is_cached: true,
-            },
-            SystemBlock {
-                text: String::new(),
-                is_cached: true,
-            },
-            SystemBlock {
-                text: "volatile".to_owned(),
-                is_cached: false,
-            },
+            SystemBlock::new("stable", true),
+            SystemBlock::new("", true),
+            SystemBlock::new("volatile", false),
         ];
         request.tools = vec![look()];
         request.temperature = Some(0.5);
+        let border = json!({"type": "ephemeral"});
         assert_eq!(
             write(&request, &Images::default()),
             json!({
@@ -296,11 +257,11 @@ mod tests {
                 "temperature": 0.5,
                 "stream": true,
                 "system": [
-                    {"type": "text", "text": "stable", "cache_control": {"type": "ephemeral"}},
+                    {"type": "text", "text": "stable", "cache_control": border},
                     {"type": "text", "text": "volatile"},
                 ],
                 "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"},
-                    "cache_control": {"type": "ephemeral"}}],
+                    "cache_control": border}],
                 "messages": [
                     {"role": "user", "content": [{"type": "text", "text": "hi"}]},
                     {"role": "assistant", "content": [
@@ -311,7 +272,7 @@ mod tests {
                     ]},
                     {"role": "user", "content": [
                         {"type": "tool_result", "tool_use_id": "a_1", "content": "seen", "is_error": true},
-                        {"type": "text", "text": "hurry", "cache_control": {"type": "ephemeral"}},
+                        {"type": "text", "text": "hurry", "cache_control": border},
                     ]},
                 ],
             })
@@ -320,44 +281,22 @@ mod tests {
 
     #[test]
     fn parts_of_results_become_blocks_and_images_of_a_failed_call_stand_behind_its_text() {
-        let gif = Blob::of(b"GIF89a\x01\0\x01\0", "");
-        let pdf = Blob::of(b"%PDF", "application/pdf");
-        let parts = vec![
-            Part::text("seen"),
-            Part::text(" "),
-            Part::Json {
-                value: json!({"a": 1}),
-            },
-            Part::Blob(gif.clone()),
-            Part::Blob(pdf),
-        ];
-        let result = |call_id: &str, is_error| {
-            Content::ToolResult(ToolResult {
-                call_id: call_id.to_owned(),
-                name: "look".to_owned(),
-                content: parts.clone().into(),
-                is_error,
-            })
-        };
-        let user = Message::new(Role::User, vec![Content::Blob(gif)]);
-        let results = Message::new(Role::Tool, vec![result("a", true), result("b", false)]);
-        let blobs = [&user, &results].into_iter().flat_map(Message::blobs);
-        let images = Images::choose(&blobs.collect::<Vec<_>>(), |_| Ok(b"GIF".to_vec()));
-        let request = request(vec![user.clone(), results.clone()]);
+        let (pdf, line) = pdf();
+        let texts = [Part::text("seen"), Part::text(" "), value()];
+        let parts = [&texts[..], &[Part::Blob(gif()), Part::Blob(pdf)]].concat();
+        let results = [("a", true), ("b", false)]
+            .map(|(id, is_error)| Content::ToolResult(result(id, parts.clone(), is_error)));
+        let request = request(vec![
+            Message::new(Role::User, vec![Content::Blob(gif())]),
+            Message::new(Role::Tool, results.into()),
+        ]);
         let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0lG"}});
-        let line =
-            "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
-        let line = json!({"type": "text", "text": line});
-        let (seen, value) = (
-            json!({"type": "text", "text": "seen"}),
-            json!({"type": "text", "text": "{\"a\":1}"}),
-        );
-        let named = |name: &str| json!({"type": "text", "text": name});
+        let (seen, value, line) = (text("seen"), text("{\"a\":1}"), text(line));
         assert_eq!(
-            write(&request, &images)["messages"][0]["content"],
+            write(&request, &images(&request))["messages"][0]["content"],
             json!([
                 {"type": "tool_result", "tool_use_id": "a", "is_error": true, "content":
-                    [seen, value, named("[image/gif, 10 B]"), named("[application/pdf, 4 B]")]},
+                    [seen, value, text("[image/gif, 10 B]"), text("[application/pdf, 4 B]")]},
                 {"type": "tool_result", "tool_use_id": "b", "content": [seen, value, image, line]},
                 image,
                 image,
@@ -370,64 +309,39 @@ mod tests {
     fn results_of_several_messages_become_one_user_message() {
         let request = request(vec![
             Message::text(Role::User, "hi"),
-            Message::new(Role::Tool, vec![result("a", false)]),
-            Message::new(Role::Tool, vec![result("b", false)]),
+            Message::result(result("a", "seen", false)),
+            Message::result(result("b", "seen", false)),
         ]);
         let body = write(&request, &Images::default());
         assert_eq!(body["messages"].as_array().unwrap().len(), 1);
-        let kinds: Vec<&Value> = body["messages"][0]["content"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|block| &block["type"])
-            .collect();
+        let blocks = body["messages"][0]["content"].as_array().unwrap();
+        let kinds: Vec<&Value> = blocks.iter().map(|block| &block["type"]).collect();
         assert_eq!(kinds, ["tool_result", "tool_result", "text"]);
-    }
-
-    fn look() -> ToolSpec {
-        ToolSpec {
-            name: "look".to_owned(),
-            description: "Looks.".to_owned(),
-            parameters: json!({"type": "object"}),
-            effect_class: EffectClass::Read,
-            plugin: None,
-        }
-    }
-
-    fn check_borders(n_blocks: usize, n_tools: usize, expected: usize) {
-        let mut request = request(vec![Message::text(Role::User, "hi")]);
-        request.system = (0..n_blocks)
-            .map(|n| SystemBlock {
-                text: format!("block {n}"),
-                is_cached: true,
-            })
-            .collect();
-        request.tools = vec![look(); n_tools];
-        let body = write(&request, &Images::default());
-        let n_borders = body.to_string().matches("cache_control").count();
-        assert_eq!(n_borders, expected, "{n_blocks} blocks, {n_tools} tools");
-        if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
-            assert!(last.get("cache_control").is_some());
-        }
     }
 
     #[test]
     fn no_more_cache_borders_are_set_than_the_api_takes() {
-        for (n_blocks, n_borders) in [(0, 0), (1, 2), (2, 3), (3, 4), (6, 4)] {
-            check_borders(n_blocks, 0, n_borders);
-        }
-        for (n_blocks, n_borders) in [(0, 2), (1, 3), (2, 4), (3, 4), (6, 4)] {
-            check_borders(n_blocks, 2, n_borders);
-        }
+        let borders = |n_tools| {
+            [0, 1, 2, 3, 6].map(|n_blocks| {
+                let mut request = request(vec![Message::text(Role::User, "hi")]);
+                let block = |n| SystemBlock::new(format!("block {n}"), true);
+                request.system = (0..n_blocks).map(block).collect();
+                request.tools = vec![look(); n_tools];
+                let body = write(&request, &Images::default());
+                if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
+                    assert!(last.get("cache_control").is_some());
+                }
+                body.to_string().matches("cache_control").count()
+            })
+        };
+        assert_eq!(borders(0), [0, 2, 3, 4, 4]);
+        assert_eq!(borders(2), [2, 3, 4, 4, 4]);
     }
 
     #[test]
     fn a_prompt_that_hooks_rewrote_whole_still_has_the_tools_and_the_conversation_cached() {
         let mut request = request(vec![Message::text(Role::User, "hi")]);
-        request.system = vec![SystemBlock {
-            text: "rewritten".to_owned(),
-            is_cached: false,
-        }];
+        request.system = vec![SystemBlock::new("rewritten", false)];
         request.tools = vec![look()];
         let body = write(&request, &Images::default());
         assert_eq!(body["system"][0].get("cache_control"), None);

@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use sse_stream::Sse;
-
 use super::body::REDACTED;
 use super::wire::{Block, Delta, Ending, Event, WireUsage};
 use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
@@ -75,10 +73,7 @@ impl Reader {
 }
 
 impl Decoder for Reader {
-    fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
-        let Some(data) = event.data.as_deref() else {
-            return Ok(());
-        };
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
         let event: Event = serde_json::from_str(data)
             .map_err(|error| Fault::bad("not an event of this API", &format!("{error}: {data}")))?;
         match event {
@@ -160,14 +155,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::message::{Content, ToolCall, Usage};
+    use crate::message::{ToolCall, Usage};
 
     fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
         let mut reader = Reader::default();
         let mut heard = Vec::new();
         for event in events {
-            let event = Sse::default().data(event.to_string());
-            reader.event(&event, &mut |event| heard.push(event))?;
+            reader.event(&event.to_string(), &mut |event| heard.push(event))?;
         }
         Ok((reader.finish()?, heard))
     }
@@ -190,24 +184,15 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(
-            answer.message.content,
-            [
-                Content::Thinking {
-                    text: "hm".to_owned(),
-                    signature: Some("p".to_owned())
-                },
-                Content::Thinking {
-                    text: String::new(),
-                    signature: Some("redacted_thinking:xyz".to_owned())
-                },
-            ]
+            json!(answer.message.content),
+            json!([
+                {"type": "thinking", "text": "hm", "signature": "p"},
+                {"type": "thinking", "text": "", "signature": "redacted_thinking:xyz"},
+            ])
         );
         assert_eq!(heard, [StreamEvent::Thinking("hm".to_owned())]);
-        assert_eq!(answer.finish, Finish::Refused);
-        assert_eq!(
-            (answer.usage.input_tokens, answer.usage.output_tokens),
-            (5, 9)
-        );
+        let usage = (answer.usage.input_tokens, answer.usage.output_tokens);
+        assert_eq!((answer.finish, usage), (Finish::Refused, (5, 9)));
     }
 
     #[test]
@@ -222,21 +207,15 @@ mod tests {
                 "output_tokens": 4},
         })])
         .unwrap();
-        assert_eq!(
-            answer.message.tool_calls().cloned().collect::<Vec<_>>(),
-            [ToolCall {
-                id: "t1".to_owned(),
-                name: "look".to_owned(),
-                arguments: json!({"at": "it"})
-            }]
-        );
+        let call = ToolCall::new("t1", "look", json!({"at": "it"}));
+        assert!(answer.message.tool_calls().eq([&call]));
         assert_eq!(heard.len(), 2);
         let usage = Usage {
             input_tokens: 321,
             output_tokens: 4,
             cache_read_tokens: 20,
             cache_write_tokens: 300,
-            estimated: false,
+            ..Usage::default()
         };
         assert_eq!((answer.finish, answer.usage), (Finish::ToolCalls, usage));
     }
@@ -246,18 +225,10 @@ mod tests {
         assert_eq!(read(&[]), Err(Fault::EndedEarly));
         let error =
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
-        assert_eq!(
-            read(std::slice::from_ref(&error)),
-            Err(Fault::Server {
-                status: 529,
-                message: error.to_string()
-            })
-        );
-        for bad in [
-            json!([1]),
-            json!({"error": "x"}),
-            json!({"type": "content_block_start"}),
-        ] {
+        let (status, message) = (529, error.to_string());
+        assert_eq!(read(&[error]), Err(Fault::Server { status, message }));
+        let no_block = json!({"type": "content_block_start"});
+        for bad in [json!([1]), json!({"error": "x"}), no_block] {
             assert!(matches!(read(&[bad]), Err(Fault::Bad { .. })));
         }
     }

@@ -183,84 +183,36 @@ fn content(result: &ToolResult, images: &Images) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{EffectClass, ToolCall, ToolSpec};
     use crate::provider::SystemBlock;
-
-    fn result(call_id: &str, text: &str, is_error: bool) -> Content {
-        Content::ToolResult(ToolResult {
-            call_id: call_id.to_owned(),
-            name: "look".to_owned(),
-            content: text.into(),
-            is_error,
-        })
-    }
-
-    fn call(id: &str, arguments: Value) -> Content {
-        Content::ToolCall(ToolCall {
-            id: id.to_owned(),
-            name: "look".to_owned(),
-            arguments,
-        })
-    }
+    use crate::provider::sample::{call, gif, images, look, pdf, request, result, value};
 
     #[test]
     fn images_follow_all_results_of_an_answer_and_stand_in_messages_of_the_user() {
-        let gif = Blob::of(b"GIF89a\x01\0\x01\0", "");
-        let pdf = Blob::of(b"%PDF", "application/pdf");
-        let result = |call_id: &str, content: Vec<Part>| {
-            let result = ToolResult {
-                call_id: call_id.to_owned(),
-                name: "look".to_owned(),
-                content: content.into(),
-                is_error: false,
-            };
-            Message::new(Role::Tool, vec![Content::ToolResult(result)])
-        };
-        let value = json!({"a": 1});
-        let said = Content::Text {
-            text: "hi".to_owned(),
-        };
-        let messages = vec![
-            Message::new(
-                Role::User,
-                vec![said, Content::Blob(gif.clone()), Content::Blob(pdf.clone())],
-            ),
-            Message::new(
-                Role::Assistant,
-                vec![call("a", json!({})), call("b", json!({}))],
-            ),
-            result("a", vec![Part::Blob(gif), Part::Json { value }]),
-            result("b", vec![Part::Blob(pdf)]),
+        let (pdf, line) = pdf();
+        let [image, other] = [gif(), pdf.clone()].map(Content::Blob);
+        let calls = vec![call("a", json!({})), call("b", json!({}))];
+        let request = request(vec![
+            Message::new(Role::User, vec![Content::text("hi"), image, other]),
+            Message::new(Role::Assistant, calls),
+            Message::result(result("a", vec![Part::Blob(gif()), value()], false)),
+            Message::result(result("b", vec![Part::Blob(pdf)], false)),
             Message::text(Role::User, "and?"),
-        ];
-        let blobs: Vec<&Blob> = messages.iter().flat_map(Message::blobs).collect();
-        let images = Images::choose(&blobs, |_| Ok(b"GIF".to_vec()));
-        let request = Request {
-            model: "m".to_owned(),
-            system: Vec::new(),
-            messages: messages.clone(),
-            tools: Vec::new(),
-            temperature: None,
-            max_tokens: None,
-        };
-        let body = write(&request, &images, TokenLimit::MaxTokens);
-        let written: Vec<&Value> = body["messages"].as_array().unwrap().iter().collect();
-        let line =
-            "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
+        ]);
+        let body = write(&request, &images(&request), TokenLimit::MaxTokens);
+        let written = body["messages"].as_array().unwrap();
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}});
-        let asked = format!("hi\n{line}");
+        let asked = text(&format!("hi\n{line}"));
         assert_eq!(
-            *written[0],
-            json!({"role": "user", "content": [{"type": "text", "text": asked}, image]})
+            written[0],
+            json!({"role": "user", "content": [asked, image]})
         );
         assert_eq!(
             json!(written[2..]),
             json!([
                 {"role": "tool", "tool_call_id": "a", "content": "[image/gif, 10 B]\n{\"a\":1}"},
                 {"role": "tool", "tool_call_id": "b", "content": line},
-                {"role": "user", "content": [
-                    {"type": "text", "text": "[image/gif, 10 B] of the result of look (a)"}, image]},
+                {"role": "user", "content": [text("[image/gif, 10 B] of the result of look (a)"), image]},
                 {"role": "user", "content": "and?"},
             ])
         );
@@ -272,46 +224,31 @@ mod tests {
             text: "hm".to_owned(),
             signature: None,
         };
+        let calls = [call("a", json!({"at": 1})), call("b", json!("{bad"))];
+        let failed = [
+            result("b", "not JSON", true),
+            result("c", "Error: gone", true),
+        ];
+        let [b, c] = failed.map(Content::ToolResult);
+        let a = Content::ToolResult(result("a", "seen", false));
         let request = Request {
-            model: "m".to_owned(),
             system: vec![
-                SystemBlock {
-                    text: "stable".to_owned(),
-                    is_cached: true,
-                },
-                SystemBlock {
-                    text: "volatile".to_owned(),
-                    is_cached: false,
-                },
+                SystemBlock::new("stable", true),
+                SystemBlock::new("volatile", false),
             ],
-            messages: vec![
-                Message::text(Role::User, "hi"),
-                Message::new(
-                    Role::Assistant,
-                    vec![
-                        thinking,
-                        call("a", json!({"at": 1})),
-                        call("b", json!("{bad")),
-                    ],
-                ),
-                Message::new(
-                    Role::Tool,
-                    vec![result("a", "seen", false), result("b", "not JSON", true)],
-                ),
-                Message::new(Role::Tool, vec![result("c", "Error: gone", true)]),
-                Message::text(Role::Assistant, "done"),
-                Message::text(Role::Assistant, ""),
-            ],
-            tools: vec![ToolSpec {
-                name: "look".to_owned(),
-                description: "Looks.".to_owned(),
-                parameters: json!({"type": "object"}),
-                effect_class: EffectClass::Read,
-                plugin: None,
-            }],
+            tools: vec![look()],
             temperature: Some(0.5),
             max_tokens: Some(10),
+            ..request(vec![
+                Message::text(Role::User, "hi"),
+                Message::new(Role::Assistant, [vec![thinking], calls.into()].concat()),
+                Message::new(Role::Tool, vec![a, b]),
+                Message::new(Role::Tool, vec![c]),
+                Message::text(Role::Assistant, "done"),
+                Message::text(Role::Assistant, ""),
+            ])
         };
+        let body = |limit| write(&request, &Images::default(), limit);
         let expected = json!({
             "model": "m",
             "max_tokens": 10,
@@ -334,15 +271,8 @@ mod tests {
                 {"role": "assistant", "content": "done"},
             ],
         });
-        assert_eq!(
-            write(&request, &Images::default(), TokenLimit::MaxTokens),
-            expected
-        );
-        let body = write(
-            &request,
-            &Images::default(),
-            TokenLimit::MaxCompletionTokens,
-        );
+        assert_eq!(body(TokenLimit::MaxTokens), expected);
+        let body = body(TokenLimit::MaxCompletionTokens);
         assert_eq!(body["max_completion_tokens"], 10);
         assert_eq!(body.get("max_tokens"), None);
     }

@@ -4,7 +4,6 @@
 //! [`Reader`].
 
 use serde_json::Value;
-use sse_stream::Sse;
 
 use super::wire::{CallDelta, Chunk, Delta, WireUsage};
 use crate::message::Usage;
@@ -89,10 +88,7 @@ impl Reader {
 }
 
 impl Decoder for Reader {
-    fn event(&mut self, event: &Sse, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
-        let Some(data) = event.data.as_deref() else {
-            return Ok(());
-        };
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(());
@@ -151,34 +147,24 @@ impl Decoder for Reader {
 
 /// The status that an error inside a stream has over plain HTTP: its own number, or what its type means.
 fn status_of(error: &Value) -> u16 {
-    let number = [error.get("code"), error.get("status")]
-        .into_iter()
-        .flatten()
-        .filter_map(|value| {
-            value
-                .as_u64()
-                .or_else(|| value.as_str().and_then(|text| text.parse().ok()))
-        })
-        .find_map(|number| {
-            u16::try_from(number)
-                .ok()
-                .filter(|n| (400..600).contains(n))
-        });
-    if let Some(number) = number {
-        return number;
-    }
-    let names = [error.get("type"), error.get("code")];
-    for name in names.into_iter().flatten().filter_map(Value::as_str) {
-        match name {
-            "invalid_request_error" | "context_length_exceeded" => return 400,
-            "authentication_error" | "invalid_api_key" => return 401,
-            "model_not_found" | "not_found_error" => return 404,
-            "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => return 429,
-            "overloaded_error" => return 503,
-            _ => {}
-        }
-    }
-    500
+    let number = |value: &Value| {
+        let text = || value.as_str().and_then(|text| text.parse().ok());
+        let number = u16::try_from(value.as_u64().or_else(text)?).ok();
+        number.filter(|n| (400..600).contains(n))
+    };
+    let named = |value: &Value| match value.as_str()? {
+        "invalid_request_error" | "context_length_exceeded" => Some(400),
+        "authentication_error" | "invalid_api_key" => Some(401),
+        "model_not_found" | "not_found_error" => Some(404),
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => Some(429),
+        "overloaded_error" => Some(503),
+        _ => None,
+    };
+    let field = |name| error.get(name);
+    let mut numbers = ["code", "status"].into_iter().filter_map(field);
+    let mut names = ["type", "code"].into_iter().filter_map(field);
+    let status = numbers.find_map(number);
+    status.or_else(|| names.find_map(named)).unwrap_or(500)
 }
 
 #[cfg(test)]
@@ -194,7 +180,7 @@ mod tests {
             let data = event
                 .as_str()
                 .map_or_else(|| event.to_string(), str::to_owned);
-            reader.event(&Sse::default().data(data), &mut |event| heard.push(event))?;
+            reader.event(&data, &mut |event| heard.push(event))?;
         }
         Ok((reader.finish()?, heard))
     }
@@ -211,11 +197,8 @@ mod tests {
             .message
             .tool_calls()
             .map(|call| {
-                let id = if call.id.starts_with("call_") {
-                    "made-up"
-                } else {
-                    &call.id
-                };
+                let is_made_up = call.id.starts_with("call_");
+                let id = if is_made_up { "made-up" } else { &call.id };
                 format!("{id} {} {}", call.name, call.arguments)
             })
             .collect()
@@ -300,11 +283,8 @@ mod tests {
             (&call, "stop", Finish::ToolCalls),
             (&json!({"refusal": "no"}), "stop", Finish::Refused),
         ] {
-            assert_eq!(
-                end(delta.clone(), json!(reason)),
-                Ok(expected),
-                "{delta} {reason}"
-            );
+            let finish = end(delta.clone(), json!(reason));
+            assert_eq!(finish, Ok(expected), "{delta} {reason}");
         }
         assert_eq!(end(text, Value::Null), Err(Fault::EndedEarly));
     }
@@ -318,26 +298,20 @@ mod tests {
         })])
         .unwrap();
         assert_eq!(answer.message.joined_text(), "hi");
-        assert_eq!(
-            heard,
-            [
-                StreamEvent::Thinking("hm".to_owned()),
-                StreamEvent::Text("hi".to_owned())
-            ]
-        );
+        let thinking = StreamEvent::Thinking("hm".to_owned());
+        assert_eq!(heard, [thinking, StreamEvent::Text("hi".to_owned())]);
         let usage = Usage {
             input_tokens: 9,
             output_tokens: 1,
             cache_read_tokens: 4,
-            cache_write_tokens: 0,
-            estimated: false,
+            ..Usage::default()
         };
         assert_eq!(answer.usage, usage);
     }
 
     #[test]
     fn errors_inside_a_stream_have_a_status() {
-        for (error, expected) in [
+        for (error, status) in [
             (json!({"code": 429, "message": "slow"}), 429),
             (json!({"code": "502", "message": "gone"}), 502),
             (json!({"type": "invalid_request_error"}), 400),
@@ -346,16 +320,8 @@ mod tests {
             (json!("oops"), 500),
         ] {
             let event = json!({"error": error});
-            let fault = read(std::slice::from_ref(&event)).unwrap_err();
             let message = event.to_string();
-            assert_eq!(
-                fault,
-                Fault::Server {
-                    status: expected,
-                    message
-                },
-                "{event}"
-            );
+            assert_eq!(read(&[event]), Err(Fault::Server { status, message }));
         }
     }
 }

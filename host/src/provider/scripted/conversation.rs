@@ -47,14 +47,11 @@ struct WireMessage {
 
 impl From<&Message> for WireMessage {
     fn from(message: &Message) -> Self {
-        let thinking: Vec<&str> = message
-            .content
-            .iter()
-            .filter_map(|part| match part {
-                Content::Thinking { text, .. } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
+        let thought = message.content.iter().filter_map(|part| match part {
+            Content::Thinking { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let thinking: Vec<&str> = thought.collect();
         Self {
             role: message.role,
             thinking: thinking.join("\n"),
@@ -92,25 +89,18 @@ pub(super) fn write(request: &Request) -> Value {
 impl Conversation {
     /// The last user text; empty when there is none.
     pub(super) fn input(&self) -> &str {
-        self.messages
-            .iter()
-            .rev()
-            .find(|message| message.role == Role::User)
-            .map_or("", |message| &message.text)
+        let mut newest = self.messages.iter().rev();
+        let asked = newest.find(|message| message.role == Role::User);
+        asked.map_or("", |message| &message.text)
     }
 
     /// Number of this request since the last user message, from 1.
     pub(super) fn step(&self) -> u32 {
-        let n_answers = self
-            .messages
-            .iter()
-            .rev()
+        let newest = self.messages.iter().rev();
+        let answers = newest
             .take_while(|message| message.role != Role::User)
-            .filter(|message| message.role == Role::Assistant)
-            .count();
-        u32::try_from(n_answers)
-            .unwrap_or(u32::MAX)
-            .saturating_add(1)
+            .filter(|message| message.role == Role::Assistant);
+        u32::try_from(answers.count() + 1).unwrap_or(u32::MAX)
     }
 
     /// The tool results with which the conversation ends, last first.
@@ -124,10 +114,8 @@ impl Conversation {
 
     /// Number of tool calls made so far.
     pub(super) fn n_calls(&self) -> usize {
-        self.messages
-            .iter()
-            .map(|message| message.tool_calls.len())
-            .sum()
+        let calls = self.messages.iter().flat_map(|m| &m.tool_calls);
+        calls.count()
     }
 }
 
@@ -138,36 +126,23 @@ mod tests {
 
     #[test]
     fn a_request_is_written_whole_and_read_back() {
-        let call = ToolCall {
-            id: "call_1".to_owned(),
-            name: "look".to_owned(),
-            arguments: json!({"at": 1}),
-        };
+        let call = ToolCall::new("call_1", "look", json!({"at": 1}));
         let result = |name: &str, is_error| {
-            Content::ToolResult(ToolResult {
-                call_id: "call_1".to_owned(),
-                name: name.to_owned(),
-                content: "seen".into(),
-                is_error,
-            })
+            Message::result(ToolResult::new("call_1", name, "seen", is_error))
         };
         let request = Request {
             model: "scripted".to_owned(),
-            system: vec![SystemBlock {
-                text: "be brief".to_owned(),
-                is_cached: true,
-            }],
+            system: vec![SystemBlock::new("be brief", true)],
             messages: vec![
                 Message::text(Role::User, "old"),
                 Message::text(Role::Assistant, "older"),
                 Message::text(Role::User, "look!"),
                 Message::new(Role::Assistant, vec![Content::ToolCall(call)]),
-                Message::new(Role::Tool, vec![result("look", false)]),
-                Message::new(Role::Tool, vec![result("walk", true)]),
+                result("look", false),
+                result("walk", true),
             ],
-            tools: Vec::new(),
-            temperature: None,
             max_tokens: Some(9),
+            ..Request::default()
         };
         let body = write(&request);
         assert_eq!(
@@ -189,12 +164,8 @@ mod tests {
         );
         let conversation: Conversation = serde_json::from_value(body).unwrap();
         assert_eq!(conversation.input(), "look!");
-        assert_eq!(conversation.step(), 2);
-        assert_eq!(conversation.n_calls(), 1);
-        let names: Vec<&str> = conversation
-            .last_results()
-            .map(|result| result.name.as_str())
-            .collect();
+        assert_eq!((conversation.step(), conversation.n_calls()), (2, 1));
+        let names: Vec<&str> = conversation.last_results().map(|r| &*r.name).collect();
         assert_eq!(names, ["walk", "look"]);
     }
 }

@@ -34,7 +34,7 @@ mod pick;
 mod script;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -49,6 +49,7 @@ use self::pick::{Pick, fill};
 use super::assemble::Assembler;
 use super::server_text::ServerText;
 use super::{Error, Finish, Images, Provider, Request, Response, StreamEvent};
+use crate::lock::lock;
 use crate::message::Usage;
 
 /// Name of the provider.
@@ -104,10 +105,8 @@ impl Scripted {
     /// The bodies sent so far, when it is [recording](Self::recording).
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {
-        self.bodies
-            .as_ref()
-            .map(|bodies| lock(bodies).clone())
-            .unwrap_or_default()
+        let bodies = self.bodies.as_ref();
+        bodies.map_or_else(Vec::new, |bodies| lock(bodies).clone())
     }
 
     async fn play(
@@ -125,9 +124,8 @@ impl Scripted {
         let conversation: Conversation =
             serde_json::from_value(body).map_err(|error| Error::Script {
                 script: self.script.name.clone(),
-                line: None,
                 what: format!(
-                    "the request is not one of the scripted provider ({error}): correct the hook that \
+                    ": the request is not one of the scripted provider ({error}): correct the hook that \
                      changed it"
                 ),
             })?;
@@ -137,11 +135,11 @@ impl Scripted {
         let (n, reply) = lock(&self.pick).next(&self.script, &conversation)?;
         pause(reply.delay_ms, cancel).await?;
         if let Some(error) = &reply.error {
-            return Err(Error::ScriptedFailure {
+            let (reply, status) = (n + 1, error.status);
+            let said = ServerText::new(&error.message);
+            return Err(Error::Script {
                 script: self.script.name.clone(),
-                reply: n + 1,
-                status: error.status,
-                said: ServerText::new(&error.message),
+                what: format!(", reply {reply} simulates a failure, with status {status}: {said}"),
             });
         }
         let raw = raw(&model, reply, &conversation);
@@ -243,19 +241,13 @@ async fn pause(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
 fn raw(model: &Value, reply: &Reply, conversation: &Conversation) -> String {
     let text = reply.text.as_ref().map(|text| fill(text, conversation));
     let calls = &reply.tool_calls;
-    let mut raw =
-        json!({"model": model, "text": text, "thinking": reply.thinking, "tool_calls": calls})
-            .to_string();
-    if raw.len() > super::MAX_RAW_BYTES {
-        raw.truncate(raw.floor_char_boundary(super::MAX_RAW_BYTES));
-    }
+    let raw =
+        json!({"model": model, "text": text, "thinking": reply.thinking, "tool_calls": calls});
+    let mut raw = raw.to_string();
+    raw.truncate(raw.floor_char_boundary(super::MAX_RAW_BYTES));
     raw
 }
 
 fn estimate(n_chars: usize) -> u64 {
     n_chars.div_ceil(CHARS_PER_TOKEN) as u64
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@
 
 use super::conversation::Conversation;
 use super::script::{Reply, Script, When};
+use crate::message::ToolResult;
 use crate::provider::error::Error;
 use crate::provider::server_text::ServerText;
 
@@ -31,29 +32,25 @@ impl Pick {
             Some(0) => true,
             times => used < times.unwrap_or(1),
         };
-        let mut left = script
-            .replies
-            .iter()
-            .zip(&self.used)
-            .enumerate()
+        let all = script.replies.iter().zip(&self.used).enumerate();
+        let mut left = all
             .filter(|(_, (reply, used))| is_left(reply, **used))
             .map(|(n, (reply, _))| (n, reply));
         // A reply that was written for this very request goes before the queue of the others.
-        let special = left.clone().find(|(_, reply)| {
-            reply
-                .when
-                .as_ref()
-                .is_some_and(|when| matches(when, conversation))
-        });
+        let is_for_it = |when: &When| matches(when, conversation);
+        let special = left
+            .clone()
+            .find(|(_, reply)| reply.when.as_ref().is_some_and(is_for_it));
         let picked = special.or_else(|| left.find(|(_, reply)| reply.when.is_none()));
         let Some((n, reply)) = picked else {
-            return Err(Error::ScriptEnded {
+            let input = ServerText::new(conversation.input());
+            let input = cut(input.as_str(), MAX_INPUT_CHARS);
+            let (step, used) = (conversation.step(), self.used.iter().sum::<u32>());
+            return Err(Error::Script {
                 script: script.name.clone(),
-                used: self.used.iter().sum(),
-                step: conversation.step(),
-                input: cut(
-                    ServerText::new(conversation.input()).as_str(),
-                    MAX_INPUT_CHARS,
+                what: format!(
+                    " has no reply left for step {step} after the input \"{input}\" (used {used} so far): add a [[reply]], or \
+                     raise `times` of one"
                 ),
             });
         };
@@ -69,23 +66,18 @@ fn matches(when: &When, conversation: &Conversation) -> bool {
         let input = conversation.input().to_lowercase();
         input.contains(&text.to_lowercase())
     });
-    let after_tool = when.after_tool.as_ref().is_none_or(|tool| {
-        conversation
-            .last_results()
-            .any(|result| result.name == *tool)
-    });
+    let mut results = conversation.last_results();
+    let mut has_result = |tool: &String| results.any(|result| result.name == *tool);
+    let after_tool = when.after_tool.as_ref().is_none_or(&mut has_result);
     let step = when.step.is_none_or(|step| step == conversation.step());
     contains && after_tool && step
 }
 
 /// `template` with its placeholders filled in. One pass, so that a placeholder in the input stays what it is.
 pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
-    let result = conversation
-        .last_results()
-        .next()
-        .map_or_else(String::new, |result| {
-            cut(&result.content.text(), MAX_QUOTE_CHARS)
-        });
+    let quote = |result: &ToolResult| cut(&result.content.text(), MAX_QUOTE_CHARS);
+    let result = conversation.last_results().next();
+    let result = result.map(quote).unwrap_or_default();
     let values = [
         ("{input}", conversation.input()),
         ("{tool_result}", &*result),
@@ -151,57 +143,30 @@ mod tests {
 
     #[test]
     fn replies_without_condition_are_used_in_order_and_then_the_script_has_ended() {
-        let script = r#"
-            [[reply]]
-            text = "one"
-            [[reply]]
-            text = "two"
-            times = 2
-        "#;
-        assert_eq!(
-            picks(script, &[user("a"), user("b"), user("c"), user("d")]),
-            [
-                "one",
-                "two",
-                "two",
-                "script s.toml has no reply left for step 1 after the input \"d\" (used 3 so far): add a [[reply]], or \
-                 raise `times` of one",
-            ]
-        );
+        let script = "reply = [{ text = 'one' }, { text = 'two', times = 2 }]";
+        let ended = "script s.toml has no reply left for step 1 after the input \"d\" (used 3 so far): add a [[reply]], or \
+                     raise `times` of one";
+        let picked = picks(script, &["a", "b", "c", "d"].map(user));
+        assert_eq!(picked, ["one", "two", "two", ended]);
     }
 
     #[test]
     fn a_reply_whose_condition_holds_goes_first() {
         let script = r#"
-            [[reply]]
-            text = "queue"
-            times = 0
-            [[reply]]
-            text = "sunny, not {input}"
-            when = { contains = "Weather" }
-            [[reply]]
-            text = "looked: {tool_result}"
-            when = { after_tool = "look", step = 2 }
-            times = 0
-        "#;
-        assert_eq!(
-            picks(
-                script,
-                &[
-                    user("the WEATHER, {tool_result}?"),
-                    user("weather again"),
-                    after("x", "look"),
-                    after("x", "walk"),
-                    after("x", "look"),
-                ]
-            ),
-            [
-                "sunny, not the WEATHER, {tool_result}?",
-                "queue",
-                "looked: found {input}",
-                "queue",
-                "looked: found {input}",
-            ]
-        );
+            reply = [
+                { text = "queue", times = 0 },
+                { text = "sunny, not {input}", when = { contains = "Weather" } },
+                { text = "looked: {tool_result}", when = { after_tool = "look", step = 2 }, times = 0 },
+            ]"#;
+        let weather = ["the WEATHER, {tool_result}?", "weather again"].map(user);
+        let tools = ["look", "walk", "look"].map(|tool| after("x", tool));
+        let expected = [
+            "sunny, not the WEATHER, {tool_result}?",
+            "queue",
+            "looked: found {input}",
+            "queue",
+            "looked: found {input}",
+        ];
+        assert_eq!(picks(script, &[&weather[..], &tools].concat()), expected);
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::message::Usage;
 use crate::provider::error::Error;
+use crate::text::line_at;
 
 /// A list of replies, from a TOML or JSON file or made in code.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,50 +21,38 @@ pub struct Script {
 }
 
 /// One reply.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
     /// Conditions for using the reply. Without this, replies are used in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// Maximum number of uses; 0 is without limit, and the default is once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// Reasoning that comes before the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
     /// The text. `{input}` stands for the last user text, `{tool_result}` for the start of the last tool result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Tool calls, after the text.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ReplyCall>,
     /// Fail in place of answering.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReplyError>,
     /// End of the answer; the default is done.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<ReplyFinish>,
     /// Milliseconds to wait before the answer begins.
-    #[serde(skip_serializing_if = "is_zero")]
     pub delay_ms: u64,
     /// Tokens used; estimated as a quarter of the characters when not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ReplyUsage>,
 }
 
 /// Conditions for using a reply: all that are given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
     /// The last user text contains this, whatever the case of its letters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
     /// The conversation ends with results of tools, one of which has this name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_tool: Option<String>,
     /// Number of the request since the last user message, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
 }
 
@@ -82,7 +71,7 @@ pub struct ReplyCall {
 }
 
 /// A failure in a reply.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyError {
     /// HTTP status that is played.
@@ -92,7 +81,7 @@ pub struct ReplyError {
 }
 
 /// End of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyFinish {
     /// The token limit was reached.
@@ -102,7 +91,7 @@ pub enum ReplyFinish {
 }
 
 /// Tokens in a reply; the names are those of [`Usage`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "documented once, in Usage")]
 pub struct ReplyUsage {
@@ -126,10 +115,6 @@ impl From<ReplyUsage> for Usage {
 
 fn no_arguments() -> Value {
     Value::Object(Map::new())
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Reply {
@@ -173,19 +158,12 @@ impl Reply {
     }
 }
 
-/// The file as TOML: each reply remembers where it stands.
+/// The file. In TOML each reply remembers where it stands.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TomlFile {
-    #[serde(default)]
-    reply: Vec<toml::Spanned<Reply>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonFile {
-    #[serde(default)]
-    reply: Vec<Reply>,
+struct File<R> {
+    #[serde(default = "Vec::new")]
+    reply: Vec<R>,
 }
 
 impl Script {
@@ -205,10 +183,8 @@ impl Script {
             source,
         })?;
         let name = path.display().to_string();
-        if path
-            .extension()
-            .is_some_and(|end| end.eq_ignore_ascii_case("json"))
-        {
+        let end = path.extension();
+        if end.is_some_and(|end| end.eq_ignore_ascii_case("json")) {
             return Self::from_json(name, &text);
         }
         Self::from_toml(name, &text)
@@ -217,16 +193,12 @@ impl Script {
     /// Reads `[[reply]]` tables; `name` is for errors.
     pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: TomlFile = toml::from_str(text).map_err(|error| Error::Script {
-            script: name.clone(),
-            line: error.span().map(|span| line_at(text, span.start)),
-            what: error.message().to_owned(),
+        let file: File<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| line_at(text, span.start));
+            fault(name.clone(), line, error.message())
         })?;
-        let lines: Vec<usize> = file
-            .reply
-            .iter()
-            .map(|reply| line_at(text, reply.span().start))
-            .collect();
+        let line = |reply: &toml::Spanned<Reply>| line_at(text, reply.span().start);
+        let lines: Vec<usize> = file.reply.iter().map(line).collect();
         let replies = file.reply.into_iter().map(toml::Spanned::into_inner);
         Self::checked(name, replies.collect(), |n| lines.get(n).copied())
     }
@@ -234,11 +206,8 @@ impl Script {
     /// Reads an object with the list `reply`; `name` is for errors.
     pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: JsonFile = serde_json::from_str(text).map_err(|error| Error::Script {
-            script: name.clone(),
-            line: Some(error.line()),
-            what: error.to_string(),
-        })?;
+        let file: File<Reply> = serde_json::from_str(text)
+            .map_err(|error| fault(name.clone(), Some(error.line()), &error.to_string()))?;
         Self::checked(name, file.reply, |_| None)
     }
 
@@ -249,20 +218,19 @@ impl Script {
     ) -> Result<Self, Error> {
         for (n, reply) in replies.iter().enumerate() {
             if let Some(complaint) = reply.complaint() {
-                return Err(Error::Script {
-                    script: name,
-                    line: line(n),
-                    what: format!("reply {}: {complaint}", n + 1),
-                });
+                let what = format!("reply {}: {complaint}", n + 1);
+                return Err(fault(name, line(n), &what));
             }
         }
         Ok(Self { name, replies })
     }
 }
 
-fn line_at(text: &str, offset: usize) -> usize {
-    let before = text.as_bytes().iter().take(offset);
-    before.filter(|byte| **byte == b'\n').count() + 1
+/// The error for a fault of a script, with its line where that is known.
+fn fault(script: String, line: Option<usize>, what: &str) -> Error {
+    let line = line.map(|line| format!(", line {line}"));
+    let what = format!("{}: {what}", line.unwrap_or_default());
+    Error::Script { script, what }
 }
 
 #[cfg(test)]
@@ -308,42 +276,41 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_line() {
+        let fields = "expected one of `when`, `times`, `thinking`, `text`, `tool_calls`, `error`, `finish`, `delay_ms`, `usage`";
+        let a = "[[reply]]\ntext = \"a\"\n";
         for (toml, expected) in [
             (
-                "[[reply]]\ntext = \"a\"\ntxt = \"b\"\n",
-                "script s, line 3: unknown field `txt`, expected one of `when`, `times`, `thinking`, `text`, \
-                 `tool_calls`, `error`, `finish`, `delay_ms`, `usage`",
+                &*format!("{a}txt = 1"),
+                &*format!("3: unknown field `txt`, {fields}"),
             ),
             (
-                "[[reply]]\ntext = \"a\"\n[reply.when]\nuntil = 1\n",
-                "script s, line 4: unknown field `until`, expected one of `contains`, `after_tool`, `step`",
+                &format!("{a}[reply.when]\nuntil = 1"),
+                "4: unknown field `until`, expected one of `contains`, `after_tool`, `step`",
             ),
             (
-                "[[replies]]\ntext = \"a\"\n",
-                "script s, line 1: unknown field `replies`, expected `reply`",
+                "[[replies]]",
+                "1: unknown field `replies`, expected `reply`",
             ),
             (
-                "[[reply]]\ntext = \"a\"\n\n[[reply]]\ntimes = 2\n",
-                "script s, line 4: reply 2: a reply needs `text`, `thinking`, `tool_calls` or `error`",
+                &format!("{a}\n[[reply]]\ntimes = 2"),
+                "4: reply 2: a reply needs `text`, `thinking`, `tool_calls` or `error`",
             ),
             (
-                "[[reply]]\ntext = \"a\"\nerror = { status = 500, message = \"b\" }\n",
-                "script s, line 1: reply 1: a reply with `error` cannot answer as well",
+                &format!("{a}error = {{ status = 500, message = \"b\" }}"),
+                "1: reply 1: a reply with `error` cannot answer as well",
             ),
             (
-                "[[reply]]\ntext = \"a\"\nwhen = {}\n",
-                "script s, line 1: reply 1: `when` needs `contains`, `after_tool` or `step`",
+                &format!("{a}when = {{}}"),
+                "1: reply 1: `when` needs `contains`, `after_tool` or `step`",
             ),
-            ("[[reply\n", "script s, line 1: "),
+            ("[[reply\n", "1: "),
         ] {
             let error = Script::from_toml("s", toml).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{error}");
+            let expected = format!("script s, line {expected}");
+            assert!(error.starts_with(&expected), "{error}");
         }
         let error = Script::from_json("s", "{\"reply\": [\n{\"txt\": 1}]}").unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("script s, line 2: unknown field `txt`")
-        );
+        let expected = "script s, line 2: unknown field `txt`";
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -8,29 +8,13 @@ impl Session {
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;
-        (Self::over(log), make_room)
+        (Self::over(log, "test", Path::new("")), make_room)
     }
 
     /// A session on a disk that takes what is written and fails to keep it.
     pub(crate) fn on_broken_disk() -> Self {
-        Self::over(crate::session::log::tests::BrokenDisk::log())
-    }
-
-    fn over(log: Log) -> Self {
-        Self {
-            id: "test".into(),
-            folder: PathBuf::new(),
-            is_resumed: false,
-            notices: Vec::new(),
-            blobs: Blobs::new(Path::new("")),
-            inner: Mutex::new(Inner {
-                log,
-                transcript: Transcript::default(),
-                states: States::new(Path::new("")),
-                last_entry: None,
-                deferred: None,
-            }),
-        }
+        let log = crate::session::log::tests::BrokenDisk::log();
+        Self::over(log, "test", Path::new(""))
     }
 }
 
