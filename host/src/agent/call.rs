@@ -31,7 +31,6 @@ const MOVED: &str = "refused by policy: the path leads to another file than when
 /// Maker of a call.
 #[derive(Clone, Copy)]
 pub(super) struct By<'a> {
-    /// Caller of the hooks and of the tool.
     pub(super) caller: &'a Caller,
     /// The plugin that makes the call; `None` is the model.
     pub(super) plugin: Option<&'a Arc<str>>,
@@ -47,7 +46,6 @@ impl By<'_> {
 pub(super) struct Allowed {
     pub(super) call: ToolCall,
     entry: ToolEntry,
-    /// Subject that was judged.
     subject: Subject,
     notes: Vec<AttributedText>,
     /// Whether hooks changed its arguments.

@@ -48,29 +48,30 @@ impl Turn<'_> {
 
     /// Takes every text that was queued for the next safe point. Whether there is something new for the model to read.
     pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
-        let queue = self.agent.steering.clone();
         let mut is_new = false;
-        while let Some(next) = queue.next(Queue::Steering) {
-            let received = next.input.clone();
-            let received = self.dispatch::<at::SteeringReceived>(received).await;
-            if !queue.take(Queue::Steering, &next) {
-                continue;
-            }
+        while let Some(received) = self.receive(Queue::Steering).await {
             is_new |= self.take_text(received).await?;
         }
         Ok(is_new)
     }
 
+    /// Takes the next text out of a queue, with what hooks say to it. One that its author took back meanwhile is passed over.
+    async fn receive(&self, queue: Queue) -> Option<Dispatched<TurnInput>> {
+        let queues = &self.agent.steering;
+        loop {
+            let next = queues.next(queue)?;
+            let input = next.input.clone();
+            let received = self.dispatch::<at::SteeringReceived>(input).await;
+            if queues.take(queue, &next) {
+                return Some(received);
+            }
+        }
+    }
+
     /// Takes the next text from the queue for the end of the turn, which then continues and may take as many steps again.
     /// Whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
-        let queue = self.agent.steering.clone();
-        while let Some(next) = queue.next(Queue::FollowUps) {
-            let received = next.input.clone();
-            let received = self.dispatch::<at::SteeringReceived>(received).await;
-            if !queue.take(Queue::FollowUps, &next) {
-                continue;
-            }
+        while let Some(received) = self.receive(Queue::FollowUps).await {
             if blocked(&received).is_none() {
                 self.input = received.value.clone();
             }

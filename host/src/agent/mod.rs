@@ -147,7 +147,6 @@ pub struct TurnOutcome {
     pub summary: TurnSummary,
 }
 
-/// One agent in one session.
 pub(crate) struct Agent {
     spec: Arc<AgentSpec>,
     dispatcher: Arc<Dispatcher>,
@@ -157,7 +156,6 @@ pub(crate) struct Agent {
     family: Family,
     /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
     scope: Option<Arc<TurnScope>>,
-    /// Estimated size of its requests.
     compaction: compact::Compaction,
     /// The stable parts of the system prompt as the first turn made them.
     frozen: Option<Vec<PromptPart>>,
@@ -310,20 +308,14 @@ impl Agent {
         if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
             return;
         }
-        let SessionInfo {
-            id,
-            resumed,
-            messages,
-            provider,
-            model,
-        } = self.session_info();
+        let info = self.session_info();
         self.spec.events.emit(Event::SessionOpened {
             version: event::VERSION,
-            id,
-            resumed,
-            messages,
-            provider,
-            model,
+            id: info.id,
+            resumed: info.resumed,
+            messages: info.messages,
+            provider: info.provider,
+            model: info.model,
         });
         for event in std::mem::take(&mut self.opening) {
             self.spec.events.emit(event);

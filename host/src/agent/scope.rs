@@ -54,7 +54,6 @@ impl ActiveTurns {
 pub(super) struct Family {
     /// Id of the session that plugins know, that of the main agent.
     pub(super) session: Arc<str>,
-    /// The turns of all its agents.
     pub(super) active_turns: ActiveTurns,
     /// Token that ends the turn of the main agent and those of all others.
     pub(super) halt: Arc<Halt>,
@@ -71,7 +70,6 @@ pub(super) struct TurnScope {
     pub(super) sink: Arc<AgentSink>,
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) family: Family,
-    /// Number of the turn.
     pub(super) number: u32,
     /// Set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
@@ -186,7 +184,6 @@ impl TurnScope {
         lock(&self.tally).usage
     }
 
-    /// Cost of the tokens.
     pub(super) fn cost(&self) -> Cost {
         lock(&self.tally).cost
     }

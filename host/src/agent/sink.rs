@@ -19,13 +19,11 @@ use crate::session::{Body, Report, Session};
 /// agent's; whoever builds the agent says where it is.
 pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
-/// The sink of one agent.
 pub(super) struct AgentSink {
     outlet: Outlet,
     /// Failures of hooks that were not yet passed to the `error` point. Dispatch cannot call hooks from here.
     failures: Mutex<Vec<FailureReport>>,
     halt: Arc<Halt>,
-    /// Name of the agent.
     agent: Arc<str>,
     /// Session whose audit log covers this agent.
     root: Arc<Session>,
@@ -90,7 +88,6 @@ impl AgentSink {
         failures.split_off(n)
     }
 
-    /// Returns the number of failures that were not taken yet.
     pub(super) fn n_failures(&self) -> usize {
         lock(&self.failures).len()
     }

@@ -16,7 +16,6 @@ pub struct SteerHandle(Arc<Mutex<Queues>>);
 struct Queues {
     steering: VecDeque<Queued>,
     follow_ups: VecDeque<Queued>,
-    /// Number of the next text.
     next: u64,
 }
 
@@ -27,7 +26,6 @@ pub(super) struct Queued {
     pub(super) input: TurnInput,
 }
 
-/// Kind of queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     /// Taken at the next safe point.

@@ -73,7 +73,6 @@ pub(super) struct Turn<'a> {
     pub(super) ran: Mutex<Vec<RanCall>>,
     /// Whether tools are running, which then get a moment to stop by themselves.
     pub(super) is_running_tools: Arc<AtomicBool>,
-    /// State of reflection in the turn.
     pub(super) reflected: Reflected,
     pub(super) outputs: Vec<String>,
     /// Offset of the turn's first entry in the file of the session, in bytes.
@@ -108,7 +107,6 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Runs the turn to its end.
     pub(super) async fn run(mut self) -> Result<TurnOutcome, Error> {
         let ended = match self.begin() {
             Err(error) => Err(error),

@@ -1,6 +1,6 @@
 //! Permissions that one plugin was granted.
 
-use super::{Access, Capability, Credential, Folder, HostPattern, Root};
+use super::{Access, Capability, Credential, Folder, HostPattern};
 
 /// The capabilities of one plugin. What is not in it, the plugin cannot do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,14 +44,6 @@ impl Granted {
             .collect();
         folders.retain(|(access, folder)| *access == Access::Write || !writable.contains(folder));
         folders
-    }
-
-    /// Whether anything in the workspace may be touched.
-    #[must_use]
-    pub fn has_workspace(&self, access: Access) -> bool {
-        self.folders()
-            .iter()
-            .any(|(own, folder)| folder.root == Root::Workspace && *own >= access)
     }
 
     /// Hosts at public addresses.

@@ -81,11 +81,7 @@ impl Required {
     /// Whether it is this one. A name alone is not enough for a plugin that anybody could have named.
     #[must_use]
     pub fn is(&self, plugin: Asker<'_>) -> bool {
-        let is_it = match &self.digest {
-            Some(digest) => digest == plugin.content,
-            None => plugin.trust <= Trust::User,
-        };
-        plugin.plugin == self.plugin && is_it
+        plugin.plugin == self.plugin && plugin.is_named_by(self.digest.as_deref())
     }
 }
 
@@ -98,6 +94,16 @@ pub struct Asker<'a> {
     pub trust: Trust,
     /// Digest of its [content](super::Request::content).
     pub content: &'a str,
+}
+
+impl Asker<'_> {
+    /// Whether lists for its name are for this plugin: by its digest, or by a name that is verified.
+    fn is_named_by(self, digest: Option<&str>) -> bool {
+        match digest {
+            Some(digest) => digest == self.content,
+            None => self.trust <= Trust::User,
+        }
+    }
 }
 
 impl Policy {
@@ -138,7 +144,7 @@ impl Policy {
     pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
         let passed_over = |(name, file): &(String, File)| {
             let lists = file.plugins.get(asker.plugin)?;
-            if lists.is_for(asker) || lists.allow.is_empty() {
+            if asker.is_named_by(lists.digest.as_deref()) || lists.allow.is_empty() {
                 return None;
             }
             let place = format!("[plugins.{}] in {name}", asker.plugin);
@@ -199,16 +205,6 @@ fn short(digest: &str) -> String {
     }
 }
 
-impl PluginLists {
-    /// Whether `allow` counts for this plugin: by its digest, or by a name that is verified.
-    fn is_for(&self, asker: Asker<'_>) -> bool {
-        match &self.digest {
-            Some(digest) => digest == asker.content,
-            None => asker.trust <= Trust::User,
-        }
-    }
-}
-
 impl File {
     fn ruling(
         &self,
@@ -232,7 +228,7 @@ impl File {
             if touched(&lists.ask) {
                 return Some((Ruling::Ask, of_plugin()));
             }
-            if lists.is_for(asker) && covered(&lists.allow) {
+            if asker.is_named_by(lists.digest.as_deref()) && covered(&lists.allow) {
                 return Some((Ruling::Allow, of_plugin()));
             }
         }

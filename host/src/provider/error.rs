@@ -20,19 +20,12 @@ pub enum Phase {
 }
 
 impl Phase {
-    fn waited_for(self) -> &'static str {
+    /// What was waited for, and the setting of its limit.
+    fn words(self) -> [&'static str; 2] {
         match self {
-            Self::Connect => "for the connection",
-            Self::FirstByte => "for the first byte of the answer",
-            Self::NextByte => "for more of an answer that had begun",
-        }
-    }
-
-    fn setting(self) -> &'static str {
-        match self {
-            Self::Connect => "provider.http.connect_timeout_ms",
-            Self::FirstByte => "provider.http.first_byte_timeout_ms",
-            Self::NextByte => "provider.http.idle_timeout_ms",
+            Self::Connect => ["for the connection", "connect_timeout_ms"],
+            Self::FirstByte => ["for the first byte of the answer", "first_byte_timeout_ms"],
+            Self::NextByte => ["for more of an answer that had begun", "idle_timeout_ms"],
         }
     }
 }
@@ -168,9 +161,9 @@ pub enum Error {
 
     /// The server was silent for too long.
     #[error(
-        "{provider} kept silent: waited {after_ms} ms {}; try again, or raise {}",
-        .phase.waited_for(),
-        .phase.setting()
+        "{provider} kept silent: waited {after_ms} ms {}; try again, or raise provider.http.{}",
+        .phase.words()[0],
+        .phase.words()[1]
     )]
     Timeout {
         /// Name of the provider.

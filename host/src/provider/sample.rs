@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Images, Request};
+use super::assemble::{Decoder, Fault, ModelReply};
+use super::{Images, Request, StreamEvent};
 use crate::message::{
     Blob, Content, EffectClass, Message, Part, Parts, ToolCall, ToolResult, ToolSpec,
 };
@@ -52,4 +53,19 @@ pub(super) fn pdf() -> (Blob, &'static str) {
 pub(super) fn images(request: &Request) -> Images {
     let blobs: Vec<&Blob> = request.messages.iter().flat_map(Message::blobs).collect();
     Images::choose(&blobs, |_| Ok(b"GIF".to_vec()))
+}
+
+/// Decodes these events, and returns what was emitted with the reply. A text is data that is no JSON.
+pub(super) fn read(
+    mut reader: impl Decoder,
+    events: &[Value],
+) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
+    let mut heard = Vec::new();
+    for event in events {
+        let data = event
+            .as_str()
+            .map_or_else(|| event.to_string(), str::to_owned);
+        reader.event(&data, &mut |event| heard.push(event))?;
+    }
+    Ok((reader.finish()?, heard))
 }

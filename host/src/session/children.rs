@@ -123,7 +123,7 @@ impl SessionFolder {
         private_folder(&agents)
             .and_then(|()| private_folder(&folder))
             .map_err(|source| Error::write(&folder, source))?;
-        Session::create_under(Some(&self.id), &id, &folder, spec)
+        Session::create(Some(&self.id), &id, &folder, spec)
     }
 
     /// The entries that were written at this [`end`](Session::end) of the file and after it.
@@ -152,11 +152,6 @@ impl Session {
         }
     }
 
-    /// Makes the session of a subagent; see [`SessionFolder::create_child`].
-    pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Self, Error> {
-        self.place().create_child(agent, spec)
-    }
-
     /// Makes the session of a holder, with these entries in it, on the disk when this returns. After an error there is none.
     pub fn create_holder(
         &self,
@@ -164,7 +159,7 @@ impl Session {
         spec: &SessionSpec,
         entries: Vec<Entry>,
     ) -> Result<(), Error> {
-        let made = self.create_child(agent, spec).and_then(|child| {
+        let made = self.place().create_child(agent, spec).and_then(|child| {
             child.append_copies(entries)?;
             child.sync()
         });

@@ -46,12 +46,8 @@ struct Inner {
 }
 
 impl Session {
-    /// Makes the files of a new session. The folder is there and empty.
-    pub(super) fn create(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
-        Self::create_under(None, id, folder, spec)
-    }
-
-    pub(super) fn create_under(
+    /// Makes the files of a new session, of a subagent below `parent` where one is given. The folder is there and empty.
+    pub(super) fn create(
         parent: Option<&str>,
         id: &str,
         folder: &Path,

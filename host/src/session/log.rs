@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Error;
+use super::entry::Entry;
 use super::synced::{Synced, Unsynced};
 
 /// Name of the file within the folder of a session.
@@ -98,17 +99,18 @@ impl Log {
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read(&path, source))?;
         let mut notices = Vec::new();
-        let whole = whole_lines(&bytes);
-        if whole.needs_line_feed {
+        let last = bytes.iter().rposition(|byte| *byte == b'\n');
+        let len = last.map_or(0, |at| at + 1);
+        let rest = bytes.get(len..).unwrap_or_default();
+        if !rest.is_empty() && Entry::parse(rest).is_ok() {
             // The line is whole and only its line feed is missing: a JSON object that was cut anywhere does not parse.
             file.write_all(b"\n")
                 .map_err(|source| Error::write(&path, source))?;
             bytes.push(b'\n');
-        } else if whole.len < bytes.len() {
+        } else if !rest.is_empty() {
             let kept = folder.join(format!("{FILE}.{}.torn", crate::clock::new_id()));
-            let rest = bytes.get(whole.len..).unwrap_or_default();
             write_private(&kept, rest).map_err(|source| Error::write(&kept, source))?;
-            file.set_len(whole.len as u64)
+            file.set_len(len as u64)
                 .map_err(|source| Error::write(&path, source))?;
             notices.push(format!(
                 "the last line of {} was cut off after {} bytes; they are kept in {}",
@@ -116,7 +118,7 @@ impl Log {
                 rest.len(),
                 kept.display()
             ));
-            bytes.truncate(whole.len);
+            bytes.truncate(len);
         }
         let log = Self::over(Arc::new(file), path, bytes.len() as u64, Some(lock));
         Ok(Opened {
@@ -216,23 +218,6 @@ impl Drop for Log {
             // (flock(2)): closing the file is not enough.
             let _ = lock.unlock();
         }
-    }
-}
-
-struct Whole {
-    len: usize,
-    needs_line_feed: bool,
-}
-
-fn whole_lines(bytes: &[u8]) -> Whole {
-    let len = bytes
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
-    let rest = bytes.get(len..).unwrap_or_default();
-    Whole {
-        len,
-        needs_line_feed: !rest.is_empty() && super::entry::Entry::parse(rest).is_ok(),
     }
 }
 

@@ -137,34 +137,19 @@ impl States {
         let Some(text) = value else {
             return Ok(old.is_some().then(|| entry(None, None, true)));
         };
-        let limit = |what: String| {
-            Err(Error::Limit {
-                plugin: plugin.to_owned(),
-                what,
-            })
-        };
-        if key.len() > MAX_KEY_BYTES {
-            return limit(format!(
-                "a key of {} bytes, at most {MAX_KEY_BYTES}",
-                key.len()
-            ));
-        }
-        if text.len() > MAX_VALUE_BYTES {
-            return limit(format!(
-                "a value of {} bytes, at most {MAX_VALUE_BYTES}",
-                text.len()
-            ));
-        }
-        let total: usize = self
-            .plugins
-            .get(plugin)
-            .map_or(0, |keys| keys.iter().map(|(k, v)| k.len() + v.len()).sum());
-        let total = total - old.map_or(0, |old| key.len() + old.len()) + key.len() + text.len();
-        if total > MAX_PLUGIN_BYTES {
-            return limit(format!(
-                "{total} bytes of state, at most {MAX_PLUGIN_BYTES}"
-            ));
-        }
+        let (n_key, n_text) = (key.len(), text.len());
+        limit(plugin, n_key, MAX_KEY_BYTES, || {
+            format!("a key of {n_key} bytes")
+        })?;
+        limit(plugin, n_text, MAX_VALUE_BYTES, || {
+            format!("a value of {n_text} bytes")
+        })?;
+        let all = self.plugins.get(plugin).into_iter().flatten();
+        let total: usize = all.map(|(key, value)| key.len() + value.len()).sum();
+        let total = total - old.map_or(0, |old| n_key + old.len()) + n_key + n_text;
+        limit(plugin, total, MAX_PLUGIN_BYTES, || {
+            format!("{total} bytes of state")
+        })?;
         let name = (text.len() > INLINE_BYTES).then(|| HashedFiles::name(text.as_bytes()));
         let is_same = match (old, &name) {
             (Some(Value::Inline(old)), None) => old == text,
@@ -186,21 +171,31 @@ impl States {
     pub(super) fn count(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
         let written = self.written.entry(plugin.to_owned()).or_default();
         *written = written.saturating_add(bytes);
-        if *written > MAX_WRITTEN_BYTES {
-            return Err(Error::Limit {
-                plugin: plugin.to_owned(),
-                what: format!(
-                    "{written} bytes written to the session, at most {MAX_WRITTEN_BYTES}"
-                ),
-            });
-        }
-        Ok(())
+        limit(plugin, *written, MAX_WRITTEN_BYTES, || {
+            format!("{written} bytes written to the session")
+        })
     }
 
     /// Removes a blob that nothing refers to. Failing to is no loss but that of space.
     pub(super) fn remove_blob(&self, name: &str) {
         self.blobs.remove(name);
     }
+}
+
+/// Refuses what has more bytes than `most`.
+fn limit(
+    plugin: &str,
+    bytes: usize,
+    most: usize,
+    what: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(Error::Limit {
+        plugin: plugin.to_owned(),
+        what: format!("{}, at most {most}", what()),
+    })
 }
 
 /// The large values of the session in `folder`.

@@ -64,7 +64,7 @@ impl SessionStore {
     /// Makes a new session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
         let (id, folder) = self.new_folder()?;
-        Session::create(&id, &folder, spec)
+        Session::create(None, &id, &folder, spec)
     }
 
     /// Makes a new session that begins like the session `id`: with all of its entries, or with those up to and including the

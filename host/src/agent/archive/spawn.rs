@@ -56,7 +56,8 @@ impl SpawnSubagent {
             max_steps: u32::MAX,
         };
         let id = agent_id("sub");
-        match scope.spawn_agent(&id, task, ctx.caller.clone()).await {
+        let caller = ctx.caller.clone();
+        match scope.run_agent_as(&id, None, task, caller).await {
             Ok(answer) => ToolOutput::ok(format!("subagent_id: {id}\n\n{answer}")),
             Err(error) => ToolOutput::error(error.to_string()),
         }

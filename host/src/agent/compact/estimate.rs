@@ -75,13 +75,11 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Tokens of a message for a model.
     pub(super) fn of_message(&self, model: &str, message: &Message) -> u64 {
         let size = |text: &str| self.of_text(text);
         MESSAGE_TOKENS + content(message, &size, &image_of(model))
     }
 
-    /// Tokens of messages for a model.
     pub(super) fn of_messages<'a>(
         &self,
         model: &str,
@@ -100,7 +98,6 @@ impl Counter {
         head(system, tools, &|text| self.of_text(text))
     }
 
-    /// Tokens of a request.
     pub(super) fn of_request(&self, request: &Request) -> u64 {
         self.of_head(&request.system, &request.tools)
             + self.of_messages(&request.model, &request.messages)

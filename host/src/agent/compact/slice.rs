@@ -73,6 +73,10 @@ mod tests {
         }
     }
 
+    fn tail(messages: usize, tokens: u64) -> Tail {
+        Tail { messages, tokens }
+    }
+
     fn size(message: &Message) -> u64 {
         let results: usize = message.tool_results().map(|r| r.content.text().len()).sum();
         (message.joined_text().len() + results) as u64
@@ -121,10 +125,7 @@ mod tests {
         let mut n_found = 0;
         for case in 0..3000 {
             let mut messages = conversation(&mut dice);
-            let tail = Tail {
-                messages: dice.roll(12),
-                tokens: dice.roll(2000) as u64,
-            };
+            let tail = tail(dice.roll(12), dice.roll(2000) as u64);
             let Some(slice) = take(&messages, tail) else {
                 continue;
             };
@@ -155,10 +156,7 @@ mod tests {
                     messages.swap(dice.roll(n), dice.roll(n));
                 }
             }
-            let tail = Tail {
-                messages: 2,
-                tokens: 100,
-            };
+            let tail = tail(2, 100);
             let Some(slice) = take(&messages, tail) else {
                 continue;
             };
@@ -184,20 +182,14 @@ mod tests {
         for at in 1..6 {
             messages.extend(exchange(at, &[10]));
         }
-        let tail = Tail {
-            messages: 3,
-            tokens: 0,
-        };
+        let tail = tail(3, 0);
         // Three messages would begin with a result: its call stays as well.
         assert_eq!(take(&messages, tail), Some(2..8));
     }
 
     #[test]
     fn nothing_is_taken_out_while_a_call_is_open_or_when_all_of_it_is_tail() {
-        let tail = Tail {
-            messages: 2,
-            tokens: 0,
-        };
+        let tail = tail(2, 0);
         let mut messages = vec![user("do it")];
         messages.extend(exchange(1, &[1, 1]));
         assert_eq!(take(&messages, tail), None);

@@ -53,17 +53,8 @@ impl TurnScope {
         access.end(self.run_agent_as(&id, Some(plugin), task, caller).await)
     }
 
-    /// Runs a subagent for the model to its end and returns its answer.
-    pub(in crate::agent) async fn spawn_agent(
-        self: &Arc<Self>,
-        id: &Arc<str>,
-        task: AgentTask,
-        caller: Caller,
-    ) -> Result<String, HandleError> {
-        self.run_agent_as(id, None, task, caller).await
-    }
-
-    async fn run_agent_as(
+    /// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer.
+    pub(in crate::agent) async fn run_agent_as(
         self: &Arc<Self>,
         id: &Arc<str>,
         plugin: Option<&Arc<str>>,

@@ -43,25 +43,23 @@ impl Turn<'_> {
             continue_because,
         };
         let mut verdict = self.pass::<at::PostReflect>("answer", verdict).await?;
-        let Some(reason) = &verdict.continue_because else {
+        let Some(reason) = verdict.continue_because.clone() else {
             return Ok(verdict);
         };
-        if self.has_round() {
+        let reason = self.scope.for_watchers(&self.caller(), reason).await;
+        let (level, told) = if self.has_round() {
             self.reflected.n_rounds += 1;
-            let caller = self.caller();
-            let reason = self.scope.for_watchers(&caller, reason.clone()).await;
-            let told = format!(
-                "reflection sent the answer back: {}",
-                clean(&reason, TOLD_BYTES)
-            );
-            self.agent.notice(Level::Info, told);
-        } else if let Some(reason) = verdict.continue_because.take() {
-            let reason = self.scope.for_watchers(&self.caller(), reason).await;
-            self.agent.notice(
-                Level::Warn,
-                format!("reflection asked for another step and none is left: {reason}"),
-            );
-        }
+            let reason = clean(&reason, TOLD_BYTES);
+            (
+                Level::Info,
+                format!("reflection sent the answer back: {reason}"),
+            )
+        } else {
+            verdict.continue_because = None;
+            let told = format!("reflection asked for another step and none is left: {reason}");
+            (Level::Warn, told)
+        };
+        self.agent.notice(level, told);
         Ok(verdict)
     }
 

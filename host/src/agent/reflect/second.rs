@@ -31,7 +31,6 @@ const CALLS_BYTES: usize = 64_000;
 /// Longest reason that goes back to the agent, in bytes.
 const REASON_BYTES: usize = 2_000;
 
-/// Instructions for the model.
 const TASK: &str = "You take a second look at the answer of an agent before its user gets it. You are given JSON: what the \
  user said, \
      the tool calls that were made for it with what came of them, the criteria that the answer must meet, and the answer. Take \
@@ -57,7 +56,6 @@ pub(in crate::agent) struct Reflected {
 }
 
 impl Reflected {
-    /// Records what the user said.
     pub(in crate::agent) fn hear(&mut self, text: &str) {
         self.heard.push(text.to_owned());
     }

@@ -156,14 +156,10 @@ mod tests {
 
     use super::*;
     use crate::message::{ToolCall, Usage};
+    use crate::provider::sample;
 
     fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
-        let mut reader = Reader::default();
-        let mut heard = Vec::new();
-        for event in events {
-            reader.event(&event.to_string(), &mut |event| heard.push(event))?;
-        }
-        Ok((reader.finish()?, heard))
+        sample::read(Reader::default(), events)
     }
 
     #[test]

@@ -172,17 +172,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::provider::sample;
 
     fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
-        let mut reader = Reader::default();
-        let mut heard = Vec::new();
-        for event in events {
-            let data = event
-                .as_str()
-                .map_or_else(|| event.to_string(), str::to_owned);
-            reader.event(&data, &mut |event| heard.push(event))?;
-        }
-        Ok((reader.finish()?, heard))
+        sample::read(Reader::default(), events)
     }
 
     /// The calls that come of `deltas`, one chunk each, as `id name arguments`.
