@@ -24,12 +24,8 @@ impl TurnScope {
 
     /// The images that a request is sent with.
     pub(super) async fn images(&self, request: &Request) -> Images {
-        let found: Vec<Blob> = request
-            .messages
-            .iter()
-            .flat_map(Message::blobs)
-            .cloned()
-            .collect();
+        let blobs = request.messages.iter().flat_map(Message::blobs);
+        let found: Vec<Blob> = blobs.cloned().collect();
         if found.is_empty() {
             return Images::default();
         }

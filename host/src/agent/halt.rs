@@ -20,9 +20,7 @@ impl Halt {
     pub(super) fn set(&self, why: String) {
         self.0.send_if_modified(|kept| {
             let is_first = kept.is_none();
-            if is_first {
-                *kept = Some(why);
-            }
+            kept.get_or_insert(why);
             is_first
         });
     }
@@ -40,15 +38,11 @@ impl Halt {
     /// Returns the reason once there is one.
     pub(super) async fn wait(&self) -> String {
         let mut receiver = self.0.subscribe();
-        loop {
-            let kept = receiver.borrow_and_update().clone();
-            if let Some(why) = kept {
-                return why;
-            }
+        let kept = receiver.wait_for(Option::is_some).await;
+        match kept.ok().and_then(|kept| kept.clone()) {
+            Some(why) => why,
             // It fails when the sender is gone, which this borrows.
-            if receiver.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            None => std::future::pending().await,
         }
     }
 }

@@ -79,12 +79,8 @@ impl Turn<'_> {
         let (stable, rest): (Vec<_>, Vec<_>) = parts
             .into_iter()
             .partition(|part| part.tier == Tier::Stable);
-        let is_changed = self
-            .agent
-            .frozen
-            .as_ref()
-            .is_some_and(|frozen| *frozen != stable);
-        if is_changed {
+        let frozen = self.agent.frozen.as_ref();
+        if frozen.is_some_and(|frozen| *frozen != stable) {
             self.agent.notice(
                 Level::Debug,
                 "stable parts of the system prompt changed; the change takes effect in the next session",

@@ -54,20 +54,16 @@ impl std::str::FromStr for GrantFlag {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (plugin, list) = match text.split_once('=') {
-            Some((plugin, list)) => (plugin, Some(list)),
-            None => (text, None),
-        };
+        let mut parts = text.splitn(2, '=');
+        let plugin = parts.next().unwrap_or_default();
         if plugin.is_empty() {
             return Err(format!(
                 "`{text}` is not of the form NAME or NAME=CAPABILITY,…"
             ));
         }
-        let capabilities = list.unwrap_or_default().split(',').map(str::trim);
-        let capabilities: Result<Vec<CapabilityPattern>, String> = capabilities
-            .filter(|_| list.is_some())
-            .map(str::parse)
-            .collect();
+        let capabilities = parts.flat_map(|list| list.split(',')).map(str::trim);
+        let capabilities: Result<Vec<CapabilityPattern>, String> =
+            capabilities.map(str::parse).collect();
         Ok(Self {
             plugin: plugin.to_owned(),
             capabilities: capabilities?,
@@ -135,24 +131,23 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
                 format!("the default for {} plugins", request.trust),
             )
         });
-        let (standing, why) = match ruling {
-            Ruling::Deny => (Standing::Denied, format!("denied: {place}")),
-            Ruling::Allow => (Standing::Granted, format!("allowed: {place}")),
-            Ruling::Ask if known.flags.iter().any(|f| f.gives(request, capability)) => (
-                Standing::Granted,
-                "given with --grant for this run".to_owned(),
-            ),
-            Ruling::Ask => match answer.filter(|a| a.is_for(capability)) {
-                Some(answer) => (
-                    Standing::Granted,
-                    format!("granted on {}", day(&answer.given)),
-                ),
-                None => {
-                    let but = passed_over.iter().map(|text| format!("; {text}"));
-                    let but: String = but.collect();
-                    (Standing::Waiting, format!("not granted: {place}{but}"))
-                }
-            },
+        let is_flagged = || known.flags.iter().any(|f| f.gives(request, capability));
+        let (standing, why) = match (ruling, answer.filter(|a| a.is_for(capability))) {
+            (Ruling::Deny, _) => (Standing::Denied, format!("denied: {place}")),
+            (Ruling::Allow, _) => (Standing::Granted, format!("allowed: {place}")),
+            (Ruling::Ask, _) if is_flagged() => {
+                let why = "given with --grant for this run".to_owned();
+                (Standing::Granted, why)
+            }
+            (Ruling::Ask, Some(answer)) => {
+                let why = format!("granted on {}", day(&answer.given));
+                (Standing::Granted, why)
+            }
+            (Ruling::Ask, None) => {
+                let but = passed_over.iter().map(|text| format!("; {text}"));
+                let but: String = but.collect();
+                (Standing::Waiting, format!("not granted: {place}{but}"))
+            }
         };
         Row {
             capability: capability.clone(),

@@ -49,23 +49,19 @@ pub(crate) fn context_files(workspace: &Path) -> ContextFiles {
             }
             match read(root, &path) {
                 Ok(read) => {
-                    if read.is_cut {
-                        found.notices.push(format!(
-                            "{} is longer than {MAX_FILE_BYTES} bytes; the rest is left out",
-                            path.display()
-                        ));
-                    }
-                    if read.is_mended {
-                        found.notices.push(format!(
-                            "{} is not all UTF-8; what is not is replaced by \u{fffd}",
-                            path.display()
-                        ));
-                    }
+                    let cut = format!("longer than {MAX_FILE_BYTES} bytes; the rest is left out");
+                    let mended = "not all UTF-8; what is not is replaced by \u{fffd}".to_owned();
+                    let faults = [read.is_cut.then_some(cut), read.is_mended.then_some(mended)];
+                    let notice = |fault| format!("{} is {fault}", path.display());
+                    found
+                        .notices
+                        .extend(faults.into_iter().flatten().map(notice));
                     add(&mut found.parts, depth, &path, root, &read);
                 }
-                Err(why) => found
-                    .notices
-                    .push(format!("{} is left out: {why}", path.display())),
+                Err(why) => {
+                    let notice = format!("{} is left out: {why}", path.display());
+                    found.notices.push(notice);
+                }
             }
         }
     }

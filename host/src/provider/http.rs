@@ -194,7 +194,7 @@ impl Http {
         &self,
         attempt: Attempt<'_>,
         body: Vec<u8>,
-        mut decoder: D,
+        decoder: D,
         listener: &Listener<'_>,
     ) -> Result<Response, Failure> {
         let started = Instant::now();
@@ -220,21 +220,25 @@ impl Http {
             let body = read_error_body(&mut response, &mut wait).await;
             return Err(status_failure(attempt, status, &headers, &body));
         }
-        let fault = |fault| stream_failure(attempt, fault);
         let mut reading = Reading {
-            decoder: &mut decoder,
+            attempt,
+            response,
+            wait,
+            decoder,
             listener,
             max_bytes: self.config.max_answer_bytes,
         };
-        let raw = if has_type(response.headers(), "application/json") {
-            read_plain(&mut response, &mut wait, &mut reading, fault).await?
-        } else if has_type(response.headers(), "text/html") {
-            let page = read_error_body(&mut response, &mut wait).await;
-            return Err(fault(Fault::bad("it is a web page", &page)));
+        let raw = if has_type(reading.response.headers(), "application/json") {
+            reading.document().await?
+        } else if has_type(reading.response.headers(), "text/html") {
+            let page = read_error_body(&mut reading.response, &mut reading.wait).await;
+            let fault = Fault::bad("it is a web page", &page);
+            return Err(stream_failure(attempt, fault));
         } else {
-            read_stream(&mut response, &mut wait, &mut reading, fault).await?
+            reading.stream().await?
         };
-        let answer = decoder.finish().map_err(fault)?;
+        let answer = reading.decoder.finish();
+        let answer = answer.map_err(|fault| stream_failure(attempt, fault))?;
         Ok(Response {
             message: answer.message,
             model: answer.model,
@@ -250,66 +254,56 @@ impl Http {
 
 /// An answer that is being read.
 struct Reading<'a, 'l, D> {
-    decoder: &'a mut D,
+    attempt: Attempt<'a>,
+    response: reqwest::Response,
+    wait: Wait<'a>,
+    decoder: D,
     listener: &'a Listener<'l>,
     max_bytes: usize,
 }
 
 impl<D: Decoder> Reading<'_, '_, D> {
-    /// Refuses an answer that is too long. All that came of it would be kept in memory and in the session.
-    fn check_length(&self) -> Result<(), Fault> {
-        if self.decoder.n_bytes() > self.max_bytes {
-            return Err(Fault::TooLong {
-                max_bytes: self.max_bytes,
-            });
+    async fn stream(&mut self) -> Result<String, Failure> {
+        let mut feed = Feed::default();
+        while !self.decoder.is_done()
+            && let Some(piece) = self.wait.until(self.response.chunk()).await?
+        {
+            let emit = &mut |event| self.listener.event(event);
+            let pushed = feed.push(&mut self.decoder, &piece, emit);
+            if self.checked(pushed)? {
+                self.wait.progress();
+            }
         }
-        Ok(())
+        Ok(feed.into_raw())
     }
-}
 
-async fn read_stream<D: Decoder>(
-    response: &mut reqwest::Response,
-    wait: &mut Wait<'_>,
-    reading: &mut Reading<'_, '_, D>,
-    fault: impl Fn(Fault) -> Failure,
-) -> Result<String, Failure> {
-    let mut feed = Feed::default();
-    while !reading.decoder.is_done() {
-        let Some(piece) = wait.until(response.chunk()).await? else {
-            break;
-        };
-        let emit = &mut |event| reading.listener.event(event);
-        if feed.push(reading.decoder, &piece, emit).map_err(&fault)? {
-            wait.progress();
+    /// Reads an answer that is one JSON document: a server that does not stream, or an error that came with status 200.
+    async fn document(&mut self) -> Result<String, Failure> {
+        let (mut body, mut raw) = (Vec::new(), RawCopy::default());
+        while let Some(piece) = self.wait.until(self.response.chunk()).await? {
+            self.wait.progress();
+            raw.push(&piece);
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_ANSWER_BYTES {
+                let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
+                return self.checked(Err(Fault::bad(what, "")));
+            }
         }
-        reading.check_length().map_err(&fault)?;
+        let emit = &mut |event| self.listener.event(event);
+        let document = String::from_utf8_lossy(&body);
+        let read = self.decoder.event(&document, emit);
+        self.checked(read)?;
+        Ok(raw.into_text())
     }
-    Ok(feed.into_raw())
-}
 
-/// Reads an answer that is one JSON document: a server that does not stream, or an error that came with status 200.
-async fn read_plain<D: Decoder>(
-    response: &mut reqwest::Response,
-    wait: &mut Wait<'_>,
-    reading: &mut Reading<'_, '_, D>,
-    fault: impl Fn(Fault) -> Failure,
-) -> Result<String, Failure> {
-    let mut body = Vec::new();
-    let mut raw = RawCopy::default();
-    while let Some(piece) = wait.until(response.chunk()).await? {
-        wait.progress();
-        raw.push(&piece);
-        body.extend_from_slice(&piece);
-        if body.len() > MAX_ANSWER_BYTES {
-            let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
-            return Err(fault(Fault::bad(what, "")));
+    /// Refuses an answer that is at fault or too long. All that came of it would be kept in memory and in the session.
+    fn checked<T>(&self, mut read: Result<T, Fault>) -> Result<T, Failure> {
+        let max_bytes = self.max_bytes;
+        if read.is_ok() && self.decoder.n_bytes() > max_bytes {
+            read = Err(Fault::TooLong { max_bytes });
         }
+        read.map_err(|fault| stream_failure(self.attempt, fault))
     }
-    let document = String::from_utf8_lossy(&body);
-    let emit = &mut |event| reading.listener.event(event);
-    reading.decoder.event(&document, emit).map_err(&fault)?;
-    reading.check_length().map_err(&fault)?;
-    Ok(raw.into_text())
 }
 
 fn has_type(headers: &HeaderMap, name: &str) -> bool {

@@ -21,8 +21,8 @@ pub enum Format {
 /// Reads the pieces of one streamed answer, cut anywhere. The error says what is wrong with them.
 pub fn replay(format: Format, pieces: &[&[u8]]) -> Result<Message, String> {
     match format {
-        Format::Anthropic => read(anthropic::decoder(), pieces),
-        Format::OpenAi => read(openai::decoder(), pieces),
+        Format::Anthropic => read(anthropic::Reader::default(), pieces),
+        Format::OpenAi => read(openai::Reader::default(), pieces),
     }
 }
 

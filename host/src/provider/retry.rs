@@ -59,9 +59,7 @@ pub(crate) fn status_failure(
     headers: &HeaderMap,
     body: &str,
 ) -> Failure {
-    let Attempt {
-        endpoint, model, ..
-    } = attempt;
+    let endpoint = attempt.endpoint;
     let (message, code) = read_error(body);
     let said = endpoint.said(&message);
     let provider = endpoint.provider.clone();
@@ -72,17 +70,14 @@ pub(crate) fn status_failure(
         }
         300..=399 => {
             // Not followed: a redirect could carry the key to another host.
-            let target = headers
-                .get("location")
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or_default();
+            let target = headers.get("location").and_then(|to| to.to_str().ok());
             Error::BadSetting {
                 provider,
                 setting: endpoint.url_env.clone(),
                 what: format!(
                     "{} redirects to {}; give that address itself if it is meant",
                     endpoint.shown_url(),
-                    endpoint.said(target)
+                    endpoint.said(target.unwrap_or_default())
                 ),
             }
         }
@@ -105,7 +100,7 @@ pub(crate) fn status_failure(
         },
         404 => Error::UnknownModel {
             provider,
-            model: model.to_owned(),
+            model: attempt.model.to_owned(),
             url: endpoint.shown_url(),
             url_env: endpoint.url_env.clone(),
             said,

@@ -69,23 +69,16 @@ impl<'a> Wait<'a> {
     /// The failure of the connection, before or after it stood.
     fn broken(&self, error: &reqwest::Error) -> Failure {
         let endpoint = self.endpoint;
-        let cause = innermost(error);
-        if error.is_connect() && error.is_timeout() {
-            let after_ms = self.config.connect_timeout_ms;
-            return Failure::passing(self.timeout(Phase::Connect, after_ms));
-        }
-        Failure::passing(if error.is_connect() {
-            Error::Unreachable {
-                provider: endpoint.provider.clone(),
+        let (provider, cause) = (endpoint.provider.clone(), innermost(error));
+        Failure::passing(match (error.is_connect(), error.is_timeout()) {
+            (true, true) => self.timeout(Phase::Connect, self.config.connect_timeout_ms),
+            (true, false) => Error::Unreachable {
+                provider,
                 url: endpoint.shown_url(),
                 cause,
                 advice: endpoint.advice.clone(),
-            }
-        } else {
-            Error::EndedEarly {
-                provider: endpoint.provider.clone(),
-                cause,
-            }
+            },
+            (false, _) => Error::EndedEarly { provider, cause },
         })
     }
 }

@@ -133,12 +133,7 @@ impl SessionFolder {
 
     /// Reads the entries of the subagent with this id, one of `children` or below one of them; `None` when there is none.
     pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
-        let is_it = |child: &Child| child.agent == agent;
-        if children.iter().any(is_it) {
-            let file = self.path.join(AGENTS).join(agent).join(FILE);
-            return Ok(Some(read_from(&file, 0)?.0));
-        }
-        find_below(&self.path, children, agent, MAX_DEPTH)
+        find(&self.path, children, agent, MAX_DEPTH)
     }
 }
 
@@ -179,13 +174,17 @@ impl Session {
     }
 }
 
-/// Looks for a subagent among those that the subagents in `folder` have.
-fn find_below(
+/// Looks for a subagent among those in `folder`, then among those that they have.
+fn find(
     folder: &Path,
     children: &[Child],
     agent: &str,
     depth: usize,
 ) -> Result<Option<Vec<Entry>>, Error> {
+    if children.iter().any(|child| child.agent == agent) {
+        let file = folder.join(AGENTS).join(agent).join(FILE);
+        return Ok(Some(read_from(&file, 0)?.0));
+    }
     // A holder keeps what was said of the subagents of its turn; their sessions lie where they were made.
     for child in children
         .iter()
@@ -196,11 +195,7 @@ fn find_below(
             continue;
         };
         let below: Vec<Child> = entries.iter().filter_map(|e| named_in(&e.body)).collect();
-        if below.iter().any(|child| child.agent == agent) {
-            let file = folder.join(AGENTS).join(agent).join(FILE);
-            return Ok(Some(read_from(&file, 0)?.0));
-        }
-        if let Some(found) = find_below(&folder, &below, agent, depth - 1)? {
+        if let Some(found) = find(&folder, &below, agent, depth - 1)? {
             return Ok(Some(found));
         }
     }

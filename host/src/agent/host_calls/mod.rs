@@ -36,21 +36,12 @@ pub(super) enum HostCall {
 }
 
 impl HostCall {
-    /// Maximum number of calls by one plugin in one turn.
-    fn most(self) -> u32 {
+    /// Maximum number of calls by one plugin in one turn, and the plural for messages.
+    fn most(self) -> (u32, &'static str) {
         match self {
-            Self::Model => MAX_QUESTIONS,
-            Self::Tool => MAX_TOOL_CALLS,
-            Self::Agent => MAX_SUBAGENTS,
-        }
-    }
-
-    /// Returns the plural for messages.
-    fn uses(self) -> &'static str {
-        match self {
-            Self::Model => "questions to the model",
-            Self::Tool => "tool calls",
-            Self::Agent => "subagents",
+            Self::Model => (MAX_QUESTIONS, "questions to the model"),
+            Self::Tool => (MAX_TOOL_CALLS, "tool calls"),
+            Self::Agent => (MAX_SUBAGENTS, "subagents"),
         }
     }
 }
@@ -67,11 +58,10 @@ impl HostCallCounts {
         host_call: HostCall,
     ) -> Result<(), HandleError> {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
-        if *spent >= host_call.most() {
+        let (most, uses) = host_call.most();
+        if *spent >= most {
             return Err(HandleError::Limit(format!(
-                "plugin `{plugin}` has used its {} {} of this turn",
-                host_call.most(),
-                host_call.uses()
+                "plugin `{plugin}` has used its {most} {uses} of this turn"
             )));
         }
         *spent += 1;

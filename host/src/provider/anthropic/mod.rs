@@ -12,11 +12,12 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
 use super::{Error, Provider, Request, Response, StreamEvent};
+
+pub(super) use stream::Reader;
 
 /// The public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
@@ -57,11 +58,6 @@ impl Anthropic {
     }
 }
 
-/// Reads one answer.
-pub(super) fn decoder() -> impl Decoder {
-    stream::Reader::default()
-}
-
 impl Provider for Anthropic {
     fn name(&self) -> &str {
         self.http.provider()
@@ -84,7 +80,7 @@ impl Provider for Anthropic {
     ) -> BoxFuture<'a, Result<Response, Error>> {
         Box::pin(async move {
             self.http
-                .exchange("v1/messages", &body, stream::Reader::default, on, cancel)
+                .exchange("v1/messages", &body, Reader::default, on, cancel)
                 .await
         })
     }

@@ -132,12 +132,10 @@ impl WireUsage {
     pub(super) fn total(&self) -> Usage {
         let cache_read_tokens = self.cache_read_input_tokens.unwrap_or(0);
         let cache_write_tokens = self.cache_creation_input_tokens.unwrap_or(0);
+        let fresh = self.input_tokens.unwrap_or(0);
+        let cached = cache_read_tokens.saturating_add(cache_write_tokens);
         Usage {
-            input_tokens: self
-                .input_tokens
-                .unwrap_or(0)
-                .saturating_add(cache_read_tokens)
-                .saturating_add(cache_write_tokens),
+            input_tokens: fresh.saturating_add(cached),
             output_tokens: self.output_tokens.unwrap_or(0),
             cache_read_tokens,
             cache_write_tokens,

@@ -12,11 +12,12 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::Decoder;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
 use super::{Error, Provider, Request, Response, StreamEvent};
+
+pub(super) use stream::Reader;
 
 /// The public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -60,11 +61,6 @@ impl OpenAi {
     }
 }
 
-/// Reads one answer.
-pub(super) fn decoder() -> impl Decoder {
-    stream::Reader::default()
-}
-
 impl Provider for OpenAi {
     fn name(&self) -> &str {
         self.http.provider()
@@ -87,13 +83,7 @@ impl Provider for OpenAi {
     ) -> BoxFuture<'a, Result<Response, Error>> {
         Box::pin(async move {
             self.http
-                .exchange(
-                    "chat/completions",
-                    &body,
-                    stream::Reader::default,
-                    on,
-                    cancel,
-                )
+                .exchange("chat/completions", &body, Reader::default, on, cancel)
                 .await
         })
     }

@@ -12,7 +12,7 @@ use crate::provider::{Finish, StreamEvent};
 
 /// Reads one answer.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(in crate::provider) struct Reader {
     assembler: Assembler,
     calls: Vec<OpenCall>,
     usage: Option<WireUsage>,
