@@ -33,7 +33,7 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 /// Access of plugins to one session. Shared by all of them; every method names the plugin it acts for.
 pub struct SessionHandle {
     outlet: Outlet,
-    /// What is known once the hooks are, after the plugins were given their handle: the points that plugins define, and the
+    /// Set once the hooks are known, after the plugins were given their handle: the points that plugins define, and the
     /// turns in which they act. The dispatcher holds the hooks, which hold this: a strong reference would keep all of them
     /// for ever.
     agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,

@@ -38,7 +38,7 @@ fn later_layers_win_key_by_key() {
     assert_eq!((inner.a, inner.b, inner.c), (9, 2, None));
 }
 
-/// What is wrong with a file: read, checked for stray sections, and its section read.
+/// The mistake in a file: read, checked for stray sections, and its sections read.
 fn mistake(name: &str, text: &str) -> String {
     let found = Layer::of_file(name.as_ref(), text.to_owned()).and_then(|layer| {
         let config = Config::new(vec![layer]);

@@ -20,7 +20,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// What was waited for, and the setting of its limit.
+    /// The event that was waited for, and the setting of its limit.
     fn words(self) -> [&'static str; 2] {
         match self {
             Self::Connect => ["for the connection", "connect_timeout_ms"],
