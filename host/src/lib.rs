@@ -64,6 +64,7 @@
 //! is hidden from these pages is public for the tests of this repository, and may change in any release.
 
 // Data: no async, no network, no WebAssembly.
+pub(crate) mod beneath;
 pub(crate) mod clock;
 pub(crate) mod disk;
 pub(crate) mod git;

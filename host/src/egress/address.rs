@@ -5,6 +5,7 @@
 //! Start from [`kind`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
 /// Class of an address by who may connect to it; later classes allow less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +34,8 @@ const PUBLIC: AddressKind = AddressKind {
 
 const METADATA: AddressKind = never("an address of cloud metadata");
 
+const RESERVED: AddressKind = never("a reserved address");
+
 const fn private(name: &'static str) -> AddressKind {
     AddressKind {
         class: Class::Private,
@@ -47,105 +50,72 @@ const fn never(name: &'static str) -> AddressKind {
     }
 }
 
-const fn v4(a: u8, b: u8, c: u8, d: u8) -> u32 {
-    u32::from_be_bytes([a, b, c, d])
-}
-
-/// Networks of IPv4 with the bits of their prefix. The first that holds an address says what it is.
-const V4: &[(u32, u32, AddressKind)] = &[
+/// Networks with the bits of their prefix. The first that holds an address says what it is; what is in none of them
+/// is not in use.
+const NETWORKS: &[(&str, u32, AddressKind)] = &[
     // Most clouds; the containers and pods of one of them have 170.2 and 170.23.
-    (v4(169, 254, 169, 0), 24, METADATA),
-    (v4(169, 254, 170, 0), 24, METADATA),
-    (v4(169, 254, 42, 42), 32, METADATA),
-    (v4(169, 254, 0, 23), 32, METADATA),
-    (v4(169, 254, 10, 10), 32, METADATA),
-    (v4(100, 100, 100, 200), 32, METADATA),
-    (v4(100, 96, 0, 96), 32, METADATA),
-    (v4(192, 0, 0, 192), 32, METADATA),
-    (v4(168, 63, 129, 16), 32, METADATA),
-    (v4(0, 0, 0, 0), 8, never("an unspecified address")),
-    (v4(224, 0, 0, 0), 4, never("a multicast address")),
-    (v4(255, 255, 255, 255), 32, never("the broadcast address")),
-    (v4(240, 0, 0, 0), 4, never("a reserved address")),
-    (v4(127, 0, 0, 0), 8, private("a loopback address")),
-    (v4(10, 0, 0, 0), 8, private("a private address")),
-    (v4(172, 16, 0, 0), 12, private("a private address")),
-    (v4(192, 168, 0, 0), 16, private("a private address")),
-    (v4(169, 254, 0, 0), 16, private("a link-local address")),
-    (v4(100, 64, 0, 0), 10, private("a carrier's own address")),
-    (v4(192, 0, 0, 0), 24, private("an address of protocols")),
-    (v4(192, 0, 2, 0), 24, private("a documentation address")),
-    (v4(198, 51, 100, 0), 24, private("a documentation address")),
-    (v4(203, 0, 113, 0), 24, private("a documentation address")),
-    (v4(198, 18, 0, 0), 15, private("a benchmark address")),
-    (v4(192, 88, 99, 0), 24, private("a relay's address")),
-    (v4(0, 0, 0, 0), 0, PUBLIC),
+    ("169.254.169.0", 24, METADATA),
+    ("169.254.170.0", 24, METADATA),
+    ("169.254.42.42", 32, METADATA),
+    ("169.254.0.23", 32, METADATA),
+    ("169.254.10.10", 32, METADATA),
+    ("100.100.100.200", 32, METADATA),
+    ("100.96.0.96", 32, METADATA),
+    ("192.0.0.192", 32, METADATA),
+    ("168.63.129.16", 32, METADATA),
+    ("0.0.0.0", 8, never("an unspecified address")),
+    ("224.0.0.0", 4, never("a multicast address")),
+    ("255.255.255.255", 32, never("the broadcast address")),
+    ("240.0.0.0", 4, never("a reserved address")),
+    ("127.0.0.0", 8, private("a loopback address")),
+    ("10.0.0.0", 8, private("a private address")),
+    ("172.16.0.0", 12, private("a private address")),
+    ("192.168.0.0", 16, private("a private address")),
+    ("169.254.0.0", 16, private("a link-local address")),
+    ("100.64.0.0", 10, private("a carrier's own address")),
+    ("192.0.0.0", 24, private("an address of protocols")),
+    ("192.0.2.0", 24, private("a documentation address")),
+    ("198.51.100.0", 24, private("a documentation address")),
+    ("203.0.113.0", 24, private("a documentation address")),
+    ("198.18.0.0", 15, private("a benchmark address")),
+    ("192.88.99.0", 24, private("a relay's address")),
+    ("0.0.0.0", 0, PUBLIC),
+    ("fd00:ec2::", 32, METADATA),
+    ("fd20:ce::254", 128, METADATA),
+    ("fd00:42::42", 128, METADATA),
+    ("::", 128, never("an unspecified address")),
+    ("::1", 128, private("a loopback address")),
+    ("::", 96, private("an obsolete address")),
+    ("::ffff:0:0:0", 96, private("a translated address")),
+    ("64:ff9b:1::", 48, private("a translated address")),
+    ("fc00::", 7, private("a private address")),
+    ("fe80::", 10, private("a link-local address")),
+    ("fec0::", 10, private("a site-local address")),
+    ("ff00::", 8, never("a multicast address")),
+    ("2001::", 23, private("an address of protocols")),
+    ("2001:db8::", 32, private("a documentation address")),
+    ("3fff::", 20, private("a documentation address")),
+    ("2000::", 3, PUBLIC),
 ];
 
-const fn v6(segments: [u16; 8]) -> u128 {
-    let [a, b, c, d, e, f, g, h] = segments;
-    Ipv6Addr::new(a, b, c, d, e, f, g, h).to_bits()
+/// The networks as numbers. One that could not be read would hold every address, for nobody; a test holds that none is.
+static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
+    let read = |(address, prefix, kind): &(&str, u32, AddressKind)| match address.parse() {
+        Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
+        Ok(IpAddr::V6(address)) => (address.to_bits(), *prefix, *kind),
+        Err(_) => (0, 0, RESERVED),
+    };
+    NETWORKS.iter().map(read).collect()
+});
+
+/// Looks an address up in the table, IPv4 as mapped.
+fn listed(address: Ipv6Addr) -> AddressKind {
+    let bits = address.to_bits();
+    let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
+    let mut networks = BITS.iter();
+    let found = networks.find(|(network, prefix, _)| holds(*network, *prefix));
+    found.map_or(RESERVED, |(.., kind)| *kind)
 }
-
-/// Networks of IPv6, as [`V4`]. What is in none of them is not in use.
-const V6: &[(u128, u32, AddressKind)] = &[
-    (v6([0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0]), 32, METADATA),
-    (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]), 128, METADATA),
-    (v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42]), 128, METADATA),
-    (v6([0; 8]), 128, never("an unspecified address")),
-    (
-        v6([0, 0, 0, 0, 0, 0, 0, 1]),
-        128,
-        private("a loopback address"),
-    ),
-    (v6([0; 8]), 96, private("an obsolete address")),
-    (
-        v6([0, 0, 0, 0, 0xffff, 0, 0, 0]),
-        96,
-        private("a translated address"),
-    ),
-    (
-        v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0]),
-        48,
-        private("a translated address"),
-    ),
-    (
-        v6([0xfc00, 0, 0, 0, 0, 0, 0, 0]),
-        7,
-        private("a private address"),
-    ),
-    (
-        v6([0xfe80, 0, 0, 0, 0, 0, 0, 0]),
-        10,
-        private("a link-local address"),
-    ),
-    (
-        v6([0xfec0, 0, 0, 0, 0, 0, 0, 0]),
-        10,
-        private("a site-local address"),
-    ),
-    (
-        v6([0xff00, 0, 0, 0, 0, 0, 0, 0]),
-        8,
-        never("a multicast address"),
-    ),
-    (
-        v6([0x2001, 0, 0, 0, 0, 0, 0, 0]),
-        23,
-        private("an address of protocols"),
-    ),
-    (
-        v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0]),
-        32,
-        private("a documentation address"),
-    ),
-    (
-        v6([0x3fff, 0, 0, 0, 0, 0, 0, 0]),
-        20,
-        private("a documentation address"),
-    ),
-    (v6([0x2000, 0, 0, 0, 0, 0, 0, 0]), 3, PUBLIC),
-];
 
 /// Class of an address with its name.
 #[must_use]
@@ -157,12 +127,7 @@ pub fn kind(address: IpAddr) -> AddressKind {
 }
 
 fn kind_v4(address: Ipv4Addr) -> AddressKind {
-    let bits = address.to_bits();
-    let holds = |network: u32, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
-    let found = V4
-        .iter()
-        .find(|(network, prefix, _)| holds(*network, *prefix));
-    found.map_or(PUBLIC, |(.., kind)| *kind)
+    listed(address.to_ipv6_mapped())
 }
 
 fn kind_v6(address: Ipv6Addr) -> AddressKind {
@@ -185,12 +150,7 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
         [.., 0xa9fe, 0xa9fe] => Some(low(0xa9fe, 0xa9fe)),
         _ => None,
     };
-    let bits = address.to_bits();
-    let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
-    let found = V6
-        .iter()
-        .find(|(network, prefix, _)| holds(*network, *prefix));
-    let own = found.map_or(never("a reserved address"), |(.., kind)| *kind);
+    let own = listed(address);
     match inner.map(kind_v4) {
         Some(inner) if inner.class > own.class => inner,
         _ => own,
@@ -205,6 +165,13 @@ mod tests {
         for address in addresses {
             let kind = kind(address.parse().unwrap());
             assert_eq!(kind.class, class, "{address}: {}", kind.name);
+        }
+    }
+
+    #[test]
+    fn every_network_can_be_read() {
+        for (network, ..) in NETWORKS {
+            assert!(network.parse::<IpAddr>().is_ok(), "{network}");
         }
     }
 

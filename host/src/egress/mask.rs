@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::credential::Used;
 use super::error::{Error, ErrorKind};
@@ -188,18 +190,12 @@ fn cut(secret: &str) -> Vec<String> {
 /// Returns the characters of Base64 that depend on `bytes` only, when `before` bytes (0 to 2) precede them in their group of
 /// three.
 fn base64_within(bytes: &[u8], before: usize) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut padded = vec![0; before];
     padded.extend_from_slice(bytes);
     let n_whole = padded.len() * 8 / 6;
     let first = (before * 8).div_ceil(6);
-    let digit = |n: usize| {
-        let bit = n * 6;
-        let pair = [bit / 8, bit / 8 + 1].map(|at| padded.get(at).copied().unwrap_or(0));
-        let value = u16::from_be_bytes(pair) >> (10 - bit % 8) & 63;
-        char::from(DIGITS[usize::from(value)])
-    };
-    (first..n_whole).map(digit).collect()
+    let text = STANDARD_NO_PAD.encode(padded);
+    text.get(first..n_whole).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -262,24 +258,12 @@ mod tests {
         assert_eq!(mask().first(both.as_bytes()), Some("TOKEN"));
     }
 
-    /// Base64 by the book, for comparison.
-    fn base64(bytes: &[u8]) -> String {
-        let mut text = base64_within(bytes, 0);
-        if !bytes.len().is_multiple_of(3) {
-            let mut padded = bytes.to_vec();
-            padded.push(0);
-            text = base64_within(&padded, 0);
-            text.truncate(bytes.len() * 8 / 6 + 1);
-        }
-        text
-    }
-
     #[test]
     fn base64_is_found_wherever_the_secret_begins_in_it() {
-        assert_eq!(base64(b"any carnal pleas"), "YW55IGNhcm5hbCBwbGVhcw");
+        assert_eq!(base64_within(b"any", 0), "YW55");
         for before in ["", "a", "ab", "abc", "user:", "{\"header\":\""] {
             for after in ["", "x", "xy", "xyz"] {
-                let text = base64(format!("{before}{SECRET}{after}").as_bytes());
+                let text = STANDARD_NO_PAD.encode(format!("{before}{SECRET}{after}"));
                 let masked = mask().text(&text);
                 assert!(
                     masked.contains("[masked: TOKEN]"),

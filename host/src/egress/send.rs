@@ -302,20 +302,15 @@ async fn read(
 
 /// Converts an error of the HTTP library, without the URL.
 fn failed(error: &reqwest::Error) -> Error {
-    let kind = if error.is_timeout() {
-        ErrorKind::Timeout
+    let (kind, what) = if error.is_timeout() {
+        (ErrorKind::Timeout, "the connection took too long")
     } else if error.is_builder() {
-        ErrorKind::Url
+        (ErrorKind::Url, "the request cannot be sent")
     } else if error.is_connect() {
-        ErrorKind::Connect
+        (ErrorKind::Connect, "the connection failed")
     } else {
-        ErrorKind::Response
-    };
-    let what = match kind {
-        ErrorKind::Timeout => "the connection took too long",
-        ErrorKind::Url => "the request cannot be sent",
-        ErrorKind::Connect => "the connection failed",
-        _ => "the answer broke off or is not HTTP",
+        let what = "the answer broke off or is not HTTP";
+        (ErrorKind::Response, what)
     };
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {

@@ -10,18 +10,17 @@ mod error;
 mod open;
 mod quota;
 mod resolved;
-mod walk;
 mod whole;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use crate::beneath::{Missing, walk};
 use crate::disk::private_folder;
 use crate::git::is_reserved;
 use crate::grant::{Access, Folder, Granted, Root};
@@ -157,21 +156,17 @@ impl GrantedFolders {
         path: &str,
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
-        let walk = |start: &File| walk::walk(start.as_fd(), path, follow);
-        let (grant, mut names, walked) = match base {
-            Base::Granted(number) => {
-                let opened = self.granted(*number)?;
-                (Some(*number), opened.names.clone(), walk(&opened.file)?)
-            }
-            Base::Below {
-                grant,
-                names,
-                folder,
-            } => (Some(*grant), names.clone(), walk(folder)?),
-            Base::Nowhere => (None, Vec::new(), walk(&*self.empty()?)?),
+        if path.contains('\0') {
+            return Err(FolderError::Invalid("a path cannot contain NUL"));
+        }
+        let start = self.folder(base)?;
+        let (number, mut names) = match base {
+            Base::Granted(number) => (Some(*number), self.granted(*number)?.names.clone()),
+            Base::Below { grant, names, .. } => (Some(*grant), names.clone()),
+            Base::Nowhere => (None, Vec::new()),
         };
+        let walked = walk(&*start, path, follow, Missing::Refused)?;
         names.extend(walked.names);
-        let number = grant;
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
         let reserved = root == Some(Root::Workspace)
@@ -183,7 +178,7 @@ impl GrantedFolders {
                     && is_reserved(&self.places.workspace, &names, grant.map_or(0, Grant::depth))));
         let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
         Ok(ResolvedPath {
-            folder: Dir::from_std_file(File::from(walked.folder)),
+            folder: walked.folder,
             name: walked.name,
             names,
             root,
@@ -193,6 +188,7 @@ impl GrantedFolders {
             grant: number,
             n_above: grant.map_or(0, Grant::depth),
             usage: (root == Some(Root::Data)).then(|| self.usage.clone()),
+            before: None,
         })
     }
 
@@ -248,7 +244,7 @@ impl GrantedFolders {
             path if path.is_empty() => ".".to_owned(),
             path => path + "/",
         };
-        let walked = walk::walk(open_path(&root)?.as_fd(), &path, true)?;
+        let walked = walk(&open_path(&root)?, &path, true, Missing::Refused)?;
         let real = root.join(walked.names.iter().collect::<PathBuf>());
         let is_protected = |own: &PathBuf| {
             let own = real_path(own);
@@ -259,11 +255,9 @@ impl GrantedFolders {
                 folder: folder.to_string(),
             });
         }
-        let file = Dir::from_std_file(File::from(walked.folder))
-            .open_dir(&walked.name)?
-            .into_std_file();
+        let folder = walked.folder.open_dir(&walked.name)?;
         Ok(OpenFolder {
-            file: Arc::new(file),
+            file: Arc::new(folder.into_std_file()),
             names: walked.names,
         })
     }

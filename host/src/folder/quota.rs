@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -52,6 +53,11 @@ const MAX_DEPTH: usize = 128;
 
 /// Device and inode: what a file is, under whatever name.
 type Identity = (u64, u64);
+
+fn identity(file: &File) -> io::Result<Identity> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
 
 /// The count of one `data` folder.
 #[derive(Debug)]
@@ -138,32 +144,28 @@ impl Usage {
 
     /// Remembers that a file is open.
     pub fn opened(&self, file: &Arc<File>) {
-        let Ok(metadata) = file.metadata() else {
+        let Ok(identity) = identity(file) else {
             return;
         };
         let mut state = self.lock();
         state.open.retain(|(_, file)| file.strong_count() > 0);
-        let identity = (metadata.dev(), metadata.ino());
         state.open.push((identity, Arc::downgrade(file)));
     }
 
     /// Notes that a file is being written to, until what this gives is dropped. Comes before the charge.
     #[must_use]
     pub fn writing(&self, file: &File) -> Option<Arc<()>> {
-        let metadata = file.metadata().ok()?;
+        let identity = identity(file).ok()?;
         let mark = Arc::new(());
         let mut state = self.lock();
         state.writing.retain(|(_, mark)| mark.strong_count() > 0);
-        let identity = (metadata.dev(), metadata.ino());
         state.writing.push((identity, Arc::downgrade(&mark)));
         Some(mark)
     }
 
     /// Gives room back after an open file got shorter. While it is written to, that waits for the next count.
     pub fn shrunk(&self, file: &File, bytes: u64) {
-        let identity = file
-            .metadata()
-            .map(|metadata| (metadata.dev(), metadata.ino()));
+        let identity = identity(file);
         let mut state = self.lock();
         let is_it = |(written, mark): &(Identity, Weak<()>)| {
             mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)

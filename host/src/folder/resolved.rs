@@ -27,6 +27,7 @@ pub struct ResolvedPath {
     /// Number of `names` that lead to the granted folder.
     pub(super) n_above: usize,
     pub(super) usage: Option<Arc<Usage>>,
+    pub(super) before: Option<Metadata>,
 }
 
 impl ResolvedPath {
@@ -73,6 +74,22 @@ impl ResolvedPath {
     /// Returns the metadata; of a link itself, not of its target.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
+    }
+
+    /// Keeps what is there now, for an operation that takes it away. Blocks.
+    pub fn look(&mut self) -> Result<(), FolderError> {
+        match self.metadata() {
+            Ok(metadata) => self.before = Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// The metadata that [`Self::look`] found.
+    #[must_use]
+    pub fn before(&self) -> Option<&Metadata> {
+        self.before.as_ref()
     }
 
     /// Refuses what may not be changed.
@@ -141,15 +158,15 @@ impl ResolvedPath {
         }
     }
 
-    /// Whether this may get the name `new`. Says what would be replaced.
-    pub fn check_rename(&self, new: &Self) -> Result<Option<Metadata>, FolderError> {
+    /// Whether this may get the name `new`. Says what would be replaced. Both were [looked](Self::look) at.
+    pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
-        let old = self.metadata()?;
+        let old = self.before().ok_or(Errno::NOENT)?;
         if new.is_folder_wanted && !old.is_dir() {
             return Err(Errno::NOTDIR.into());
         }
-        let is_other = |there: &Metadata| (there.dev(), there.ino()) != (old.dev(), old.ino());
-        Ok(new.metadata().ok().filter(is_other))
+        let is_other = |there: &&Metadata| (there.dev(), there.ino()) != (old.dev(), old.ino());
+        Ok(new.before().filter(is_other))
     }
 }
 

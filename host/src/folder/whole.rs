@@ -1,13 +1,13 @@
 //! Whole-file work on paths that begin with the name of a root, `workspace/…` or `data/…`: what the `files` import does.
 
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use cap_std::fs::{Metadata, OpenOptions, Permissions};
+use cap_std::fs::Metadata;
 use rustix::io::Errno;
 
-use super::{Base, FolderError, GrantedFolders, How, ResolvedPath, Usage};
+use super::{Base, FolderError, GrantedFolders, How, Opened, ResolvedPath, Usage};
+use crate::beneath::replace;
 use crate::grant::Root;
 
 /// Most bytes that are read or written in one call.
@@ -41,8 +41,7 @@ pub struct Entry {
 impl GrantedFolders {
     /// Reads at most `length` bytes of a file from `offset`; less only at its end.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, FolderError> {
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > MAX_BYTES {
+        if usize::try_from(length).is_ok_and(|length| length > MAX_BYTES) {
             return Err(FolderError::TooMuch(format!(
                 "at most {MAX_BYTES} bytes are read in one call; read the file in parts"
             )));
@@ -51,28 +50,16 @@ impl GrantedFolders {
             read: true,
             ..How::default()
         };
-        let opened = self.find_place(path, true)?.open(how)?;
-        if opened.is_folder {
+        let Opened {
+            mut file,
+            is_folder,
+        } = self.find_place(path, true)?.open(how)?;
+        if is_folder {
             return Err(Errno::ISDIR.into());
         }
-        let rest = opened.file.metadata()?.len().saturating_sub(offset);
-        // One byte more than the size says: files grow, and those of some file systems say 0.
-        let rest = usize::try_from(rest).unwrap_or(usize::MAX);
-        let mut content = vec![0; length.min(rest.saturating_add(1))];
-        let mut n_read = 0;
-        while n_read < content.len() {
-            let at = offset.saturating_add(n_read as u64);
-            match opened.file.read_at(&mut content[n_read..], at) {
-                Ok(0) => break,
-                Ok(n) => n_read += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-            if n_read == content.len() && n_read < length {
-                content.resize(length.min(content.len() * 2), 0);
-            }
-        }
-        content.truncate(n_read);
+        file.seek(SeekFrom::Start(offset))?;
+        let mut content = Vec::new();
+        file.take(length.into()).read_to_end(&mut content)?;
         Ok(content)
     }
 
@@ -101,14 +88,9 @@ impl GrantedFolders {
         };
         let charge = Charge::new(&place, content.len() as u64, old.as_ref())?;
         let permissions = old.map(|old| old.permissions());
-        let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
-        let folder = place.folder();
-        let put = write_new(&place, &temporary, content, permissions)
-            .and_then(|()| folder.rename(&temporary, folder, place.name()));
+        let put = replace(place.folder(), place.name(), content, permissions, false);
         charge.settle(put.is_ok());
-        Ok(put.inspect_err(|_| {
-            let _ = folder.remove_file(&temporary);
-        })?)
+        Ok(put?)
     }
 
     /// Lists a folder, sorted by name.
@@ -322,21 +304,4 @@ impl<'a> Charge<'a> {
             None => {}
         }
     }
-}
-
-fn write_new(
-    place: &ResolvedPath,
-    name: &str,
-    content: &[u8],
-    permissions: Option<Permissions>,
-) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = place
-        .folder()
-        .open_with(name, options.write(true).create_new(true))?;
-    if let Some(permissions) = permissions {
-        // Before the first byte, so that what only its owner may read is never there for others.
-        file.set_permissions(permissions)?;
-    }
-    file.write_all(content)
 }

@@ -45,10 +45,15 @@ impl Failure {
 
     /// The failure that a caught panic is.
     pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Self::Panic(text.unwrap_or_else(|| "no message".to_owned()))
+        Self::Panic(panic_text(panic))
     }
+}
+
+/// The message of a caught panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Action when a hook fails, for what it was to judge.

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{Engine as _, alphabet};
+
 use super::Scanner;
 
 /// Size up to which parts are also scanned through base64: every URL and header, and form fields. In a large body base64 is a
@@ -45,7 +48,7 @@ fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     }
     let plain = decoded.as_deref().unwrap_or(bytes);
     if plain.len() <= MAX_BASE64_BYTES {
-        for run in plain.split(|byte| sextet(*byte).is_none()) {
+        for run in plain.split(|byte| !is_base64(*byte)) {
             if run.len() >= MIN_RUN {
                 // What stands before it in the run (`/` divides a path and is a character of base64) shifts it.
                 (0..4)
@@ -79,30 +82,27 @@ fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// The value of a character of base64, in either alphabet.
-fn sextet(byte: u8) -> Option<u8> {
-    match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' | b'-' => Some(62),
-        b'/' | b'_' => Some(63),
-        _ => None,
-    }
+/// Base64 that may be cut anywhere.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    NO_PAD.with_decode_allow_trailing_bits(true),
+);
+
+/// Whether it is a character of base64, in either alphabet.
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-/_".contains(&byte)
 }
 
 fn base64_decoded(run: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(run.len() * 3 / 4);
-    for four in run.chunks(4) {
-        let mut bits = 0_u32;
-        for byte in four {
-            bits = bits << 6 | u32::from(sextet(*byte).unwrap_or_default());
-        }
-        bits <<= 6 * (4 - four.len());
-        let [_, bytes @ ..] = bits.to_be_bytes();
-        decoded.extend_from_slice(bytes.get(..four.len() * 6 / 8).unwrap_or_default());
-    }
-    decoded
+    // One character after the last whole four is less than a byte.
+    let run = run.get(..run.len() - usize::from(run.len() % 4 == 1));
+    let standard = |byte: &u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => *byte,
+    };
+    let run: Vec<u8> = run.unwrap_or_default().iter().map(standard).collect();
+    BASE64.decode(run).unwrap_or_default()
 }
 
 #[cfg(test)]

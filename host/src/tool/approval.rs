@@ -258,59 +258,41 @@ mod tests {
 
     #[tokio::test]
     async fn always_covers_the_parts_that_were_shown_and_no_others() {
-        let always = |n: usize| Once(Mutex::new(vec![ApprovalAnswer::Always; n]));
-        let question = |command: &str| {
+        let command = |command: &str| {
             let subject = Subject::Command(Command::read(command));
             let arguments = json!({ "command": command });
             Question::new(&spec("bash", "d"), &arguments, &subject, &[])
         };
-        for (first, then, is_covered) in [
-            ("git status", "git status -s", true),
-            ("git status", "git push", false),
-            ("git status", "git status; rm x", false),
-            ("git status", "git status $(rm x)", false),
-            ("git status", "git status > x", false),
-            ("git status", "X=1 git status", false),
-            ("git status", "env X=1 git status", false),
-            ("git status", "git status | sh", false),
-            ("git status", "./git status", false),
-            ("git status; rm x", "rm x y", true),
-            ("rm -rf x", "rm -rf y", false),
-            ("for x in a; do b; done", "for x in a; do b; done", false),
-        ] {
-            let approvals = SessionApprovals::default();
-            let approver = always(1);
-            assert_eq!(
-                approvals.ask(&approver, &question(first)).await,
-                ApprovalAnswer::Always
-            );
-            let again = approvals.ask(&approver, &question(then)).await;
-            assert_eq!(
-                again == ApprovalAnswer::Always,
-                is_covered,
-                "{first}; then {then}"
-            );
-        }
         let file = |path: &str| {
             let subject = Subject::File(WorkspacePath::Known(path.to_owned()));
             Question::new(&spec("write_file", "d"), &json!({}), &subject, &[])
         };
-        for (first, then, is_covered) in [
-            ("docs/a", "docs/b", true),
-            ("docs/a", "docs/in/b", false),
-            ("docs/a", "b", false),
-            ("a", "b", true),
-            ("a", "docs/b", false),
+        let question: [&dyn Fn(&str) -> Question; 2] = [&command, &file];
+        for (of, first, then, is_covered) in [
+            (0, "git status", "git status -s", true),
+            (0, "git status", "git push", false),
+            (0, "git status", "git status; rm x", false),
+            (0, "git status", "git status $(rm x)", false),
+            (0, "git status", "git status > x", false),
+            (0, "git status", "X=1 git status", false),
+            (0, "git status", "env X=1 git status", false),
+            (0, "git status", "git status | sh", false),
+            (0, "git status", "./git status", false),
+            (0, "git status; rm x", "rm x y", true),
+            (0, "rm -rf x", "rm -rf y", false),
+            (0, "for x in a; do b; done", "for x in a; do b; done", false),
+            (1, "docs/a", "docs/b", true),
+            (1, "docs/a", "docs/in/b", false),
+            (1, "docs/a", "b", false),
+            (1, "a", "b", true),
+            (1, "a", "docs/b", false),
         ] {
             let approvals = SessionApprovals::default();
-            let approver = always(1);
-            approvals.ask(&approver, &file(first)).await;
-            let again = approvals.ask(&approver, &file(then)).await;
-            assert_eq!(
-                again == ApprovalAnswer::Always,
-                is_covered,
-                "{first}; then {then}"
-            );
+            let approver = Once(Mutex::new(vec![ApprovalAnswer::Always]));
+            let ask = async |text| approvals.ask(&approver, &question[of](text)).await;
+            assert_eq!(ask(first).await, ApprovalAnswer::Always);
+            let is_always = ask(then).await == ApprovalAnswer::Always;
+            assert_eq!(is_always, is_covered, "{first}; then {then}");
         }
     }
 }

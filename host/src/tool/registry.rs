@@ -44,7 +44,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Reason why a tool is refused.
+/// A tool that is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -58,49 +58,35 @@ pub enum RegistryError {
         /// Name of the tool, control characters escaped.
         name: String,
     },
-    /// Another tool has the name.
-    #[error("tool `{name}` of {origin} is refused: the name is already taken by {taken_by}")]
-    NameTaken {
-        /// Origin of the refused tool.
-        origin: Origin,
-        /// The name.
-        name: String,
-        /// Origin of the tool that has the name.
-        taken_by: Origin,
-    },
-    /// The description is too long.
-    #[error(
-        "tool `{name}` of {origin} is refused: its description has {bytes} bytes, more than {MAX_DESCRIPTION_BYTES}"
-    )]
-    DescriptionTooLong {
-        /// Origin of the tool.
-        origin: Origin,
-        /// Name of the tool.
-        name: String,
-        /// Size of the description.
-        bytes: usize,
-    },
-    /// The plugin has too many tools.
-    #[error(
-        "tool `{name}` of {origin} is refused: one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
-    )]
-    TooMany {
-        /// Origin of the tool.
-        origin: Origin,
-        /// Name of the tool.
-        name: String,
-    },
-    /// The schema is not taken.
+    /// The name is fine, something else is not.
     #[error("tool `{name}` of {origin} is refused: {source}")]
-    Schema {
+    Refused {
         /// Origin of the tool.
         origin: Origin,
         /// Name of the tool.
         name: String,
-        /// Problem with the schema.
+        /// Reason.
         #[source]
-        source: SchemaError,
+        source: Refusal,
     },
+}
+
+/// Reason why a tool with a good name is refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another tool, of this origin, has the name.
+    #[error("the name is already taken by {0}")]
+    NameTaken(Origin),
+    /// The description has this many bytes, which is too long.
+    #[error("its description has {0} bytes, more than {MAX_DESCRIPTION_BYTES}")]
+    DescriptionTooLong(usize),
+    /// The plugin has too many tools.
+    #[error("one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools")]
+    TooMany,
+    /// The schema is not taken.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }
 
 /// One registered tool.
@@ -144,25 +130,7 @@ impl ToolRegistry {
             name.truncate(name.floor_char_boundary(MAX_NAME_BYTES));
             return Err(RegistryError::BadName { origin, name });
         }
-        if let Some(taken) = self.entries.get(&name) {
-            return Err(RegistryError::NameTaken {
-                origin,
-                name,
-                taken_by: Origin::of(&taken.spec),
-            });
-        }
-        let bytes = spec.description.len();
-        if bytes > MAX_DESCRIPTION_BYTES {
-            return Err(RegistryError::DescriptionTooLong {
-                origin,
-                name,
-                bytes,
-            });
-        }
-        if spec.plugin.is_some() && self.n_tools_of(&origin) >= MAX_TOOLS_PER_PLUGIN {
-            return Err(RegistryError::TooMany { origin, name });
-        }
-        let check = schema::compile(&spec.parameters).map_err(|source| RegistryError::Schema {
+        let check = self.check(&spec).map_err(|source| RegistryError::Refused {
             origin,
             name: name.clone(),
             source,
@@ -178,6 +146,23 @@ impl ToolRegistry {
         Ok(())
     }
 
+    /// Checks all but the name's form, and compiles the check of arguments.
+    fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, Refusal> {
+        if let Some(taken) = self.entries.get(&spec.name) {
+            return Err(Refusal::NameTaken(Origin::of(&taken.spec)));
+        }
+        let bytes = spec.description.len();
+        if bytes > MAX_DESCRIPTION_BYTES {
+            return Err(Refusal::DescriptionTooLong(bytes));
+        }
+        let own = self.entries.values();
+        let n_own = own.filter(|entry| entry.spec.plugin == spec.plugin).count();
+        if spec.plugin.is_some() && n_own >= MAX_TOOLS_PER_PLUGIN {
+            return Err(Refusal::TooMany);
+        }
+        Ok(schema::compile(&spec.parameters)?)
+    }
+
     /// Takes out the tool of this name.
     pub fn remove(&mut self, name: &str) -> Option<ToolEntry> {
         self.entries.remove(name)
@@ -189,14 +174,6 @@ impl ToolRegistry {
         let mut only = self.clone();
         only.entries.retain(|name, _| names.contains(name));
         only
-    }
-
-    /// Takes out all tools of a plugin and says how many there were.
-    pub fn remove_plugin(&mut self, plugin: &str) -> usize {
-        let before = self.entries.len();
-        self.entries
-            .retain(|_, entry| entry.spec.plugin.as_deref() != Some(plugin));
-        before - self.entries.len()
     }
 
     /// The tool of this name.
@@ -222,13 +199,6 @@ impl ToolRegistry {
             .into_iter()
             .map(|entry| entry.spec.clone())
             .collect()
-    }
-
-    fn n_tools_of(&self, origin: &Origin) -> usize {
-        self.entries
-            .values()
-            .filter(|entry| Origin::of(&entry.spec) == *origin)
-            .count()
     }
 }
 

@@ -15,9 +15,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, OpenOptions};
 
-use super::workspace::nonblocking;
+use crate::beneath::open_regular;
 use crate::git::{COMMON, is_repository, is_repository_with};
 use settings::is_harmless;
 
@@ -84,15 +84,7 @@ impl Roots {
     /// Reads a regular file that is not larger than settings are.
     fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let (dir, folder) = self.place(path)?;
-        let mut options = OpenOptions::new();
-        // Opening a pipe that nobody writes to would wait for ever.
-        options.read(true).custom_flags(nonblocking());
-        let file = dir
-            .open_with(folder.join(path.file_name()?), &options)
-            .ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
+        let (file, _) = open_regular(dir, &folder.join(path.file_name()?)).ok()??;
         let mut bytes = Vec::new();
         file.take(MAX_SETTINGS_BYTES + 1)
             .read_to_end(&mut bytes)

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Tool, ToolCtx, ToolOutput};
+use crate::point::failure::panic_text;
 
 /// Deadline of a call when the configuration says nothing. Longer than the longest that `bash` takes for a command, which is
 /// then told as that command's own.
@@ -81,11 +82,7 @@ async fn run_bounded(
 }
 
 fn panicked(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
+    let message = panic_text(panic);
     tracing::error!(tool = name, message, "tool panicked");
     ToolOutput::fault(format!("internal error of tool `{name}`: {message}"))
 }

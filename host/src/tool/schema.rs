@@ -66,20 +66,14 @@ pub enum SchemaError {
     #[error("the schema must be an object with `\"type\": \"object\"`")]
     NotAnObject,
     /// The schema is too large.
-    #[error("the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}")]
-    TooLarge {
-        /// Size as compact JSON.
-        bytes: usize,
-    },
+    #[error("the schema has {0} bytes, more than {MAX_SCHEMA_BYTES}")]
+    TooLarge(usize),
     /// The schema is nested too deeply.
     #[error("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")]
     TooDeep,
     /// The schema refers to something outside itself, or in a way that cannot be followed.
-    #[error("the schema refers to `{reference}`; only references within it (`#…`) are taken")]
-    OutsideReference {
-        /// The reference.
-        reference: String,
-    },
+    #[error("the schema refers to `{0}`; only references within it (`#…`) are taken")]
+    OutsideReference(String),
     /// The references of the schema are circular or multiply.
     #[error("the schema's references apply to the same value again and again")]
     Explosive,
@@ -258,15 +252,13 @@ fn check_bounds(schema: &Value) -> Result<u64, SchemaError> {
     }
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
-        return Err(SchemaError::TooLarge { bytes });
+        return Err(SchemaError::TooLarge(bytes));
     }
     if let Some(reference) = references
         .iter()
         .find(|reference| !reference.starts_with('#'))
     {
-        return Err(SchemaError::OutsideReference {
-            reference: (*reference).to_owned(),
-        });
+        return Err(SchemaError::OutsideReference((*reference).to_owned()));
     }
     if references.is_empty() {
         return Ok(1);
@@ -353,9 +345,7 @@ impl<'a> Load<'a> {
         let target = self
             .root
             .pointer(reference.trim_start_matches('#'))
-            .ok_or_else(|| SchemaError::OutsideReference {
-                reference: reference.to_owned(),
-            })?;
+            .ok_or_else(|| SchemaError::OutsideReference(reference.to_owned()))?;
         let load = self.of(target, depth + 1)?;
         self.known.insert(reference, Some(load));
         Ok(load)

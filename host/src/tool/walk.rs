@@ -1,13 +1,15 @@
 //! Walks the workspace as `list_files` and `search` see it: in order, without following links, without what
 //! `.gitignore` and `.ignore` files leave out, and without `.git` itself.
 //!
-//! The `ignore` crate judges the patterns, but the walk is made through the workspace's own folder handle: a walk by path
+//! The `ignore` crate judges the patterns, but each folder is opened from the handle of the one that it is in: a walk by path
 //! could be led out by a link that is swapped in while it runs.
 
-use std::io::Read;
+use std::ffi::OsString;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use cap_std::fs::Dir;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -45,28 +47,44 @@ pub(super) enum WalkEnd {
     TooMany,
 }
 
-/// Compiles a file pattern. One without a slash matches the name in any folder.
-pub(super) fn file_glob(pattern: &str) -> Result<GlobMatcher, String> {
-    let anywhere = if pattern.contains('/') {
-        pattern.trim_start_matches('/').to_owned()
-    } else {
-        format!("**/{pattern}")
-    };
-    GlobBuilder::new(&anywhere)
-        .literal_separator(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("`{pattern}` is not a valid glob: {}", error.kind()))
+/// A file pattern. It counts from the workspace and from the folder that is walked: models write both.
+pub(super) struct FileGlob(GlobMatcher);
+
+impl FileGlob {
+    /// Compiles a pattern. One without a slash matches the name in any folder.
+    pub(super) fn new(pattern: &str) -> Result<Self, String> {
+        let anywhere = if pattern.contains('/') {
+            pattern.trim_start_matches('/').to_owned()
+        } else {
+            format!("**/{pattern}")
+        };
+        GlobBuilder::new(&anywhere)
+            .literal_separator(true)
+            .build()
+            .map(|glob| Self(glob.compile_matcher()))
+            .map_err(|error| format!("`{pattern}` is not a valid glob: {}", error.kind()))
+    }
+
+    /// Whether it matches a path of a walk from `start`.
+    pub(super) fn is_match(&self, path: &Path, start: &str) -> bool {
+        let below = path.strip_prefix(start);
+        self.0.is_match(path) || below.is_ok_and(|below| self.0.is_match(below))
+    }
 }
+
+/// Called with the folder that an entry is in, its path from the root, and its kind.
+type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, EntryKind) -> ControlFlow<()>;
 
 /// Visits everything below `start` (relative to the root), `depth` levels deep, each folder before what is in it.
 pub(super) fn walk(
     workspace: &Workspace,
-    start: &Path,
+    start: &str,
     depth: u32,
     cancel: &CancellationToken,
-    visit: &mut dyn FnMut(&Path, EntryKind) -> ControlFlow<()>,
+    visit: Visit<'_>,
 ) -> Result<WalkEnd, WorkspaceError> {
+    let dir = workspace.open_folder(start).ok();
+    let start = Path::new(start);
     let mut walk = Walk {
         workspace,
         cancel,
@@ -74,7 +92,7 @@ pub(super) fn walk(
         visit,
         n_seen: 0,
     };
-    match walk.folder(start, depth.min(MAX_DEPTH))? {
+    match walk.folder(dir, start, depth.min(MAX_DEPTH))? {
         ControlFlow::Continue(()) => Ok(WalkEnd::Complete),
         ControlFlow::Break(end) => Ok(end),
     }
@@ -85,24 +103,22 @@ struct Walk<'a> {
     cancel: &'a CancellationToken,
     /// Outermost folder first.
     ignores: Vec<Gitignore>,
-    visit: &'a mut dyn FnMut(&Path, EntryKind) -> ControlFlow<()>,
+    visit: Visit<'a>,
     n_seen: usize,
 }
 
 impl Walk<'_> {
+    /// Visits what is in a folder. One that cannot be read, or became something else since it was listed, is passed over.
     fn folder(
         &mut self,
+        dir: Option<Dir>,
         folder: &Path,
         depth: u32,
     ) -> Result<ControlFlow<WalkEnd>, WorkspaceError> {
-        if depth == 0 {
-            return Ok(ControlFlow::Continue(()));
-        }
-        // A folder that cannot be read, or became something else since it was listed, is passed over.
-        let Ok(mut entries) = self.entries(folder) else {
+        let listed = dir.and_then(|dir| Some((entries(&dir).ok()?, dir)));
+        let Some((entries, dir)) = listed else {
             return Ok(ControlFlow::Continue(()));
         };
-        entries.sort();
         self.ignores.push(ignore_of(self.workspace, folder));
         for (name, kind) in entries {
             if self.cancel.is_cancelled() {
@@ -117,40 +133,19 @@ impl Walk<'_> {
             if name == ".git" || self.is_ignored(&path, is_folder) {
                 continue;
             }
-            if (self.visit)(&path, kind).is_break() {
+            if (self.visit)(&dir, &path, kind).is_break() {
                 return Ok(ControlFlow::Break(WalkEnd::Complete));
             }
-            if is_folder && let ControlFlow::Break(end) = self.folder(&path, depth - 1)? {
+            if is_folder
+                && depth > 1
+                && let ControlFlow::Break(end) =
+                    self.folder(dir.open_dir(&name).ok(), &path, depth - 1)?
+            {
                 return Ok(ControlFlow::Break(end));
             }
         }
         self.ignores.pop();
         Ok(ControlFlow::Continue(()))
-    }
-
-    fn entries(&self, folder: &Path) -> std::io::Result<Vec<(std::ffi::OsString, EntryKind)>> {
-        let entries = if folder.as_os_str().is_empty() {
-            self.workspace.dir().entries()?
-        } else {
-            self.workspace.dir().read_dir(folder)?
-        };
-        Ok(entries
-            .flatten()
-            .filter_map(|entry| {
-                let kind = entry.file_type().ok()?;
-                let kind = if kind.is_dir() {
-                    EntryKind::Folder
-                } else if kind.is_symlink() {
-                    EntryKind::Link
-                } else if kind.is_file() {
-                    EntryKind::File
-                } else {
-                    EntryKind::Other
-                };
-                Some((entry.file_name(), kind))
-            })
-            .take(MAX_ENTRIES + 1)
-            .collect())
     }
 
     fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
@@ -164,6 +159,26 @@ impl Walk<'_> {
         }
         false
     }
+}
+
+/// Names and kinds in a folder, sorted.
+fn entries(dir: &Dir) -> io::Result<Vec<(OsString, EntryKind)>> {
+    let mut entries: Vec<_> = dir
+        .entries()?
+        .flatten()
+        .filter_map(|entry| {
+            let kind = match entry.file_type().ok()? {
+                kind if kind.is_dir() => EntryKind::Folder,
+                kind if kind.is_symlink() => EntryKind::Link,
+                kind if kind.is_file() => EntryKind::File,
+                _ => EntryKind::Other,
+            };
+            Some((entry.file_name(), kind))
+        })
+        .take(MAX_ENTRIES + 1)
+        .collect();
+    entries.sort();
+    Ok(entries)
 }
 
 /// Patterns of the folders above `start`: those of the workspace, and those above it up to the root of its repository.
@@ -193,13 +208,8 @@ fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
         }));
     }
     let mut excludes = GitignoreBuilder::new(root);
-    add_lines(
-        &mut excludes,
-        workspace
-            .open_file(".git/info/exclude")
-            .ok()
-            .map(|(file, _)| file),
-    );
+    let own = workspace.open_file(".git/info/exclude").ok();
+    add_lines(&mut excludes, own.map(|(file, _)| file));
     ignores.push(excludes.build().unwrap_or_else(|_| Gitignore::empty()));
     let mut outer: Vec<&Path> = start.ancestors().skip(1).collect();
     outer.reverse();
@@ -209,11 +219,9 @@ fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
 
 fn ignore_of(workspace: &Workspace, folder: &Path) -> Gitignore {
     build(&workspace.root().join(folder), |name| {
-        let path: PathBuf = folder.join(name);
-        workspace
-            .open_file(path.to_str()?)
-            .ok()
-            .map(|(file, _)| file)
+        let path = folder.join(name);
+        let (file, _) = workspace.open_file(path.to_str()?).ok()?;
+        Some(file)
     })
 }
 

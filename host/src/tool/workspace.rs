@@ -1,23 +1,22 @@
 //! The folder that built-in tools may touch, and nothing outside of it.
 //!
-//! Every path goes through one open folder handle, which the system resolves without ever leaving it: `..`, absolute paths
-//! and links that lead out are refused, also when a link is swapped in between a check and its use. It must not know which
-//! tool asks. Start from [`Workspace`].
+//! Every path is walked [beneath](crate::beneath) one open folder handle: `..`, absolute paths and links that lead out are
+//! refused, also when a link is swapped in between a check and its use. It must not know which tool asks. Start from
+//! [`Workspace`].
 
 mod error;
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
-use rustix::fs::OFlags;
+use cap_std::fs::{Dir, File};
 use tokio_util::sync::CancellationToken;
 
 use super::subject::WorkspacePath;
+use crate::beneath::{Missing, Walked, open_regular, replace, walk};
 use crate::git::leads_into_repository;
 pub use error::WorkspaceError;
 
@@ -50,11 +49,6 @@ impl Workspace {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// The handle that everything goes through.
-    pub(super) fn dir(&self) -> &Dir {
-        &self.dir
     }
 
     /// Runs blocking work on files off the async threads. When the returned future is dropped, or `cancel` is set, the work's
@@ -99,59 +93,36 @@ impl Workspace {
         }
     }
 
-    /// The path relative to the root. An absolute path is taken when it begins with the root; whether a path really stays
-    /// inside is found only when it is opened.
-    ///
-    /// # Errors
-    /// The path is absolute and begins with something else.
-    pub fn relative(&self, path: &str) -> Result<PathBuf, WorkspaceError> {
+    /// The path relative to the root. An absolute path is taken when it begins with the root.
+    pub(super) fn relative<'a>(&self, path: &'a str) -> Result<&'a str, WorkspaceError> {
         let asked = Path::new(path);
-        let relative = if asked.is_absolute() {
-            asked
-                .strip_prefix(&self.root)
-                .or_else(|_| asked.strip_prefix(&self.given))
-                .map_err(|_| WorkspaceError::Escape {
-                    path: path.to_owned(),
-                })?
-        } else {
-            asked
+        if !asked.is_absolute() {
+            return Ok(path);
+        }
+        let below = asked.strip_prefix(&self.root);
+        let below = below.or_else(|_| asked.strip_prefix(&self.given)).ok();
+        below
+            .and_then(Path::to_str)
+            .ok_or_else(|| WorkspaceError::Escape(path.to_owned()))
+    }
+
+    /// Walks a path from the root. A link at the end is followed.
+    fn walk(&self, path: &str, missing: Missing) -> Result<Walked, WorkspaceError> {
+        let relative = match self.relative(path)? {
+            "" => ".",
+            relative => relative,
         };
-        Ok(plain(relative))
+        walk(&self.dir, relative, true, missing)
+            .map_err(|errno| WorkspaceError::from_io(path, errno.into()))
     }
 
     /// Resolves a path: links and `..` are followed as far as the path exists, the rest must be plain names.
     #[must_use]
     pub fn place(&self, path: &str) -> WorkspacePath {
-        let Ok(relative) = self.relative(path) else {
-            return WorkspacePath::Unknown;
-        };
-        let mut known = PathBuf::new();
-        let mut names = relative.components();
-        while let Some(name) = names.next() {
-            let next = known.join(name);
-            match self.dir.canonicalize(&next) {
-                Ok(found) => known = plain(&found),
-                // A link that leads nowhere yet may lead anywhere later.
-                Err(error)
-                    if error.kind() == io::ErrorKind::NotFound
-                        && self.dir.symlink_metadata(&next).is_err() =>
-                {
-                    let rest: Vec<Component<'_>> = std::iter::once(name).chain(names).collect();
-                    if rest
-                        .iter()
-                        .any(|name| !matches!(name, Component::Normal(_)))
-                    {
-                        return WorkspacePath::Unknown;
-                    }
-                    known.extend(rest);
-                    break;
-                }
-                Err(_) => return WorkspacePath::Unknown,
-            }
-        }
-        known.to_str().map_or(WorkspacePath::Unknown, |known| {
-            WorkspacePath::Known(known.to_owned())
-        })
+        self.walk(path, Missing::Named)
+            .map_or(WorkspacePath::Unknown, |walked| {
+                WorkspacePath::Known(walked.names.join("/"))
+            })
     }
 
     /// Opens a regular file for reading and tells its size in bytes.
@@ -159,52 +130,31 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`].
     pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
-        let relative = self.relative(path)?;
-        if relative.as_os_str().is_empty() {
-            return Err(WorkspaceError::NotAFile {
-                path: path.to_owned(),
-            });
-        }
-        let mut options = OpenOptions::new();
-        // Opening a pipe that nobody writes to would wait for ever.
-        options.read(true).custom_flags(nonblocking());
-        let (file, metadata) = self
-            .dir
-            .open_with(&relative, &options)
-            .and_then(|file| file.metadata().map(|metadata| (file, metadata)))
+        let walked = self.walk(path, Missing::Refused)?;
+        let opened = open_regular(&walked.folder, walked.name.as_ref())
             .map_err(|source| WorkspaceError::from_io(path, source))?;
-        if !metadata.is_file() {
-            return Err(WorkspaceError::NotAFile {
-                path: path.to_owned(),
-            });
-        }
-        Ok((file, metadata.len()))
+        let opened = opened.map(|(file, metadata)| (file, metadata.len()));
+        opened.ok_or_else(|| WorkspaceError::NotAFile(path.to_owned()))
     }
 
-    /// The path of an existing folder relative to the root; the root itself is empty.
+    /// The path of an existing folder relative to the root, without links and `..`; the root itself is empty.
     ///
     /// # Errors
     /// See [`WorkspaceError`].
-    pub fn folder(&self, path: &str) -> Result<PathBuf, WorkspaceError> {
-        let relative = self.relative(path)?;
-        if relative.as_os_str().is_empty() {
-            return Ok(relative);
+    pub fn folder(&self, path: &str) -> Result<String, WorkspaceError> {
+        let walked = self.walk(path, Missing::Refused)?;
+        match walked.folder.symlink_metadata(&walked.name) {
+            Ok(metadata) if metadata.is_dir() => Ok(walked.names.join("/")),
+            Ok(_) => Err(WorkspaceError::NotAFolder(path.to_owned())),
+            Err(source) => Err(WorkspaceError::from_io(path, source)),
         }
-        let metadata = self
-            .dir
-            .metadata(&relative)
-            .map_err(|source| WorkspaceError::from_io(path, source))?;
-        if metadata.is_dir() {
-            // Without `..`, which the walk's patterns could not be matched against.
-            self.dir
-                .canonicalize(&relative)
-                .map(|folder| plain(&folder))
-                .map_err(|source| WorkspaceError::from_io(path, source))
-        } else {
-            Err(WorkspaceError::NotAFolder {
-                path: path.to_owned(),
-            })
-        }
+    }
+
+    /// Opens a folder for listing.
+    pub(super) fn open_folder(&self, path: &str) -> Result<Dir, WorkspaceError> {
+        let walked = self.walk(path, Missing::Refused)?;
+        let opened = walked.folder.open_dir(&walked.name);
+        opened.map_err(|source| WorkspaceError::from_io(path, source))
     }
 
     /// Reads a whole file of at most `cap` bytes.
@@ -238,118 +188,33 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`]; the file is then as it was.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let relative = self.relative(path)?;
-        let not_a_file = || WorkspaceError::NotAFile {
-            path: path.to_owned(),
-        };
         let failed = |source| WorkspaceError::from_io(path, source);
-        let is_link = self
-            .dir
-            .symlink_metadata(&relative)
-            .is_ok_and(|metadata| metadata.is_symlink());
-        let target = if is_link {
-            self.dir.canonicalize(&relative).map_err(failed)?
-        } else {
-            relative
-        };
-        let name = target.file_name().ok_or_else(not_a_file)?;
-        let in_repository = || WorkspaceError::Repository {
-            path: path.to_owned(),
-        };
-        let known = self.place(path);
-        if let WorkspacePath::Known(known) = &known
-            && leads_into_repository(&self.root, known.split('/'))
-        {
-            return Err(in_repository());
-        }
-        let folder = self.make_folder(&target).map_err(failed)?;
-        // Once more for the folder that is open now: a link to it may have been swapped in, and `..` may follow what was made.
-        let is_free = match (self.names_of(&folder), &known) {
-            (Some(names), _) => {
-                let names = names.iter().map(String::as_str);
-                let name = name.to_string_lossy();
-                !leads_into_repository(&self.root, names.chain([name.as_ref()]))
+        let check = |names: &str| {
+            if leads_into_repository(&self.root, names.split('/')) {
+                return Err(WorkspaceError::Repository(path.to_owned()));
             }
-            (None, WorkspacePath::Known(_)) => true,
-            (None, WorkspacePath::Unknown) => false,
+            Ok(())
         };
-        if !is_free {
-            return Err(in_repository());
+        if let WorkspacePath::Known(known) = self.place(path) {
+            check(&known)?;
         }
+        let walked = self.walk(path, Missing::Made)?;
+        // Once more for where it led: a link may have been swapped in, and `..` may follow what was made.
+        check(&walked.names.join("/"))?;
+        let (folder, name) = (&walked.folder, walked.name.as_str());
         let old = match folder.symlink_metadata(name) {
-            Ok(metadata) if !metadata.is_file() => return Err(not_a_file()),
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(WorkspaceError::NotAFile(path.to_owned()));
+            }
             Ok(metadata) if metadata.permissions().readonly() => {
-                return Err(WorkspaceError::ReadOnly {
-                    path: path.to_owned(),
-                });
+                return Err(WorkspaceError::ReadOnly(path.to_owned()));
             }
             Ok(metadata) => Some(metadata.permissions()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
         let is_new = old.is_none();
-        let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
-        // The rename takes the place of a link that was swapped in meanwhile; it does not follow it.
-        write_new(&folder, &temporary, content, old)
-            .and_then(|()| folder.rename(&temporary, &folder, name))
-            .inspect_err(|_| {
-                let _ = folder.remove_file(&temporary);
-            })
-            .map_err(failed)?;
+        replace(folder, name, content, old, true).map_err(failed)?;
         Ok(is_new)
     }
-
-    /// The names that lead from the workspace to an open folder, where the system says them.
-    fn names_of(&self, folder: &Dir) -> Option<Vec<String>> {
-        let link = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
-        let real = std::fs::read_link(link).ok()?;
-        let names = real.strip_prefix(&self.root).ok()?.iter();
-        Some(
-            names
-                .map(|name| name.to_string_lossy().into_owned())
-                .collect(),
-        )
-    }
-
-    /// Opens the folder that `target` is in, and makes it if it is missing.
-    fn make_folder(&self, target: &Path) -> io::Result<Dir> {
-        match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => {
-                match self.dir.open_dir(parent) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    opened => return opened,
-                }
-                self.dir.create_dir_all(parent)?;
-                self.dir.open_dir(parent)
-            }
-            _ => self.dir.try_clone(),
-        }
-    }
-}
-
-fn write_new(
-    folder: &Dir,
-    name: &str,
-    content: &[u8],
-    permissions: Option<cap_std::fs::Permissions>,
-) -> io::Result<()> {
-    let mut file = folder.open_with(name, OpenOptions::new().write(true).create_new(true))?;
-    if let Some(permissions) = permissions {
-        // Before the first byte, so that a private file's content is never readable by others.
-        file.set_permissions(permissions)?;
-    }
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-/// The path without `.`; the root itself is then empty.
-fn plain(path: &Path) -> PathBuf {
-    path.components()
-        .filter(|part| *part != Component::CurDir)
-        .collect()
-}
-
-/// Flags with which opening a pipe that nobody writes to does not wait.
-pub(super) fn nonblocking() -> i32 {
-    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0)
 }

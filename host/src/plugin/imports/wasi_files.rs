@@ -62,6 +62,40 @@ macro_rules! at {
     };
 }
 
+/// Operations on the name that a path leads to, which follow a link there when the flags say so; without flags the operation
+/// is on the link itself.
+macro_rules! on_followed {
+    ($($verb:literal $need:ident $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
+        $(async fn $name(
+            &mut self,
+            fd: Fd,
+            flags: types::PathFlags,
+            path: String
+            $(, $arg: $ty)*
+        ) -> FsResult<$answer> {
+            let follow = is_followed(flags);
+            let result = at!(self, fd, path, follow, Need::$need, |place, folder, name| {
+                let flags = types::PathFlags::empty();
+                self.filesystem().$name(folder, flags, name $(, $arg)*).await?
+            });
+            self.told(named($verb, &path, fd.rep()), result)
+        })*
+    };
+}
+
+/// Operations that take a name away.
+macro_rules! on_removed {
+    ($($verb:literal $name:ident;)*) => {
+        $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
+            let result = at!(self, fd, path, false, Need::Remove, |place, folder, name| {
+                self.filesystem().$name(folder, name).await?;
+                place.removed(place.before());
+            });
+            self.told(named($verb, &path, fd.rep()), result)
+        })*
+    };
+}
+
 fn is_followed(flags: types::PathFlags) -> bool {
     flags.contains(types::PathFlags::SYMLINK_FOLLOW)
 }
@@ -157,70 +191,15 @@ impl HostDescriptor for HostState {
         self.told(named("create-folder", &path, fd.rep()), result)
     }
 
-    async fn stat_at(
-        &mut self,
-        fd: Fd,
-        flags: types::PathFlags,
-        path: String,
-    ) -> FsResult<types::DescriptorStat> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            is_followed(flags),
-            Need::Read,
-            |place, folder, name| {
-                let flags = types::PathFlags::empty();
-                self.filesystem().stat_at(folder, flags, name).await?
-            }
-        );
-        self.told(named("stat", &path, fd.rep()), result)
+    on_followed! {
+        "stat" Read stat_at() -> types::DescriptorStat;
+        "stat" Read metadata_hash_at() -> types::MetadataHashValue;
+        "set-times" Write set_times_at(accessed: types::NewTimestamp, modified: types::NewTimestamp) -> ();
     }
 
-    async fn metadata_hash_at(
-        &mut self,
-        fd: Fd,
-        flags: types::PathFlags,
-        path: String,
-    ) -> FsResult<types::MetadataHashValue> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            is_followed(flags),
-            Need::Read,
-            |place, folder, name| {
-                let flags = types::PathFlags::empty();
-                self.filesystem()
-                    .metadata_hash_at(folder, flags, name)
-                    .await?
-            }
-        );
-        self.told(named("stat", &path, fd.rep()), result)
-    }
-
-    async fn set_times_at(
-        &mut self,
-        fd: Fd,
-        flags: types::PathFlags,
-        path: String,
-        accessed: types::NewTimestamp,
-        modified: types::NewTimestamp,
-    ) -> FsResult<()> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            is_followed(flags),
-            Need::Write,
-            |place, folder, name| {
-                let flags = types::PathFlags::empty();
-                self.filesystem()
-                    .set_times_at(folder, flags, name, accessed, modified)
-                    .await?
-            }
-        );
-        self.told(named("set-times", &path, fd.rep()), result)
+    on_removed! {
+        "remove-folder" remove_directory_at;
+        "remove" unlink_file_at;
     }
 
     async fn link_at(
@@ -279,38 +258,6 @@ impl HostDescriptor for HostState {
         self.told(named("readlink", &path, fd.rep()), result)
     }
 
-    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            false,
-            Need::Remove,
-            |place, folder, name| {
-                let before = place.metadata();
-                self.filesystem().remove_directory_at(folder, name).await?;
-                place.removed(before.as_ref().ok());
-            }
-        );
-        self.told(named("remove-folder", &path, fd.rep()), result)
-    }
-
-    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            false,
-            Need::Remove,
-            |place, folder, name| {
-                let before = place.metadata();
-                self.filesystem().unlink_file_at(folder, name).await?;
-                place.removed(before.as_ref().ok());
-            }
-        );
-        self.told(named("remove", &path, fd.rep()), result)
-    }
-
     async fn rename_at(
         &mut self,
         fd: Fd,
@@ -333,7 +280,7 @@ impl HostDescriptor for HostState {
                     self.filesystem()
                         .rename_at(old_folder, old_name, folder, name)
                         .await?;
-                    place.removed(replaced.as_ref());
+                    place.removed(replaced);
                 }
             );
             self.take_back(old_rep)?;

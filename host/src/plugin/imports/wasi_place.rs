@@ -138,6 +138,11 @@ impl preopens::Host for HostState {
     /// folder stands at `/`: otherwise a standard library answers by itself, and nothing is seen of what was tried.
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let folders = self.backing.folders.clone();
+        let handle = |shown: String, base| Handle {
+            shown,
+            base: Some(base),
+            usage: None,
+        };
         let mut mounted = Vec::new();
         let mut is_rooted = false;
         for (number, (access, folder)) in folders.grants().enumerate() {
@@ -150,11 +155,7 @@ impl preopens::Host for HostState {
             };
             for name in mounts(folder) {
                 is_rooted |= name == ".";
-                let handle = Handle {
-                    shown: folder.to_string(),
-                    base: Some(base.clone()),
-                    usage: None,
-                };
+                let handle = handle(folder.to_string(), base.clone());
                 mounted.push((self.mount(&file, access, handle)?, name));
             }
         }
@@ -162,11 +163,7 @@ impl preopens::Host for HostState {
             && !is_rooted
             && let Ok(file) = folders.folder(&Base::Nowhere)
         {
-            let handle = Handle {
-                shown: "/".to_owned(),
-                base: Some(Base::Nowhere),
-                usage: None,
-            };
+            let handle = handle("/".to_owned(), Base::Nowhere);
             mounted.push((self.mount(&file, Access::Read, handle)?, "/".to_owned()));
         }
         Ok(mounted)
@@ -214,13 +211,16 @@ impl HostState {
         let base = base.ok_or_else(|| FolderError::Io(std::io::ErrorKind::NotADirectory.into()))?;
         let (folders, path) = (self.backing.folders.clone(), path.to_owned());
         blocking(move || {
-            let place = folders.place(&base, &path, follow)?;
+            let mut place = folders.place(&base, &path, follow)?;
             if need != Need::Read {
                 place.check_write()?;
             }
             place.check_folder()?;
-            if need == Need::Remove && folders.holds_a_grant(&place) {
-                return Err(FolderError::ReadOnly);
+            if need == Need::Remove {
+                if folders.holds_a_grant(&place) {
+                    return Err(FolderError::ReadOnly);
+                }
+                place.look()?;
             }
             if need == Need::Add
                 && let Some(usage) = place.usage()

@@ -120,21 +120,17 @@ impl Bash {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let confine = match &self.commands {
-            Commands::Confined(confinement) => Some(confinement.clone()),
-            Commands::Free | Commands::Kept(_) | Commands::Unconfined { .. } => None,
+        let (confine, keeper) = match self.commands.clone() {
+            Commands::Free => (None, None),
+            Commands::Kept(keeper) => (None, Some(keeper)),
+            Commands::Unconfined { keeper, .. } => (None, keeper),
+            Commands::Confined(confinement) => (Some(confinement), None),
             Commands::Refused(why) => {
                 return ToolOutput::error(format!(
                     "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and \
-                     this \
-                     machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
+                     this machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
                 ));
             }
-        };
-        let keeper = match &self.commands {
-            Commands::Kept(keeper) => Some(keeper.clone()),
-            Commands::Unconfined { keeper, .. } => keeper.clone(),
-            Commands::Free | Commands::Confined(_) | Commands::Refused(_) => None,
         };
         let seconds = asked
             .timeout_seconds

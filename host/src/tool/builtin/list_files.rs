@@ -1,7 +1,6 @@
 //! `list_files`: what is in the workspace.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,7 +8,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
-use super::super::walk::{EntryKind, MAX_DEPTH, WalkEnd, file_glob, walk};
+use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
 use super::file_tool;
@@ -51,7 +50,7 @@ fn list(
     cancel: &CancellationToken,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
-    let glob = match asked.glob.as_deref().map(file_glob).transpose() {
+    let glob = match asked.glob.as_deref().map(FileGlob::new).transpose() {
         Ok(glob) => glob,
         Err(why) => return Ok(ToolOutput::error(why)),
     };
@@ -61,9 +60,9 @@ fn list(
         .unwrap_or(if glob.is_some() { MAX_DEPTH } else { 1 });
     let mut text = String::new();
     let mut n_entries = 0;
-    let end = walk(workspace, &start, depth, cancel, &mut |path, kind| {
+    let end = walk(workspace, &start, depth, cancel, &mut |_, path, kind| {
         let is_asked = match &glob {
-            Some(glob) => kind != EntryKind::Folder && is_match(glob, path, &start),
+            Some(glob) => kind != EntryKind::Folder && glob.is_match(path, &start),
             None => true,
         };
         if is_asked {
@@ -94,12 +93,4 @@ fn list(
         text.push_str("[nothing there]");
     }
     Ok(ToolOutput::ok(text))
-}
-
-/// A glob counts from the workspace and from the folder that is listed: models write both.
-fn is_match(glob: &globset::GlobMatcher, path: &Path, start: &Path) -> bool {
-    glob.is_match(path)
-        || path
-            .strip_prefix(start)
-            .is_ok_and(|below| glob.is_match(below))
 }

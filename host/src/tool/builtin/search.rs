@@ -2,10 +2,11 @@
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
@@ -15,10 +16,11 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
-use super::super::walk::{EntryKind, MAX_DEPTH, WalkEnd, file_glob, walk};
+use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
 use super::{count, file_tool};
+use crate::beneath::open_regular;
 use crate::message::EffectClass;
 use crate::text::clean;
 
@@ -94,7 +96,10 @@ fn search(
         .size_limit(MAX_PATTERN_BYTES)
         .dfa_size_limit(MAX_FAST_BYTES)
         .build(&asked.pattern);
-    let (matcher, glob) = match (matcher, asked.glob.as_deref().map(file_glob).transpose()) {
+    let (matcher, glob) = match (
+        matcher,
+        asked.glob.as_deref().map(FileGlob::new).transpose(),
+    ) {
         (Ok(matcher), Ok(glob)) => (matcher, glob),
         (Err(why), _) => {
             // The reason of the library quotes the pattern; its last line says what is wrong.
@@ -116,7 +121,6 @@ fn search(
     };
     let context = asked.context.unwrap_or(0) as usize;
     let mut search = Files {
-        workspace,
         stop: Stop {
             cancel,
             at: Instant::now() + LIMIT,
@@ -142,26 +146,32 @@ fn search(
     };
     let path = asked.path.as_deref().unwrap_or(".");
     let end = match workspace.folder(path) {
-        Ok(start) => walk(workspace, &start, MAX_DEPTH, cancel, &mut |path, kind| {
-            let is_asked = kind == EntryKind::File
-                && glob.as_ref().is_none_or(|glob| {
-                    glob.is_match(path)
-                        || path
-                            .strip_prefix(&start)
-                            .is_ok_and(|below| glob.is_match(below))
-                });
-            if is_asked {
-                search.file(path);
-            }
-            if search.found.is_cut || search.found.is_late {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        })?,
-        Err(WorkspaceError::NotAFolder { .. }) => {
-            workspace.open_file(path)?;
-            search.file(&workspace.relative(path)?);
+        Ok(start) => walk(
+            workspace,
+            &start,
+            MAX_DEPTH,
+            cancel,
+            &mut |dir, path, kind| {
+                let is_asked = glob.as_ref().is_none_or(|glob| glob.is_match(path, &start));
+                if kind == EntryKind::File
+                    && is_asked
+                    && let Some(name) = path.file_name()
+                    && let Ok(Some((file, _))) = open_regular(dir, name.as_ref())
+                {
+                    search.file(&path.to_string_lossy(), file);
+                }
+                if search.found.is_cut || search.found.is_late {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            },
+        )?,
+        Err(WorkspaceError::NotAFolder(_)) => {
+            let (file, _) = workspace.open_file(path)?;
+            let names = Path::new(workspace.relative(path)?).components();
+            let name: PathBuf = names.filter(|name| *name != Component::CurDir).collect();
+            search.file(&name.to_string_lossy(), file);
             WalkEnd::Complete
         }
         Err(error) => return Err(error),
@@ -202,7 +212,6 @@ impl<R: Read> Read for UntilStop<'_, R> {
 }
 
 struct Files<'a> {
-    workspace: &'a Workspace,
     stop: Stop<'a>,
     matcher: RegexMatcher,
     searcher: Searcher,
@@ -210,15 +219,11 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Searches one file. One that cannot be read, or is a link that leads out, is passed over.
-    fn file(&mut self, path: &Path) {
-        let name = path.to_string_lossy();
-        let Ok((file, _)) = self.workspace.open_file(&name) else {
-            return;
-        };
+    /// Searches one file.
+    fn file(&mut self, name: &str, file: File) {
         let before = self.found.n_matches;
         let sink = FileSink {
-            path: &name,
+            path: name,
             stop: self.stop,
             found: &mut self.found,
             has_break: false,

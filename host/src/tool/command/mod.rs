@@ -31,6 +31,15 @@ pub enum Word {
     Any,
 }
 
+impl Word {
+    fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            Self::Any => None,
+        }
+    }
+}
+
 /// One program that a command starts, or one file that it writes through `>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {

@@ -155,7 +155,7 @@ pub(super) fn starts_others(program: &str) -> bool {
 }
 
 /// Reads what a part starts besides itself into `command`.
-pub(super) fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
+fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
     let Some((Word::Literal(program), arguments)) = words.split_first() else {
         return;
     };
@@ -182,7 +182,7 @@ pub(super) fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut
 
 /// Whether a word is `-v` with or without its value, or may be that when it runs.
 fn may_be_option_v(word: Option<&Word>) -> bool {
-    word.is_some_and(|word| literal(Some(word)).is_none_or(|text| text.starts_with("-v")))
+    word.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with("-v")))
 }
 
 /// The words of a program that another one fills in: a word that holds `mark` is only known when it runs.
@@ -194,17 +194,10 @@ fn filled(words: &[Word], mark: &str) -> Vec<Word> {
     words.iter().map(fill).collect()
 }
 
-fn literal(word: Option<&Word>) -> Option<&str> {
-    match word {
-        Some(Word::Literal(text)) => Some(text),
-        _ => None,
-    }
-}
-
 fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
     let mut rest = arguments.iter();
     loop {
-        match literal(rest.next()) {
+        match rest.next().and_then(Word::literal) {
             None => {
                 return command.doubt(format!(
                     "`{name}` runs what comes in or what is not known here"
@@ -216,7 +209,7 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
                     return command.doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
-                    return match literal(rest.next()) {
+                    return match rest.next().and_then(Word::literal) {
                         Some(text) if !text.starts_with('-') => {
                             read::read(text, depth + 1, command)
                         }
@@ -231,7 +224,7 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
 }
 
 fn eval(arguments: &[Word], depth: usize, command: &mut Command) {
-    let texts: Option<Vec<&str>> = arguments.iter().map(|word| literal(Some(word))).collect();
+    let texts: Option<Vec<&str>> = arguments.iter().map(Word::literal).collect();
     match texts {
         Some(texts) => read::read(&texts.join(" "), depth + 1, command),
         None => command.doubt("`eval` of what is not known here"),
@@ -243,7 +236,8 @@ fn find(arguments: &[Word], depth: usize, command: &mut Command) {
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
-        let starts = literal(Some(word))
+        let starts = word
+            .literal()
             .is_some_and(|text| matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir"));
         if !starts {
             if *word == Word::Any {
@@ -251,10 +245,10 @@ fn find(arguments: &[Word], depth: usize, command: &mut Command) {
             }
             continue;
         }
-        let is_end = |word: &Word| matches!(literal(Some(word)), Some(";" | "+"));
+        let is_end = |word: &Word| matches!(word.literal(), Some(";" | "+"));
         let n_inner = rest.iter().position(is_end).unwrap_or(rest.len());
         let (inner, after) = rest.split_at(n_inner);
-        start(filled(inner, "{}"), false, depth, command);
+        start(filled(inner, "{}"), false, depth + 1, command);
         rest = after;
     }
 }
@@ -273,12 +267,12 @@ fn wrapped(
     let mut mark = None;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
-        let Some(text) = literal(Some(word)) else {
+        let Some(text) = word.literal() else {
             return command.doubt(format!("`{name}` starts what is not known here"));
         };
         if name == "xargs" && text.starts_with("-I") {
             let own = text.strip_prefix("-I").filter(|own| !own.is_empty());
-            mark = own.or_else(|| literal(after.first()));
+            mark = own.or_else(|| after.first().and_then(Word::literal));
         }
         if text == "--" {
             rest = after;
@@ -313,12 +307,12 @@ fn wrapped(
     if name == "xargs" {
         inner.push(Word::Any);
     }
-    start(inner, is_altered, depth, command);
+    start(inner, is_altered, depth + 1, command);
 }
 
-/// A part that another one starts.
-fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
-    if depth >= MAX_DEPTH {
+/// Adds a part, and what it starts besides itself.
+pub(super) fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
+    if depth > MAX_DEPTH {
         return command.doubt("commands in commands in commands");
     }
     match words.first() {
@@ -328,7 +322,7 @@ fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command
         }
         Some(Word::Literal(_)) => {}
     }
-    read(&words, is_altered, depth + 1, command);
+    read(&words, is_altered, depth, command);
     command.parts.push(Part {
         words,
         is_altered,

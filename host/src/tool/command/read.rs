@@ -197,25 +197,14 @@ impl Reader<'_> {
             words,
             has_assignments,
         } = simple;
-        let Some(first) = words.first() else {
+        if words.is_empty() {
             if has_assignments {
                 self.command
                     .doubt("it sets variables, which may change what follows");
             }
             return;
-        };
-        match first {
-            Word::Any => self
-                .command
-                .doubt("the name of a program in it is not known before it runs"),
-            Word::Literal(_) => {}
         }
-        nested::read(&words, has_assignments, self.depth, self.command);
-        self.command.parts.push(Part {
-            words,
-            is_altered: has_assignments,
-            is_redirection: false,
-        });
+        nested::start(words, has_assignments, self.depth, self.command);
     }
 
     /// Reads a redirection, from `<` or `>` to the end of the word that follows.

@@ -32,34 +32,31 @@ fn policy(text: &str, mode: PolicyMode) -> ToolPolicy {
     }
 }
 
-trait DecideOn {
-    fn decide_on(
-        &self,
-        spec: &ToolSpec,
-        subject: &Subject,
-        may: &[String],
-        arguments: &Value,
-        is_asked: bool,
-    ) -> Decision;
+/// Decides on a call without arguments that no hook asks about.
+fn decide(policy: &ToolPolicy, tool: &str, class: EffectClass, subject: &Subject) -> Decision {
+    decide_with(policy, &spec(tool, class), subject, &json!({}), false)
 }
 
-impl DecideOn for ToolPolicy {
-    fn decide_on(
-        &self,
-        spec: &ToolSpec,
-        subject: &Subject,
-        may: &[String],
-        arguments: &Value,
-        is_asked: bool,
-    ) -> Decision {
-        self.decide(&PolicyCall {
-            spec,
-            arguments,
-            subject,
-            may,
-            is_asked,
-        })
-    }
+fn decide_with(
+    policy: &ToolPolicy,
+    spec: &ToolSpec,
+    subject: &Subject,
+    arguments: &Value,
+    is_asked: bool,
+) -> Decision {
+    policy.decide(&PolicyCall {
+        spec,
+        arguments,
+        subject,
+        may: &[],
+        is_asked,
+    })
+}
+
+/// Reads a line of configuration.
+fn policy_of_line(line: &str) -> ToolPolicy {
+    let config: toml::Table = toml::from_str(line).expect(line);
+    config["tools"].clone().try_into().expect(line)
 }
 
 fn word(verdict: &ToolVerdict) -> &'static str {
@@ -108,7 +105,7 @@ fn rules_and_defaults_decide_as_the_table_says() {
         ("secret_set", Write, "ask", "the default for effect write"),
         ("read_file", Read, "allow", "the default for effect read"),
     ] {
-        let decision = policy.decide_on(&spec(tool, class), &Subject::Any, &[], &json!({}), false);
+        let decision = decide(&policy, tool, class, &Subject::Any);
         assert_eq!(
             (word(&decision.verdict), decision.rule.as_str()),
             (verdict, rule),
@@ -141,45 +138,22 @@ fn modes_change_the_verdict_as_the_table_says() {
         (dry, "read_file", Read, false, "allow"),
         (dry, "git_push", Write, false, "deny"),
     ] {
-        let decision = policy(RULES, mode).decide_on(
-            &spec(tool, class),
-            &Subject::Any,
-            &[],
-            &json!({}),
-            asked,
-        );
+        let (policy, spec) = (policy(RULES, mode), spec(tool, class));
+        let decision = decide_with(&policy, &spec, &Subject::Any, &json!({}), asked);
         assert_eq!(word(&decision.verdict), verdict, "{mode:?} {tool}");
     }
 }
 
 #[test]
 fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
-    let policy = ToolPolicy::default();
-    let decision = policy.decide_on(
-        &spec("web:fetch", External),
-        &Subject::Any,
-        &[],
-        &json!({}),
-        false,
-    );
+    let decision = decide(&ToolPolicy::default(), "web:fetch", External, &Subject::Any);
     let ToolVerdict::Deny(reason) = decision.verdict else {
         panic!("not denied");
     };
     assert!(reason.contains("--yes"), "{reason}");
     let line = r#"tools.rules = [{ tool = "web:fetch", decision = "allow" }]"#;
     assert!(reason.contains(line), "{reason}");
-    let config: toml::Table = toml::from_str(line).expect("the line is TOML");
-    let allowed: ToolPolicy = config["tools"]
-        .clone()
-        .try_into()
-        .expect("the line is a policy");
-    let decision = allowed.decide_on(
-        &spec("web:fetch", External),
-        &Subject::Any,
-        &[],
-        &json!({}),
-        false,
-    );
+    let decision = decide(&policy_of_line(line), "web:fetch", External, &Subject::Any);
     assert_eq!(decision.verdict, ToolVerdict::Allow);
 }
 
@@ -189,17 +163,8 @@ fn a_dry_run_says_what_would_have_been_done() {
         dry_run: true,
         ..TERMINAL
     };
-    let policy = ToolPolicy {
-        mode,
-        ..ToolPolicy::default()
-    };
-    let decision = policy.decide_on(
-        &spec("bash", Execute),
-        &Subject::Any,
-        &[],
-        &json!({"command": "make clean"}),
-        false,
-    );
+    let (bash, arguments) = (spec("bash", Execute), json!({"command": "make clean"}));
+    let decision = decide_with(&policy("", mode), &bash, &Subject::Any, &arguments, false);
     assert!(matches!(decision.verdict, ToolVerdict::DryRun(text) if text.contains("$ make clean")));
 }
 
@@ -290,9 +255,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
             ..TERMINAL
         };
         for (mode, expected) in [(TERMINAL, at_terminal), (yes, with_yes)] {
-            let bash = spec("bash", Execute);
-            let decision =
-                policy(COMMANDS, mode).decide_on(&bash, &command(text), &[], &json!({}), false);
+            let decision = decide(&policy(COMMANDS, mode), "bash", Execute, &command(text));
             assert_eq!(
                 word(&decision.verdict),
                 expected,
@@ -302,26 +265,27 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         }
     }
     // Another tool of that effect has no command, and a rule about commands says nothing of it.
-    let other = policy(COMMANDS, TERMINAL).decide_on(
-        &spec("p:run", Execute),
-        &Subject::Any,
-        &[],
-        &json!({}),
-        false,
-    );
+    let policy = policy(COMMANDS, TERMINAL);
+    let other = decide(&policy, "p:run", Execute, &Subject::Any);
     assert_eq!(other.rule, "the default for effect execute");
 }
 
 #[test]
 fn a_rule_for_the_whole_tool_allows_what_cannot_be_read_unless_something_is_denied() {
-    let text = r#"rules = [{ tool = "bash", decision = "allow" }]"#;
-    let bash = spec("bash", Execute);
     let loops = command("for x in a; do b; done");
-    let decision = policy(text, TERMINAL).decide_on(&bash, &loops, &[], &json!({}), false);
-    assert_eq!(decision.verdict, ToolVerdict::Allow);
-    let text = r#"rules = [{ tool = "bash", decision = "allow" }, { command = "rm *", decision = "deny" }]"#;
-    let decision = policy(text, TERMINAL).decide_on(&bash, &loops, &[], &json!({}), false);
-    assert_eq!(decision.verdict, ToolVerdict::Ask);
+    for (text, expected) in [
+        (
+            r#"rules = [{ tool = "bash", decision = "allow" }]"#,
+            "allow",
+        ),
+        (
+            r#"rules = [{ tool = "bash", decision = "allow" }, { command = "rm *", decision = "deny" }]"#,
+            "ask",
+        ),
+    ] {
+        let decision = decide(&policy(text, TERMINAL), "bash", Execute, &loops);
+        assert_eq!(word(&decision.verdict), expected);
+    }
 }
 
 #[test]
@@ -358,8 +322,7 @@ rules = [
         ("search", Read, tree(""), "ask"),
         ("list_files", Read, tree("docs"), "allow"),
     ] {
-        let decision =
-            policy(text, TERMINAL).decide_on(&spec(tool, class), &subject, &[], &json!({}), false);
+        let decision = decide(&policy(text, TERMINAL), tool, class, &subject);
         assert_eq!(
             word(&decision.verdict),
             expected,
@@ -386,13 +349,8 @@ fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
         (&write, file("docs/a \"b\".md"), file("docs/b.md")),
     ] {
         let line = allow_line(spec, &subject);
-        let config: toml::Table = toml::from_str(&line).expect(&line);
-        let allowed: ToolPolicy = config["tools"].clone().try_into().expect(&line);
-        let decide = |subject| {
-            allowed
-                .decide_on(spec, subject, &[], &json!({}), false)
-                .verdict
-        };
+        let allowed = policy_of_line(&line);
+        let decide = |subject| decide_with(&allowed, spec, subject, &json!({}), false).verdict;
         assert_eq!(decide(&subject), ToolVerdict::Allow, "{line}");
         assert_ne!(decide(&neighbor), ToolVerdict::Allow, "{line}");
     }

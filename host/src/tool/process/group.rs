@@ -107,24 +107,16 @@ impl Running {
         if ended_alone && self.keeper.is_some() {
             let _ = tokio::time::timeout(LINGER, self.child.wait()).await;
         }
-        let was_alive = self.is_alive();
-        if was_alive {
-            self.tree.ask_to_end();
-            let until = Instant::now() + GRACE;
-            while Instant::now() < until && self.is_alive() {
-                tokio::time::sleep(POLL).await;
+        let tree = self.tree.clone();
+        let mut ending = tokio::task::spawn_blocking(move || tree.end());
+        let mut is_collected = false;
+        let was_alive = loop {
+            tokio::select! {
+                was_alive = &mut ending => break was_alive.unwrap_or(true),
+                // Where there is no `/proc` it would count as alive otherwise.
+                _ = self.child.wait(), if !is_collected => is_collected = true,
             }
-            for _ in 0..KILL_ROUNDS {
-                if !self.is_alive() {
-                    break;
-                }
-                self.tree.kill();
-                tokio::time::sleep(POLL).await;
-            }
-            if self.is_alive() {
-                self.tree.signal_all(Signal::KILL);
-            }
-        }
+        };
         self.is_over = true;
         was_alive
     }
@@ -137,15 +129,6 @@ impl Running {
     /// The temporary folder.
     pub(super) fn temporary(&self) -> Option<&Path> {
         self.temporary.as_ref().map(TempDir::path)
-    }
-
-    fn is_alive(&mut self) -> bool {
-        // Collects the first process if it has ended; where there is no `/proc` it would count as alive otherwise.
-        let ended = self.child.try_wait();
-        if self.keeper.is_some() && matches!(ended, Ok(None)) {
-            return true;
-        }
-        self.tree.is_alive()
     }
 }
 
@@ -236,6 +219,16 @@ impl Tree {
         for process in processes().filter(|process| self.has(process)) {
             let _ = rustix::process::kill_process(process.pid, signal);
         }
+    }
+
+    /// Asks the processes to end, ends those that do not, and says whether any was alive. Blocks.
+    fn end(&self) -> bool {
+        let was_alive = self.is_alive();
+        if was_alive {
+            self.ask_to_end();
+            self.kill_after_grace();
+        }
+        was_alive
     }
 
     fn kill_after_grace(&self) {

@@ -140,7 +140,8 @@ impl Process {
             source,
         };
         let started = Instant::now();
-        let (mut running, out, err) = self.spawn().map_err(failed)?;
+        let wrapped = self.wrapped().await.map_err(failed)?;
+        let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
         let watch = Watch::new(
             self.confine.as_ref(),
             running.kept_leader(),
@@ -194,7 +195,27 @@ impl Process {
         })
     }
 
-    fn spawn(&self) -> std::io::Result<(Running, PipeReader, Option<PipeReader>)> {
+    /// The process that is really started. What is made for it and looked up takes the disk.
+    async fn wrapped(&self) -> std::io::Result<Wrapped> {
+        let process = self.clone();
+        let wrap = move || match (&process.confine, &process.keeper) {
+            (Some(confinement), _) => confinement.wrap(&process),
+            (None, Some(keeper)) => confine::keep(keeper, &process),
+            (None, None) => Ok(Wrapped {
+                program: process.program,
+                args: process.args,
+                env: process.env,
+                kept: Kept::default(),
+            }),
+        };
+        tokio::task::spawn_blocking(wrap).await?
+    }
+
+    /// Starts it from this thread: some programs end with the thread that started them.
+    fn spawn(
+        &self,
+        wrapped: Wrapped,
+    ) -> std::io::Result<(Running, PipeReader, Option<PipeReader>)> {
         let (out_reader, out_writer) = std::io::pipe()?;
         let (err_reader, err_writer) = match self.streams {
             Streams::Merged => (None, out_writer.try_clone()?),
@@ -203,35 +224,23 @@ impl Process {
                 (Some(reader), writer)
             }
         };
-        let wrapped = match (&self.confine, &self.keeper) {
-            (Some(confinement), _) => confinement.wrap(self)?,
-            (None, Some(keeper)) => confine::keep(keeper, self)?,
-            (None, None) => Wrapped {
-                program: self.program.clone(),
-                args: self.args.clone(),
-                env: self.env.clone(),
-                kept: Kept::default(),
-            },
-        };
-        let Wrapped {
-            program,
-            args,
-            env,
-            kept,
-        } = wrapped;
         // Descriptors that were handed to this process are not for those that it starts.
         confine::keep_descriptors()?;
         // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.
-        let mut command = tokio::process::Command::new(program);
+        let mut command = tokio::process::Command::new(wrapped.program);
         command
-            .args(args)
+            .args(wrapped.args)
             .current_dir(&self.cwd)
             .env_clear()
-            .envs(env)
+            .envs(wrapped.env)
             .stdin(Stdio::null())
             .stdout(out_writer)
             .stderr(err_writer);
-        Ok((Running::spawn(command, kept)?, out_reader, err_reader))
+        Ok((
+            Running::spawn(command, wrapped.kept)?,
+            out_reader,
+            err_reader,
+        ))
     }
 }
 

@@ -2,51 +2,35 @@
 
 use std::io;
 
-/// Error while using a file of the workspace. The texts are for the model.
+use crate::beneath::ESCAPE;
+
+/// Error while using a file of the workspace, most of them with its path as it was given. The texts are for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
     /// The path leads out of the workspace.
     #[error(
-        "`{path}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
+        "`{0}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
     )]
-    Escape {
-        /// The path as it was given.
-        path: String,
-    },
+    Escape(String),
     /// No file at the path.
-    #[error("`{path}` does not exist")]
-    Missing {
-        /// The path as it was given.
-        path: String,
-    },
+    #[error("`{0}` does not exist")]
+    Missing(String),
     /// The path is a folder, a device or a pipe.
-    #[error("`{path}` is not a file")]
-    NotAFile {
-        /// The path as it was given.
-        path: String,
-    },
+    #[error("`{0}` is not a file")]
+    NotAFile(String),
     /// The path is not a folder.
-    #[error("`{path}` is not a folder")]
-    NotAFolder {
-        /// The path as it was given.
-        path: String,
-    },
+    #[error("`{0}` is not a folder")]
+    NotAFolder(String),
     /// The file must not be written.
-    #[error("`{path}` is read-only")]
-    ReadOnly {
-        /// The path as it was given.
-        path: String,
-    },
+    #[error("`{0}` is read-only")]
+    ReadOnly(String),
     /// A file that decides what git runs.
     #[error(
-        "`{path}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \
+        "`{0}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \
          runs, and files there cannot be written by this tool. Use git commands, or ask the user to change it"
     )]
-    Repository {
-        /// The path as it was given.
-        path: String,
-    },
+    Repository(String),
     /// The file is larger than the caller takes.
     #[error("`{path}` has {bytes} bytes, more than the {cap} that this tool takes")]
     TooLarge {
@@ -84,13 +68,10 @@ impl WorkspaceError {
     pub(super) fn from_io(path: &str, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::NotFound => Self::Missing { path },
-            io::ErrorKind::NotADirectory => Self::NotAFolder { path },
-            io::ErrorKind::IsADirectory => Self::NotAFile { path },
-            // The folder handle reports an escape without a system error number; a refused permission has one.
-            io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
-                Self::Escape { path }
-            }
+            io::ErrorKind::NotFound => Self::Missing(path),
+            io::ErrorKind::NotADirectory => Self::NotAFolder(path),
+            io::ErrorKind::IsADirectory => Self::NotAFile(path),
+            _ if source.raw_os_error() == Some(ESCAPE.raw_os_error()) => Self::Escape(path),
             _ => Self::Io { path, source },
         }
     }

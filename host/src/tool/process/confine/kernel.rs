@@ -81,18 +81,17 @@ pub(super) fn enter_namespaces(flags: c_int) -> io::Result<()> {
 
 /// Keeps mounts of this namespace from spreading to the one it came from.
 pub(super) fn keep_mounts_private() -> io::Result<()> {
-    mount_with(None, Path::new("/"), None, MS_REC | MS_PRIVATE, "")
+    mount_with("none", Path::new("/"), MS_REC | MS_PRIVATE, "")
 }
 
 /// Mounts a file system in memory, with the options of `tmpfs(5)`.
 pub(super) fn mount_memory(at: &Path, options: &str) -> io::Result<()> {
-    let flags = MS_NOSUID | MS_NODEV;
-    mount_with(Some("tmpfs"), at, Some("tmpfs"), flags, options)
+    mount_with("tmpfs", at, MS_NOSUID | MS_NODEV, options)
 }
 
 /// Mounts the processes of this namespace.
 pub(super) fn mount_processes(at: &Path) -> io::Result<()> {
-    mount_with(Some("proc"), at, Some("proc"), MS_NOSUID | MS_NODEV, "")
+    mount_with("proc", at, MS_NOSUID | MS_NODEV, "")
 }
 
 /// Unmounts a tree with all mounts below it, as soon as it is unused.
@@ -221,32 +220,16 @@ fn set_capabilities(set: u32, inherited: u32) -> io::Result<()> {
 }
 
 #[expect(unsafe_code, reason = "rustix offers it under a feature that is off")]
-fn mount_with(
-    source: Option<&str>,
-    at: &Path,
-    kind: Option<&str>,
-    flags: c_ulong,
-    options: &str,
-) -> io::Result<()> {
-    let source = c_string(source.unwrap_or("none").as_bytes())?;
+fn mount_with(kind: &str, at: &Path, flags: c_ulong, options: &str) -> io::Result<()> {
     let at = c_string(at.as_os_str().as_bytes())?;
-    let kind = c_string(kind.unwrap_or("none").as_bytes())?;
+    let kind = c_string(kind.as_bytes())?;
     let options = c_string(options.as_bytes())?;
+    // A file system that is on no disk has its kind for its source.
+    let source = kind.as_ptr();
+    let data = options.as_ptr().cast();
     // SAFETY: the strings live through the call, which does not keep them; the file systems that are mounted here take
     // their options as a string.
-    checked(
-        unsafe {
-            mount(
-                source.as_ptr(),
-                at.as_ptr(),
-                kind.as_ptr(),
-                flags,
-                options.as_ptr().cast(),
-            )
-        }
-        .into(),
-    )
-    .map(drop)
+    checked(unsafe { mount(source, at.as_ptr(), kind.as_ptr(), flags, data) }.into()).map(drop)
 }
 
 fn c_string(bytes: &[u8]) -> io::Result<CString> {

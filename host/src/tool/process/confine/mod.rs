@@ -125,11 +125,7 @@ impl Confinement {
 
     /// Returns the process that is really started.
     pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
-        check_helper(&self.helper)?;
-        // The helper would find out too late: a program that is not there is an error, not an ending.
-        if !is_found(&process.program, &process.env) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        check_start(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;
         // The helper itself is run to try things out, and told what it has to do with.
         let tells = Path::new(&process.program) == self.helper;
@@ -225,10 +221,7 @@ pub fn keep_descriptors() -> io::Result<()> {
 
 /// A process that nothing confines, with the first stage of the helper around it: it collects what loses its parent.
 pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
-    check_helper(helper)?;
-    if !is_found(&process.program, &process.env) {
-        return Err(io::ErrorKind::NotFound.into());
-    }
+    check_start(helper, process)?;
     let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
     let mut args = words.to_vec();
     args.push(process.program.clone());
@@ -244,20 +237,22 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
     })
 }
 
-fn check_helper(helper: &Path) -> io::Result<()> {
-    let why = match helper.metadata() {
-        Ok(_) => return Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+/// Refuses to start what the helper would find out too late: a program that is not there is an error, not an ending.
+fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
+    if let Err(error) = helper.metadata() {
+        let why = if error.kind() == io::ErrorKind::NotFound {
             "which no longer exists; restart rind".to_owned()
-        }
-        Err(e) => format!(
-            "which cannot be reached ({e}); let this user read its folders, or move it to one"
-        ),
-    };
-    Err(io::Error::other(format!(
-        "it needs {}, {why}",
-        helper.display()
-    )))
+        } else {
+            format!(
+                "which cannot be reached ({error}); let this user read its folders, or move it to one"
+            )
+        };
+        return Err(io::Error::other(format!("it needs {}, {why}", helper.display())));
+    }
+    if !is_found(&process.program, &process.env) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(())
 }
 
 /// Checks that nothing in `never` overlaps what is to be allowed. Links are followed.
