@@ -39,16 +39,21 @@ pub fn depth(value: &Value) -> usize {
 /// Counts the values in `value`, itself included.
 #[must_use]
 pub fn n_values(value: &Value) -> usize {
-    let mut n = 0;
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        n += 1;
-        open.extend(children(value));
-    }
-    n
+    values(value).count()
 }
 
-fn children(value: &Value) -> impl Iterator<Item = &Value> {
+/// Iterates over `value` and everything in it.
+pub fn values(value: &Value) -> impl Iterator<Item = &Value> {
+    let mut open = vec![value];
+    std::iter::from_fn(move || {
+        let value = open.pop()?;
+        open.extend(children(value));
+        Some(value)
+    })
+}
+
+/// Iterates over the items or fields of `value`.
+pub fn children(value: &Value) -> impl Iterator<Item = &Value> {
     let (items, fields) = match value {
         Value::Array(items) => (Some(items.iter()), None),
         Value::Object(map) => (None, Some(map.values())),

@@ -1,5 +1,4 @@
-//! Limits of requests, per session and at once; requests over a limit are refused, not queued. What is over is refused; nothing
-//! queues.
+//! Limits of requests, per session and at once; requests over a limit are refused, not queued.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -134,7 +134,6 @@ pub(super) struct Used {
     pub(super) is_whole: bool,
 }
 
-/// Headers with secrets in them.
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
 /// Whether a credential sets this header on requests to the target.

@@ -54,7 +54,6 @@ pub fn is_refused(name: &str) -> bool {
     REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
-/// A method that may be sent.
 pub(super) fn method(name: &str) -> Result<Method, Error> {
     let known = METHODS.contains(&name).then(|| name.parse().ok()).flatten();
     known.ok_or_else(|| {
@@ -127,7 +126,6 @@ pub(super) fn leave_origin(headers: &mut HeaderMap, is_own: impl Fn(&str) -> boo
     }
 }
 
-/// Removes the headers that describe a body.
 pub(super) fn leave_body(headers: &mut HeaderMap) {
     for name in OF_BODY {
         headers.remove(name);

@@ -16,7 +16,6 @@ pub(super) const MAX_REDIRECTS: u32 = 5;
 pub(super) struct Next {
     pub(super) target: Target,
     pub(super) method: Method,
-    /// Whether the body goes along.
     pub(super) keeps_body: bool,
 }
 

@@ -71,7 +71,6 @@ impl Grant {
     }
 }
 
-/// A granted folder that is open.
 #[derive(Clone, Debug)]
 struct OpenFolder {
     file: Arc<File>,

@@ -139,7 +139,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
         }
         let parameters = json::parse(&tool.parameters, schema::MAX_SCHEMA_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;
-        schema::compile(&parameters).map_err(|e| refuse(e.to_string()))?;
+        schema::compile(&parameters).map_err(refuse)?;
         specs.push(ToolSpec {
             name: tool.name,
             description: tool.description,

@@ -29,7 +29,6 @@ enum Search {
     Packed(Searcher),
     /// Byte by byte, everywhere.
     Automaton(AhoCorasick),
-    /// Finds nothing.
     Nothing,
 }
 
@@ -118,7 +117,6 @@ fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     (0..=least).flat_map(row).copied().collect()
 }
 
-/// Iterator over positions of keywords.
 pub(super) struct Hits<'a> {
     groups: [&'a Group; 2],
     /// The next of each group: where, and which word.

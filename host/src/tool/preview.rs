@@ -140,40 +140,41 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_shown_as_it_would_be_typed() {
-        let call = json!({"command": "make\nmake test"});
-        assert_eq!(shown(None, "bash", call.clone()), "$ make\n> make test\n");
-        assert!(shown(Some("p"), "bash", call).contains("\"command\""));
-    }
-
-    #[test]
-    fn a_long_line_is_cut_for_a_model() {
-        let told = shown(None, "bash", json!({"command": "é".repeat(2_000)}));
-        assert_eq!(told, format!("$ {} …\n", "é".repeat(250)));
-    }
-
-    #[test]
-    fn an_edit_is_shown_as_a_diff() {
-        let call =
+    fn a_call_is_shown_as_its_tool_is_used_with_nothing_that_a_terminal_would_obey() {
+        let two = json!({"command": "make\nmake test"});
+        assert!(shown(Some("p"), "bash", two.clone()).contains("\"command\""));
+        let long = json!({"command": "é".repeat(2_000)});
+        let long_shown = format!("$ {} …\n", "é".repeat(250));
+        let sly = json!({"command": "ls\u{1b}[2K\rrm -rf \u{202e}x\u{200b}\u{7}\u{3164}"});
+        let edit =
             json!({"path": "a.txt", "old_text": "x\ny", "new_text": "z", "replace_all": true});
-        assert_eq!(
-            shown(None, "edit_file", call),
-            "file: a.txt\nin: every place\n- x\n- y\n+ z\n"
-        );
-    }
-
-    #[test]
-    fn nothing_that_a_terminal_would_obey_is_left() {
-        let call = json!({"command": "ls\u{1b}[2K\rrm -rf \u{202e}x\u{200b}\u{7}\u{3164}"});
-        assert_eq!(
-            shown(None, "bash", call),
-            "$ ls\\u{1b}[2K\\u{d}rm -rf \\u{202e}x\\u{200b}\\u{7}\\u{3164}\n"
-        );
         let path = json!({"path": "a\u{1b}[A\n? b", "content": ""});
-        assert_eq!(
-            shown(None, "write_file", path),
-            "file: a\\u{1b}[A\\u{a}? b\nsize: 0 bytes, 0 lines\n"
-        );
+        for (name, call, expected) in [
+            ("bash", two, "$ make\n> make test\n"),
+            ("bash", long, &long_shown),
+            (
+                "bash",
+                sly,
+                "$ ls\\u{1b}[2K\\u{d}rm -rf \\u{202e}x\\u{200b}\\u{7}\\u{3164}\n",
+            ),
+            (
+                "bash",
+                json!({"command": 1}),
+                "| {\n|   \"command\": 1\n| }\n",
+            ),
+            (
+                "edit_file",
+                edit,
+                "file: a.txt\nin: every place\n- x\n- y\n+ z\n",
+            ),
+            (
+                "write_file",
+                path,
+                "file: a\\u{1b}[A\\u{a}? b\nsize: 0 bytes, 0 lines\n",
+            ),
+        ] {
+            assert_eq!(shown(None, name, call), expected);
+        }
     }
 
     #[test]
@@ -210,13 +211,5 @@ mod tests {
         let told = shown(None, "write_file", json!({"path": "a", "content": many}));
         assert_eq!(told.lines().count(), MAX_TOLD_LINES + 1);
         assert!(told.ends_with("[… 942 lines more]\n"), "{told}");
-    }
-
-    #[test]
-    fn arguments_that_do_not_fit_are_shown_as_json() {
-        assert_eq!(
-            shown(None, "bash", json!({"command": 1})),
-            "| {\n|   \"command\": 1\n| }\n"
-        );
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::SharedTool;
-use super::schema::{self, SchemaError};
+use super::schema;
 use crate::message::ToolSpec;
 use crate::point::payload::CheckArguments;
 
@@ -20,74 +20,18 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Most tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
-/// Origin of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// The tool comes with Rind.
-    BuiltIn,
-    /// The plugin of this name.
-    Plugin(String),
-}
-
-impl Origin {
-    fn of(spec: &ToolSpec) -> Self {
-        spec.plugin.clone().map_or(Self::BuiltIn, Self::Plugin)
+/// Origin of a tool, for messages.
+fn origin(spec: &ToolSpec) -> String {
+    match &spec.plugin {
+        None => "the built-in tools".to_owned(),
+        Some(name) => format!("plugin `{name}`"),
     }
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("the built-in tools"),
-            Self::Plugin(name) => write!(f, "plugin `{name}`"),
-        }
-    }
-}
-
-/// A tool that is refused.
+/// A tool that is refused: which one, of whom, and why.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegistryError {
-    /// The name is not `[a-zA-Z0-9_-]{1,64}`.
-    #[error(
-        "{origin}: `{name}` is not a name for a tool (1 to {MAX_NAME_BYTES} of a-z, A-Z, 0-9, _ and -)"
-    )]
-    BadName {
-        /// Origin of the tool.
-        origin: Origin,
-        /// Name of the tool, control characters escaped.
-        name: String,
-    },
-    /// The name is fine, something else is not.
-    #[error("tool `{name}` of {origin} is refused: {source}")]
-    Refused {
-        /// Origin of the tool.
-        origin: Origin,
-        /// Name of the tool.
-        name: String,
-        /// Reason.
-        #[source]
-        source: Refusal,
-    },
-}
-
-/// Reason why a tool with a good name is refused.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// Another tool, of this origin, has the name.
-    #[error("the name is already taken by {0}")]
-    NameTaken(Origin),
-    /// The description has this many bytes, which is too long.
-    #[error("its description has {0} bytes, more than {MAX_DESCRIPTION_BYTES}")]
-    DescriptionTooLong(usize),
-    /// The plugin has too many tools.
-    #[error("one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools")]
-    TooMany,
-    /// The schema is not taken.
-    #[error(transparent)]
-    Schema(#[from] SchemaError),
-}
+#[error("{0}")]
+pub struct RegistryError(String);
 
 /// One registered tool.
 #[derive(Clone)]
@@ -120,21 +64,21 @@ impl ToolRegistry {
     /// Adds a tool; its spec names its origin (`plugin`), which the host fills in for a plugin's tool.
     ///
     /// # Errors
-    /// See [`RegistryError`]; the registry is then as it was.
+    /// Its name, description or schema is not taken, or there are too many; the registry is then as it was.
     pub fn add(&mut self, tool: SharedTool) -> Result<(), RegistryError> {
         let spec = Arc::new(tool.spec().clone());
-        let origin = Origin::of(&spec);
+        let origin = origin(&spec);
         let name = spec.name.clone();
         if !is_tool_name(&name) {
             let mut name = name.escape_debug().to_string();
             name.truncate(name.floor_char_boundary(MAX_NAME_BYTES));
-            return Err(RegistryError::BadName { origin, name });
+            return Err(RegistryError(format!(
+                "{origin}: `{name}` is not a name for a tool (1 to {MAX_NAME_BYTES} of a-z, A-Z, 0-9, _ and -)"
+            )));
         }
-        let check = self.check(&spec).map_err(|source| RegistryError::Refused {
-            origin,
-            name: name.clone(),
-            source,
-        })?;
+        let check = self
+            .check(&spec)
+            .map_err(|why| RegistryError(format!("tool `{name}` of {origin} is refused: {why}")))?;
         let may = tool.may();
         let entry = ToolEntry {
             tool,
@@ -147,20 +91,25 @@ impl ToolRegistry {
     }
 
     /// Checks all but the name's form, and compiles the check of arguments.
-    fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, Refusal> {
+    fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, String> {
         if let Some(taken) = self.entries.get(&spec.name) {
-            return Err(Refusal::NameTaken(Origin::of(&taken.spec)));
+            let taken_by = origin(&taken.spec);
+            return Err(format!("the name is already taken by {taken_by}"));
         }
         let bytes = spec.description.len();
         if bytes > MAX_DESCRIPTION_BYTES {
-            return Err(Refusal::DescriptionTooLong(bytes));
+            return Err(format!(
+                "its description has {bytes} bytes, more than {MAX_DESCRIPTION_BYTES}"
+            ));
         }
         let own = self.entries.values();
         let n_own = own.filter(|entry| entry.spec.plugin == spec.plugin).count();
         if spec.plugin.is_some() && n_own >= MAX_TOOLS_PER_PLUGIN {
-            return Err(Refusal::TooMany);
+            return Err(format!(
+                "one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
+            ));
         }
-        Ok(schema::compile(&spec.parameters)?)
+        schema::compile(&spec.parameters)
     }
 
     /// Takes out the tool of this name.

@@ -3,7 +3,7 @@
 //! Schemas come from plugins and servers, so they are bounded before and while they run: size, depth, references, regular
 //! expressions. It must not know tools. Start from [`compile`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
@@ -58,36 +58,12 @@ const UNCHECKED: [&str; 7] = [
     "examples",
 ];
 
-/// Reason why a schema is refused.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// The schema does not describe an object.
-    #[error("the schema must be an object with `\"type\": \"object\"`")]
-    NotAnObject,
-    /// The schema is too large.
-    #[error("the schema has {0} bytes, more than {MAX_SCHEMA_BYTES}")]
-    TooLarge(usize),
-    /// The schema is nested too deeply.
-    #[error("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")]
-    TooDeep,
-    /// The schema refers to something outside itself, or in a way that cannot be followed.
-    #[error("the schema refers to `{0}`; only references within it (`#…`) are taken")]
-    OutsideReference(String),
-    /// The references of the schema are circular or multiply.
-    #[error("the schema's references apply to the same value again and again")]
-    Explosive,
-    /// The schema is invalid.
-    #[error("the schema is not valid: {0}")]
-    Invalid(String),
-}
-
 /// Compiles a schema into a check. The check's error is one sentence that names the JSON path and what was expected, for at
 /// most the first three faults.
 ///
 /// # Errors
-/// See [`SchemaError`].
-pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, SchemaError> {
+/// Why the schema is refused.
+pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let load = check_bounds(schema)?;
     let n_subschemas = json::n_values(schema);
     let validator = build(schema)?;
@@ -96,7 +72,7 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, SchemaError> {
     }))
 }
 
-fn build(schema: &Value) -> Result<Validator, SchemaError> {
+fn build(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
@@ -105,7 +81,7 @@ fn build(schema: &Value) -> Result<Validator, SchemaError> {
                 .dfa_size_limit(MAX_PATTERN_BYTES),
         )
         .build(schema)
-        .map_err(|error| SchemaError::Invalid(told(&error)))
+        .map_err(|error| format!("the schema is not valid: {}", told(&error)))
 }
 
 /// The first fault of something that a person wrote.
@@ -121,8 +97,8 @@ pub struct Misfit {
 /// schema; a person's own file needs none.
 ///
 /// # Errors
-/// See [`SchemaError`].
-pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, SchemaError> {
+/// Why the schema is refused.
+pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String> {
     check_bounds(schema)?;
     let validator = build(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
@@ -211,14 +187,7 @@ fn fits_load(arguments: &Value, load: u64) -> bool {
     let mut level = vec![arguments];
     let mut tried = 1_u64;
     while !level.is_empty() {
-        level = level
-            .into_iter()
-            .flat_map(|value| match value {
-                Value::Object(map) => map.values().collect(),
-                Value::Array(items) => items.iter().collect(),
-                _ => Vec::new(),
-            })
-            .collect();
+        level = level.into_iter().flat_map(json::children).collect();
         tried = tried.saturating_mul(load);
         if tried > MAX_TRIED_SCHEMAS {
             return false;
@@ -229,36 +198,27 @@ fn fits_load(arguments: &Value, load: u64) -> bool {
 
 /// Checks what can be checked before compiling, and says how many subschemas apply to one value at most; 1 when the schema's
 /// own size bounds the work.
-fn check_bounds(schema: &Value) -> Result<u64, SchemaError> {
-    let root = schema.as_object().ok_or(SchemaError::NotAnObject)?;
-    if root.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(SchemaError::NotAnObject);
+fn check_bounds(schema: &Value) -> Result<u64, String> {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("the schema must be an object with `\"type\": \"object\"`".to_owned());
     }
     // Depth first: it is what the serializer and everything after it rely on.
-    let mut references = HashSet::new();
-    let mut open = vec![(schema, 1)];
-    while let Some((value, depth)) = open.pop() {
-        if depth > MAX_SCHEMA_DEPTH {
-            return Err(SchemaError::TooDeep);
-        }
-        match value {
-            Value::Object(map) => {
-                references.extend(references_of(map));
-                open.extend(map.values().map(|inner| (inner, depth + 1)));
-            }
-            Value::Array(items) => open.extend(items.iter().map(|inner| (inner, depth + 1))),
-            _ => {}
-        }
+    if json::depth(schema) > MAX_SCHEMA_DEPTH {
+        return Err(format!(
+            "the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels"
+        ));
     }
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
-        return Err(SchemaError::TooLarge(bytes));
+        return Err(format!(
+            "the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}"
+        ));
     }
-    if let Some(reference) = references
-        .iter()
-        .find(|reference| !reference.starts_with('#'))
-    {
-        return Err(SchemaError::OutsideReference((*reference).to_owned()));
+    let objects = json::values(schema).filter_map(Value::as_object);
+    let references: Vec<&str> = objects.flat_map(references_of).collect();
+    let mut outside = references.iter().filter(|name| !name.starts_with('#'));
+    if let Some(reference) = outside.next() {
+        return Err(outside_reference(reference));
     }
     if references.is_empty() {
         return Ok(1);
@@ -268,6 +228,13 @@ fn check_bounds(schema: &Value) -> Result<u64, SchemaError> {
         known: HashMap::new(),
     };
     load.largest(schema)
+}
+
+/// Reason for refusing references that are circular or multiply.
+const EXPLOSIVE: &str = "the schema's references apply to the same value again and again";
+
+fn outside_reference(reference: &str) -> String {
+    format!("the schema refers to `{reference}`; only references within it (`#…`) are taken")
 }
 
 fn references_of(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
@@ -286,29 +253,21 @@ struct Load<'a> {
 
 impl<'a> Load<'a> {
     /// The largest load of any part of the schema.
-    fn largest(&mut self, schema: &'a Value) -> Result<u64, SchemaError> {
+    fn largest(&mut self, schema: &'a Value) -> Result<u64, String> {
         let mut largest = 1;
-        let mut open = vec![schema];
-        while let Some(value) = open.pop() {
-            match value {
-                Value::Object(map) => {
-                    largest = largest.max(self.of(value, 0)?);
-                    open.extend(map.values());
-                }
-                Value::Array(items) => open.extend(items),
-                _ => {}
-            }
+        for value in json::values(schema) {
+            largest = largest.max(self.of(value, 0)?);
         }
         Ok(largest)
     }
 
     /// Load of one schema on the value it is applied to. Only keywords that stay on that value count.
-    fn of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, SchemaError> {
+    fn of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(map) = schema else {
             return Ok(1);
         };
         if depth > MAX_CHAIN_DEPTH {
-            return Err(SchemaError::Explosive);
+            return Err(EXPLOSIVE.to_owned());
         }
         // A reference with nothing but words beside it is not a second check of the value.
         let is_plain = references_of(map).next().is_some()
@@ -329,15 +288,15 @@ impl<'a> Load<'a> {
             }
         }
         if load > MAX_APPLIED_SCHEMAS {
-            return Err(SchemaError::Explosive);
+            return Err(EXPLOSIVE.to_owned());
         }
         Ok(load)
     }
 
-    fn of_reference(&mut self, reference: &'a str, depth: usize) -> Result<u64, SchemaError> {
+    fn of_reference(&mut self, reference: &'a str, depth: usize) -> Result<u64, String> {
         match self.known.get(reference) {
             Some(Some(load)) => return Ok(*load),
-            Some(None) => return Err(SchemaError::Explosive),
+            Some(None) => return Err(EXPLOSIVE.to_owned()),
             None => {}
         }
         self.known.insert(reference, None);
@@ -345,7 +304,7 @@ impl<'a> Load<'a> {
         let target = self
             .root
             .pointer(reference.trim_start_matches('#'))
-            .ok_or_else(|| SchemaError::OutsideReference(reference.to_owned()))?;
+            .ok_or_else(|| outside_reference(reference))?;
         let load = self.of(target, depth + 1)?;
         self.known.insert(reference, Some(load));
         Ok(load)

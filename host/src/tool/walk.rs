@@ -29,7 +29,6 @@ const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 /// Later files win, as in ripgrep.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EntryKind {
     File,
@@ -38,7 +37,6 @@ pub(super) enum EntryKind {
     Other,
 }
 
-/// End of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     /// The walk visited all entries, or the visitor stopped it.

@@ -210,28 +210,15 @@ impl HostDescriptor for HostState {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        let result = async {
-            // Both names stand for one file from then on, so the old one must be one that may be written.
-            let old = self.place(&fd, &path, false, Need::Write).await?;
-            let old_folder = self.lend(&old)?;
-            let (old_rep, old_name) = (old_folder.rep(), old.name().to_owned());
-            let linked = at!(
-                self,
-                new_fd,
-                new_path,
-                false,
-                Need::Add,
-                |place, folder, name| {
-                    old.check_same_grant(&place)?;
-                    self.filesystem()
-                        .link_at(old_folder, flags, old_name, folder, name)
-                        .await?
-                }
-            );
-            self.take_back(old_rep)?;
-            linked
-        };
-        let result = result.await;
+        // Both names stand for one file from then on, so the old one must be one that may be written.
+        let result = at!(self, fd, path, false, Need::Write, |old, from, old_name| {
+            at!(self, new_fd, new_path, false, Need::Add, |new, to, name| {
+                old.check_same_grant(&new)?;
+                self.filesystem()
+                    .link_at(from, flags, old_name, to, name)
+                    .await?
+            })?
+        });
         self.told(
             named_two("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
@@ -265,28 +252,29 @@ impl HostDescriptor for HostState {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        let result = async {
-            let old = self.place(&fd, &path, false, Need::Remove).await?;
-            let old_folder = self.lend(&old)?;
-            let (old_rep, old_name) = (old_folder.rep(), old.name().to_owned());
-            let renamed = at!(
-                self,
-                new_fd,
-                new_path,
-                false,
-                Need::Remove,
-                |place, folder, name| {
-                    let replaced = old.check_rename(&place)?;
-                    self.filesystem()
-                        .rename_at(old_folder, old_name, folder, name)
-                        .await?;
-                    place.removed(replaced);
-                }
-            );
-            self.take_back(old_rep)?;
-            renamed
-        };
-        let result = result.await;
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            Need::Remove,
+            |old, from, old_name| {
+                at!(
+                    self,
+                    new_fd,
+                    new_path,
+                    false,
+                    Need::Remove,
+                    |new, to, name| {
+                        let replaced = old.check_rename(&new)?;
+                        self.filesystem()
+                            .rename_at(from, old_name, to, name)
+                            .await?;
+                        new.removed(replaced);
+                    }
+                )?
+            }
+        );
         self.told(
             named_two("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,

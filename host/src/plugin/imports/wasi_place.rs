@@ -33,7 +33,6 @@ pub(in super::super) struct Handles {
     open: Vec<Weak<File>>,
 }
 
-/// One handle.
 #[derive(Clone)]
 pub(super) struct Handle {
     /// Name for records.
@@ -240,7 +239,6 @@ impl HostState {
         Ok(self.filesystem().table.push(Descriptor::Dir(dir))?)
     }
 
-    /// Takes a lent handle back.
     pub(super) fn take_back(&mut self, lent: u32) -> FsResult<()> {
         let lent: Fd = Resource::new_own(lent);
         self.filesystem().table.delete(lent)?;

@@ -37,7 +37,6 @@ struct Arguments {
     replace_all: bool,
 }
 
-/// Returns the tool over `workspace`.
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     file_tool(
         "edit_file",
@@ -132,13 +131,12 @@ fn snippet(content: &str, at: usize, old: &str, new: &str) -> String {
     let added = format!("{}{new}{}", &content[start..at], &content[old_end..end]);
     let before: Vec<&str> = content[..start].lines().collect();
     let shown_before = &before[before.len().saturating_sub(CONTEXT_LINES)..];
-    let after = content[end..]
-        .strip_prefix("\r\n")
-        .or_else(|| content[end..].strip_prefix('\n'));
+    let rest = &content[end..];
     let after = if old.ends_with('\n') {
-        Some(&content[end..])
+        rest
     } else {
-        after
+        let after_break = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n'));
+        after_break.unwrap_or_default()
     };
     let mut text = format!("@@ line {} @@\n", before.len() + 1);
     let mut push = |sign: char, lines: &mut dyn Iterator<Item = &str>, cap: usize| {
@@ -157,8 +155,7 @@ fn snippet(content: &str, at: usize, old: &str, new: &str) -> String {
     push(' ', &mut shown_before.iter().copied(), CONTEXT_LINES);
     push('-', &mut removed.lines(), SHOWN_LINES);
     push('+', &mut added.lines(), SHOWN_LINES);
-    let after = after.unwrap_or_default().lines().take(CONTEXT_LINES);
-    push(' ', &mut { after }, CONTEXT_LINES);
+    push(' ', &mut after.lines().take(CONTEXT_LINES), CONTEXT_LINES);
     text
 }
 
@@ -180,37 +177,35 @@ mod tests {
 
     #[test]
     fn the_snippet_shows_whole_lines_around_the_change() {
-        let change = change("one\ntwo\nthree\nfour\nfive\n", "re", "r33", false)
-            .map(|change| change.snippet);
-        assert_eq!(
-            change.as_deref(),
-            Ok("@@ line 3 @@\n one\n two\n-three\n+thr33e\n four\n five\n")
-        );
+        for (content, old, new, expected) in [
+            (
+                "one\ntwo\nthree\nfour\nfive\n",
+                "re",
+                "r33",
+                "@@ line 3 @@\n one\n two\n-three\n+thr33e\n four\n five\n",
+            ),
+            (
+                "one\ntwo\nthree\n",
+                "two\n",
+                "",
+                "@@ line 2 @@\n one\n-two\n three\n",
+            ),
+        ] {
+            let change = change(content, old, new, false).map(|change| change.snippet);
+            assert_eq!(change.as_deref(), Ok(expected));
+        }
     }
 
     #[test]
-    fn removing_a_whole_line_shows_no_empty_added_line() {
-        let change = change("one\ntwo\nthree\n", "two\n", "", false)
-            .map(|change| (change.content, change.snippet));
-        assert_eq!(
-            change,
-            Ok((
-                "one\nthree\n".to_owned(),
-                "@@ line 2 @@\n one\n-two\n three\n".to_owned()
-            ))
-        );
-    }
-
-    #[test]
-    fn texts_of_many_bytes_a_character_are_cut_at_characters() {
-        let change = change("äöü\nß\n", "ö", "€", false).map(|change| change.content);
-        assert_eq!(change.as_deref(), Ok("ä€ü\nß\n"));
-    }
-
-    #[test]
-    fn line_endings_of_the_file_are_kept() {
-        let change = change("a\r\nb\r\n", "a\nb", "a\nx\nb", false).map(|change| change.content);
-        assert_eq!(change.as_deref(), Ok("a\r\nx\r\nb\r\n"));
+    fn lines_and_characters_stay_whole_and_end_as_the_file_has_them() {
+        for (content, old, new, expected) in [
+            ("one\ntwo\nthree\n", "two\n", "", "one\nthree\n"),
+            ("äöü\nß\n", "ö", "€", "ä€ü\nß\n"),
+            ("a\r\nb\r\n", "a\nb", "a\nx\nb", "a\r\nx\r\nb\r\n"),
+        ] {
+            let change = change(content, old, new, false).map(|change| change.content);
+            assert_eq!(change.as_deref(), Ok(expected));
+        }
     }
 
     #[test]

@@ -32,7 +32,6 @@ struct Arguments {
     glob: Option<String>,
 }
 
-/// Returns the tool over `workspace`.
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     file_tool(
         "list_files",

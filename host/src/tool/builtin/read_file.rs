@@ -38,7 +38,6 @@ struct Arguments {
     limit: Option<u64>,
 }
 
-/// Returns the tool over `workspace`.
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     file_tool(
         "read_file",

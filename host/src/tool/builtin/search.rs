@@ -73,7 +73,6 @@ struct Arguments {
     max_matches: Option<u32>,
 }
 
-/// Returns the tool over `workspace`.
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     file_tool(
         "search",
@@ -193,10 +192,6 @@ impl Stop<'_> {
     fn is_late(self) -> bool {
         Instant::now() >= self.at
     }
-
-    fn is_due(self) -> bool {
-        self.cancel.is_cancelled() || self.is_late()
-    }
 }
 
 /// A file that ends when the search is stopped: the searcher itself does not check while it finds nothing.
@@ -204,7 +199,7 @@ struct UntilStop<'a, R>(R, Stop<'a>);
 
 impl<R: Read> Read for UntilStop<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.1.is_due() {
+        if self.1.cancel.is_cancelled() || self.1.is_late() {
             return Err(io::Error::other("the search was stopped"));
         }
         self.0.read(buffer)
@@ -219,12 +214,10 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Searches one file.
     fn file(&mut self, name: &str, file: File) {
         let before = self.found.n_matches;
         let sink = FileSink {
             path: name,
-            stop: self.stop,
             found: &mut self.found,
             has_break: false,
         };
@@ -299,7 +292,6 @@ impl Found {
 
 struct FileSink<'a> {
     path: &'a str,
-    stop: Stop<'a>,
     found: &'a mut Found,
     has_break: bool,
 }
@@ -314,10 +306,8 @@ impl Sink for FileSink<'_> {
         }
         self.separate();
         self.found.n_matches += 1;
-        let is_room = self
-            .found
-            .push(self.path, ':', found.line_number(), found.bytes());
-        Ok(is_room && !self.stop.is_due())
+        let number = found.line_number();
+        Ok(self.found.push(self.path, ':', number, found.bytes()))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {

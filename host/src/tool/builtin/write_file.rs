@@ -21,7 +21,6 @@ struct Arguments {
     content: String,
 }
 
-/// Returns the tool over `workspace`.
 pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
     file_tool(
         "write_file",

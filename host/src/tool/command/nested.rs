@@ -90,54 +90,38 @@ const UNREAD: &[&str] = &[
     "xvfb-run",
 ];
 
-/// A program that runs the words after its own.
-struct Wrapper {
-    name: &'static str,
-    /// Options without a value.
-    flags: &'static [&'static str],
-    /// Options whose value is the next word, or the rest of the same.
-    valued: &'static [&'static str],
-    /// Words of its own before the other program.
-    n_own: usize,
-}
+/// A program that runs the words after its own: its name, options without a value, options whose value is the next word or the
+/// rest of the same, and the number of words of its own before the other program.
+type Wrapper = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+    usize,
+);
 
 const WRAPPERS: &[Wrapper] = &[
-    wrapper("builtin", &[], &[], 0),
-    wrapper("command", &["-p"], &[], 0),
-    wrapper("env", &["-i", "-", "-0"], &["-u"], 0),
-    wrapper("exec", &["-c", "-l"], &["-a"], 0),
-    wrapper("ionice", &["-t"], &["-c", "-n"], 0),
-    wrapper("nice", &[], &["-n"], 0),
-    wrapper("nohup", &[], &[], 0),
-    wrapper("setsid", &["-c", "-f", "-w"], &[], 0),
-    wrapper("stdbuf", &[], &["-e", "-i", "-o"], 0),
-    wrapper(
+    ("builtin", &[], &[], 0),
+    ("command", &["-p"], &[], 0),
+    ("env", &["-i", "-", "-0"], &["-u"], 0),
+    ("exec", &["-c", "-l"], &["-a"], 0),
+    ("ionice", &["-t"], &["-c", "-n"], 0),
+    ("nice", &[], &["-n"], 0),
+    ("nohup", &[], &[], 0),
+    ("setsid", &["-c", "-f", "-w"], &[], 0),
+    ("stdbuf", &[], &["-e", "-i", "-o"], 0),
+    (
         "timeout",
         &["-v", "--foreground", "--preserve-status"],
         &["-k", "-s"],
         1,
     ),
-    wrapper(
+    (
         "xargs",
         &["-0", "-r", "-t", "-x", "--null", "--no-run-if-empty"],
         &["-I", "-L", "-P", "-a", "-d", "-n", "-s"],
         0,
     ),
 ];
-
-const fn wrapper(
-    name: &'static str,
-    flags: &'static [&'static str],
-    valued: &'static [&'static str],
-    n_own: usize,
-) -> Wrapper {
-    Wrapper {
-        name,
-        flags,
-        valued,
-        n_own,
-    }
-}
 
 /// The name of a program without the folder that it is in.
 pub(super) fn base_name(program: &str) -> &str {
@@ -149,7 +133,7 @@ pub(super) fn starts_others(program: &str) -> bool {
     let name = base_name(program);
     SHELLS.contains(&name)
         || UNREAD.contains(&name)
-        || WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+        || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
         || matches!(name, "eval" | "find")
         || carried::takes_scripts(program)
 }
@@ -175,7 +159,7 @@ fn read(words: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
         find(arguments, depth, command);
     } else if name == "printf" && may_be_option_v(arguments.first()) {
         command.doubt("`printf -v` may change what follows");
-    } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
+    } else if let Some(wrapper) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
         wrapped(wrapper, arguments, is_altered, depth, command);
     }
 }
@@ -260,9 +244,8 @@ fn wrapped(
     depth: usize,
     command: &mut Command,
 ) {
-    let name = wrapper.name;
+    let (name, flags, valued, mut n_own) = *wrapper;
     let mut is_altered = is_altered;
-    let mut n_own = wrapper.n_own;
     // Replaced by `xargs` wherever it stands in a word.
     let mut mark = None;
     let mut rest = arguments;
@@ -277,14 +260,14 @@ fn wrapped(
         if text == "--" {
             rest = after;
             break;
-        } else if wrapper.valued.contains(&text) {
+        } else if valued.contains(&text) {
             // One word may become several.
             if after.first() == Some(&Word::Any) {
                 return command.doubt(format!("`{name}` starts what is not known here"));
             }
             rest = after.get(1..).unwrap_or_default();
-        } else if wrapper.flags.contains(&text)
-            || (!text.starts_with("--") && wrapper.valued.iter().any(|o| text.starts_with(o)))
+        } else if flags.contains(&text)
+            || (!text.starts_with("--") && valued.iter().any(|o| text.starts_with(o)))
         {
             rest = after;
         } else if text.starts_with('-') {

@@ -85,19 +85,22 @@ impl CommandPattern {
         let readings = readings(part, name);
         let widest = pieces(part, name, |_| Reading::Either);
         let patterns = [Some(self.text.as_str()), self.text.strip_suffix(" *")];
-        let patterns = patterns.into_iter().flatten().map(|text| {
-            let pattern: Vec<Piece> = text
-                .chars()
-                .map(|c| if c == '*' { Piece::Any } else { Piece::One(c) })
-                .collect();
-            pattern
-        });
-        let patterns: Vec<Vec<Piece>> = patterns.collect();
-        let is_covered =
-            |reading: &Vec<Piece>| patterns.iter().any(|pattern| covers(pattern, reading));
+        let piece = |c| if c == '*' { Piece::Any } else { Piece::One(c) };
+        let patterns = patterns.into_iter().flatten();
+        let patterns: Vec<Vec<Piece>> = patterns
+            .map(|text| text.chars().map(piece).collect())
+            .collect();
+        let is_covered = |reading: &Vec<Piece>| {
+            patterns
+                .iter()
+                .any(|pattern| matches(pattern, reading, false))
+        };
         if !readings.is_empty() && readings.iter().all(is_covered) {
             Matched::Yes
-        } else if patterns.iter().any(|pattern| meets(pattern, &widest)) {
+        } else if patterns
+            .iter()
+            .any(|pattern| matches(pattern, &widest, true))
+        {
             Matched::Maybe
         } else {
             Matched::No
@@ -166,19 +169,9 @@ fn pieces(part: &Part, name: Option<&str>, reading: impl Fn(usize) -> Reading) -
     pieces
 }
 
-/// Whether the pattern matches whatever the unknown pieces are: only a `*` of its own takes one of them.
-fn covers(pattern: &[Piece], text: &[Piece]) -> bool {
-    table(pattern, text, false)
-}
-
-/// Whether some text that the unknown pieces may be is matched.
-fn meets(pattern: &[Piece], text: &[Piece]) -> bool {
-    table(pattern, text, true)
-}
-
-/// Computes which prefixes of the pattern match which prefixes of the text, row by row. `is_open` says whether an unknown piece
-/// may be taken for whatever the pattern wants.
-fn table(pattern: &[Piece], text: &[Piece], is_open: bool) -> bool {
+/// Whether the pattern matches: computes which of its prefixes match which of the text, row by row. Only a `*` of its own takes
+/// an unknown piece, so that it matches whatever those are; when `is_open`, one may be taken for whatever the pattern wants.
+fn matches(pattern: &[Piece], text: &[Piece], is_open: bool) -> bool {
     let is_unknown = |piece: Piece| is_open && piece == Piece::Any;
     let mut row = vec![true];
     for piece in text {

@@ -56,7 +56,6 @@ pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
     reader.list(None);
 }
 
-/// State of the reader.
 struct Reader<'a> {
     rest: Vec<char>,
     at: usize,
@@ -105,6 +104,12 @@ impl Reader<'_> {
         Some(next)
     }
 
+    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
+        while self.peek().is_some_and(&is_skipped) {
+            self.at += 1;
+        }
+    }
+
     fn doubt(&mut self, why: &str) {
         self.command.doubt(why);
         // Nothing after this is read: it may be in the middle of anything.
@@ -132,11 +137,7 @@ impl Reader<'_> {
             match c {
                 ' ' | '\t' => self.at += 1,
                 '\\' if self.peek_at(1) == Some('\n') => self.at += 2,
-                '#' => {
-                    while self.peek().is_some_and(|c| c != '\n') {
-                        self.at += 1;
-                    }
-                }
+                '#' => self.skip(|c| c != '\n'),
                 ';' if self.peek_at(1) == Some(';') || self.peek_at(1) == Some('&') => {
                     self.doubt("`;;` or `;&`");
                 }
@@ -228,9 +229,7 @@ impl Reader<'_> {
         if operator.starts_with("<<") && operator != "<<<" {
             return self.doubt("a here-document");
         }
-        while matches!(self.peek(), Some(' ' | '\t')) {
-            self.at += 1;
-        }
+        self.skip(|c| matches!(c, ' ' | '\t'));
         if matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(') {
             self.at += 1;
             return self.process_substitution();
@@ -272,7 +271,7 @@ impl Reader<'_> {
         let mut word = Building::default();
         while let Some(c) = self.peek() {
             match c {
-                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
+                _ if ends_word(c) => break,
                 '\'' => {
                     self.at += 1;
                     word.is_quoted = true;
@@ -328,12 +327,7 @@ impl Reader<'_> {
     }
 
     fn is_at_word_end(&self) -> bool {
-        self.peek().is_none_or(|c| {
-            matches!(
-                c,
-                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'
-            )
-        })
+        self.peek().is_none_or(ends_word)
     }
 
     fn double_quoted(&mut self, word: &mut Building) {
@@ -378,12 +372,7 @@ impl Reader<'_> {
             Some('{') => {
                 self.at += 1;
                 let begin = self.at;
-                while self
-                    .peek()
-                    .is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
-                {
-                    self.at += 1;
-                }
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
                 word.is_any = true;
                 if begin == self.at || self.next() != Some('}') {
                     self.doubt("`${…}` that is more than a name");
@@ -394,13 +383,8 @@ impl Reader<'_> {
             Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(c) => {
                 word.is_any = true;
                 self.at += 1;
-                let is_name = c.is_ascii_alphabetic() || c == '_';
-                while is_name
-                    && self
-                        .peek()
-                        .is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
-                {
-                    self.at += 1;
+                if c.is_ascii_alphabetic() || c == '_' {
+                    self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
                 }
             }
             _ => word.text.push('$'),
@@ -409,11 +393,9 @@ impl Reader<'_> {
 
     fn backticks(&mut self) {
         let begin = self.at;
-        while self.peek().is_some_and(|c| c != '`') {
-            if self.peek() == Some('\\') {
-                return self.doubt("a backslash between backticks");
-            }
-            self.at += 1;
+        self.skip(|c| !matches!(c, '`' | '\\'));
+        if self.peek() == Some('\\') {
+            return self.doubt("a backslash between backticks");
         }
         let inner: String = self.rest[begin..self.at].iter().collect();
         if self.next().is_none() {
@@ -421,6 +403,10 @@ impl Reader<'_> {
         }
         read(&inner, self.depth + 1, self.command);
     }
+}
+
+fn ends_word(c: char) -> bool {
+    " \t\n;&|<>()".contains(c)
 }
 
 /// Whether a word of the source sets a variable.

@@ -10,7 +10,6 @@ use super::super::subject::WorkspacePath;
 use super::Rule;
 use crate::message::{EffectClass, ToolSpec};
 
-/// The tool that runs commands.
 const BASH: &str = "bash";
 
 /// The tools that know the place of what they touch.

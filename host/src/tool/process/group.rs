@@ -126,7 +126,6 @@ impl Running {
         self.keeper.as_ref().map(|_| self.tree.leader)
     }
 
-    /// The temporary folder.
     pub(super) fn temporary(&self) -> Option<&Path> {
         self.temporary.as_ref().map(TempDir::path)
     }
@@ -178,7 +177,6 @@ impl Drop for Running {
     }
 }
 
-/// Identity of a process tree.
 #[derive(Clone)]
 struct Tree {
     /// The first process; its id is the id of the group too.

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -108,8 +108,6 @@ pub struct Finished {
     pub stdout: Captured,
     /// Standard error; empty when merged.
     pub stderr: Captured,
-    /// Time from start to the end of the whole tree.
-    pub elapsed: Duration,
     /// Whether processes that it left in the background had to be stopped.
     pub stopped_background: bool,
 }
@@ -139,7 +137,6 @@ impl Process {
             cwd: self.cwd.clone(),
             source,
         };
-        let started = Instant::now();
         let wrapped = self.wrapped().await.map_err(failed)?;
         let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
         let watch = Watch::new(
@@ -191,7 +188,6 @@ impl Process {
             ending,
             stdout,
             stderr,
-            elapsed: started.elapsed(),
         })
     }
 

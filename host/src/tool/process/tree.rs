@@ -10,7 +10,6 @@ pub(super) struct ProcEntry {
     pub(super) group: i32,
 }
 
-/// A descendant of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descendant {
     pub(super) pid: Pid,

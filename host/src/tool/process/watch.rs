@@ -11,7 +11,6 @@ use rustix::process::Pid;
 use super::confine::Confinement;
 use super::tree::{descendants, memory_bytes, memory_of_machine_bytes, part_of_memory_bytes};
 
-/// Period of the checks.
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// Least free space of a disk that had as much when the process started; others have to work too.

@@ -15,6 +15,11 @@ fn fault(arguments: Value) -> String {
     check(&arguments).expect_err("bad arguments")
 }
 
+/// Why a schema is refused.
+fn refused(schema: &Value) -> String {
+    compile(schema).err().expect("a bad schema")
+}
+
 #[test]
 fn faults_name_the_path_and_what_was_expected() {
     assert_eq!(
@@ -88,7 +93,7 @@ fn schemas_that_are_not_of_an_object_are_refused() {
         json!({"type": "string"}),
         json!({"type": ["object", "null"]}),
     ] {
-        assert_eq!(compile(&schema).err(), Some(SchemaError::NotAnObject));
+        assert!(refused(&schema).contains("must be an object"));
     }
 }
 
@@ -101,9 +106,9 @@ fn references_to_elsewhere_are_refused() {
         "#/nowhere",
         "#anchor",
     ] {
-        let refused = compile(&object(json!({"path": {"$ref": reference}}))).err();
-        let expected = SchemaError::OutsideReference(reference.to_owned());
-        assert_eq!(refused, Some(expected));
+        let refused = refused(&object(json!({"path": {"$ref": reference}})));
+        let expected = format!("the schema refers to `{reference}`");
+        assert!(refused.contains(&expected), "{refused}");
     }
 }
 
@@ -125,7 +130,7 @@ fn references_that_go_into_the_value_are_taken() {
 #[test]
 fn references_that_circle_or_multiply_are_refused() {
     let circle = json!({"type": "object", "allOf": [{"$ref": "#"}]});
-    assert_eq!(compile(&circle).err(), Some(SchemaError::Explosive));
+    assert_eq!(refused(&circle), EXPLOSIVE);
     let mut defs = Map::new();
     for n in 0..40 {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
@@ -134,24 +139,18 @@ fn references_that_circle_or_multiply_are_refused() {
     defs.insert("d40".to_owned(), json!({"type": "object"}));
     let bomb =
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs});
-    assert_eq!(compile(&bomb).err(), Some(SchemaError::Explosive));
+    assert_eq!(refused(&bomb), EXPLOSIVE);
 }
 
 #[test]
 fn size_and_depth_are_bounded() {
     let large = object(json!({"path": {"description": "x".repeat(MAX_SCHEMA_BYTES)}}));
-    assert!(matches!(
-        compile(&large).err(),
-        Some(SchemaError::TooLarge(_))
-    ));
+    assert!(refused(&large).contains("bytes, more than 65536"));
     let mut deep = json!({"type": "string"});
     for _ in 0..MAX_SCHEMA_DEPTH {
         deep = json!({"not": deep});
     }
-    assert_eq!(
-        compile(&object(json!({"path": deep}))).err(),
-        Some(SchemaError::TooDeep)
-    );
+    assert!(refused(&object(json!({"path": deep}))).contains("deeper than 64"));
 }
 
 #[test]
@@ -162,10 +161,7 @@ fn a_pattern_that_backtracks_without_end_is_stopped() {
     assert!(check(&json!({"path": format!("{}!", "a".repeat(60))})).is_err());
     assert!(started.elapsed() < std::time::Duration::from_secs(2));
     let huge = object(json!({"path": {"pattern": "(\\w{1000}){1000}"}}));
-    assert!(matches!(
-        compile(&huge).err(),
-        Some(SchemaError::Invalid(_))
-    ));
+    assert!(refused(&huge).contains("the schema is not valid"));
 }
 
 #[test]
@@ -198,7 +194,7 @@ fn a_long_chain_of_references_does_no_harm() {
             json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": defs});
         match compile(&chain) {
             Ok(check) => assert_eq!(check(&json!({"x": 1})), Ok(())),
-            Err(error) => assert_eq!(error, SchemaError::Explosive),
+            Err(error) => assert_eq!(error, EXPLOSIVE),
         }
     }
 }

@@ -145,7 +145,6 @@ pub(super) fn add_attributes(tree: &OwnedFd, attributes: u64, with_below: bool) 
     .map(drop)
 }
 
-/// Mounts a tree at an existing path.
 #[expect(unsafe_code, reason = "rustix offers it under a feature that is off")]
 pub(super) fn attach(tree: &OwnedFd, at: &Path) -> io::Result<()> {
     let at = c_string(at.as_os_str().as_bytes())?;

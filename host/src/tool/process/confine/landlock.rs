@@ -17,7 +17,6 @@ const ABI_NEEDED: i32 = 3;
 /// The first ABI (Linux 7.1) that tells Unix sockets in allowed folders from others.
 const ABI_UNIX: i32 = 9;
 
-/// Restrictions that the kernel enforces.
 pub(super) struct Enforced {
     pub(super) abi: u32,
     pub(super) unix_sockets: bool,

@@ -17,11 +17,9 @@ use super::view::Mount;
 pub(super) struct Policy {
     /// Mechanism that separates the program from other processes and hides other files.
     pub(super) around: Around,
-    /// The files that may be touched.
     pub(super) files: Files,
     /// Whether it must not start where Landlock cannot keep it to these files.
     pub(super) needs_landlock: bool,
-    /// Folder that the program runs in.
     pub(super) cwd: PathBuf,
     /// Whether network sockets may be opened.
     pub(super) network: bool,
@@ -58,7 +56,6 @@ impl Around {
     }
 }
 
-/// Files that may be touched.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Files {
     pub(super) write: Vec<PathBuf>,

@@ -51,7 +51,6 @@ pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
     found
 }
 
-/// Maximum number of folders that are searched.
 const MAX_FOLDERS: usize = 1_000;
 
 fn add_fixed(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {

@@ -76,7 +76,6 @@ const SECRETS: &[&str] = &[
     "/etc/wpa_supplicant",
 ];
 
-/// Returns the secrets that exist.
 pub(super) fn secrets() -> Vec<PathBuf> {
     there(SECRETS.iter().map(PathBuf::from))
 }

@@ -16,15 +16,12 @@ pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
 /// Most bytes of the folder that a hidden one is replaced by; 0 would be no bound.
 const HIDDEN_BYTES: u64 = 4096;
 
-/// One entry of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mount {
-    /// Path in the view.
     pub(super) at: PathBuf,
     pub(super) what: What,
 }
 
-/// Content of a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
     /// The folder or file of this path, to read and execute.
@@ -54,13 +51,10 @@ const LINKS: &[(&str, &str)] = &[
 /// Folders in memory that every view has, besides its temporary folder.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
-/// Mounts of the view.
 pub(super) struct Plan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
-    /// The private temporary folder.
     pub(super) temporary: &'a Path,
-    /// Size limit of the temporary folder.
     pub(super) temporary_bytes: u64,
     /// Home folder, which exists and is empty.
     pub(super) home: Option<&'a Path>,
