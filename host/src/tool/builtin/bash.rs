@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::super::repository::Before;
 use super::super::subject::Subject;
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::{arguments, spec_of};
+use super::{spec_of, with_arguments};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Deadline when the call does not say.
@@ -205,13 +205,7 @@ impl Tool for Bash {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            match arguments(value) {
-                Ok(asked) => self.run_command(asked, ctx).await,
-                Err(output) => output,
-            }
-        }
-        .boxed()
+        with_arguments(value, |asked| self.run_command(asked, ctx))
     }
 }
 

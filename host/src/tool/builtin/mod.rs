@@ -74,13 +74,24 @@ pub(crate) fn spec_of<A: JsonSchema>(
     }
 }
 
-/// Reads arguments that fit the schema. What still does not fit is told to the model.
-pub(crate) fn arguments<A: DeserializeOwned>(value: Value) -> Result<A, ToolOutput> {
-    serde_json::from_value(value)
-        .map_err(|error| ToolOutput::error(format!("the arguments do not fit: {error}")))
+/// Runs a tool's work with its arguments. What does not fit although it fits the schema is told to the model.
+pub(crate) fn with_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
+    value: Value,
+    work: impl FnOnce(A) -> F + Send + 'a,
+) -> BoxFuture<'a, ToolOutput>
+where
+    F: Future<Output = ToolOutput> + Send + 'a,
+{
+    async move {
+        match serde_json::from_value(value) {
+            Ok(asked) => work(asked).await,
+            Err(error) => ToolOutput::error(format!("the arguments do not fit: {error}")),
+        }
+    }
+    .boxed()
 }
 
-/// Runs a tool's work until it is called off: reads the arguments, and tells the model what does not fit.
+/// [Runs](with_arguments) a tool's work until it is called off.
 pub(crate) fn until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     ctx: &'a ToolCtx,
@@ -89,17 +100,12 @@ pub(crate) fn until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
 where
     F: Future<Output = ToolOutput> + Send + 'a,
 {
-    async move {
-        let asked: A = match arguments(value) {
-            Ok(asked) => asked,
-            Err(output) => return output,
-        };
+    with_arguments(value, move |asked| async move {
         tokio::select! {
             output = work(asked) => output,
             () = ctx.cancel.cancelled() => ToolOutput::error(""),
         }
-    }
-    .boxed()
+    })
 }
 
 /// Longest time that a tool looks through the workspace.
@@ -143,11 +149,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 
     /// Work that only reads is abandoned when it takes too long or is cancelled.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        async move {
-            let asked: A = match arguments(value) {
-                Ok(asked) => asked,
-                Err(output) => return output,
-            };
+        with_arguments(value, move |asked: A| async move {
             let work = self.work;
             let work = move |workspace: &Workspace, cancel: &CancellationToken| {
                 work(workspace, cancel, &asked)
@@ -157,8 +159,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
                 _ => self.workspace.blocking(&ctx.cancel, work).await,
             };
             done.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
-        }
-        .boxed()
+        })
     }
 }
 
