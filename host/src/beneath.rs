@@ -32,11 +32,11 @@ pub(crate) const ESCAPE: Errno = Errno::XDEV;
 /// Treatment of folders on the way that are not there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// They are an error.
+    /// Returns an error for them.
     Refused,
-    /// They are named, as plain names. A link that leads nowhere yet may lead anywhere later: it is an error.
+    /// Names them, as plain names. A link that leads nowhere yet may lead anywhere later: it is an error.
     Named,
-    /// They are made; a link that leads nowhere is an error.
+    /// Makes them; a link that leads nowhere is an error.
     Made,
 }
 
@@ -91,15 +91,16 @@ pub(crate) fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File
 }
 
 /// Puts a whole file in place of `name` in one step, with these permissions. The rename takes the place of a link that was
-/// swapped in meanwhile; it does not follow it. `is_kept`: it is on the disk before that, so that a power cut loses neither.
+/// swapped in meanwhile; it does not follow it. `id` is one of a kind. `is_kept`: it is on the disk before that, so that a power cut loses neither.
 pub(crate) fn replace(
     folder: &Dir,
     name: &str,
     content: &[u8],
     permissions: Option<Permissions>,
     is_kept: bool,
+    id: &str,
 ) -> io::Result<()> {
-    let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
+    let temporary = format!(".rind-{id}.tmp");
     let write = || {
         let mut options = OpenOptions::new();
         let mut file = folder.open_with(&temporary, options.write(true).create_new(true))?;
@@ -236,7 +237,7 @@ impl Walk<'_> {
         let names = inside.chain(self.beyond).chain(last.clone()).collect();
         let folder = match self.inside.pop() {
             Some((_, folder)) => folder,
-            None => rustix::io::fcntl_dupfd_cloexec(self.start, 0)?,
+            None => rustix::io::fcntl_dupfd_cloexec(self.start, 3)?,
         };
         Ok(Walked {
             folder: Dir::from_std_file(folder.into()),

@@ -205,21 +205,18 @@ mod tests {
 
     const SECRET: &str = "s3cr3t/\"p+q\"=42";
 
+    fn used(secret: &str, is_whole: bool) -> Used {
+        Used {
+            name: "TOKEN".to_owned(),
+            secret: Secret::new(secret),
+            is_whole,
+        }
+    }
+
     fn mask() -> Mask {
         let mut mask = Mask::default();
-        let used = |name: &str, secret: &str| Used {
-            name: name.to_owned(),
-            secret: Secret::new(secret),
-            is_whole: false,
-        };
-        mask.add(vec![
-            used("TOKEN", SECRET),
-            Used {
-                is_whole: true,
-                ..used("TOKEN", &format!("Bearer {SECRET}"))
-            },
-        ])
-        .unwrap();
+        let whole = used(&format!("Bearer {SECRET}"), true);
+        mask.add(vec![used(SECRET, false), whole]).unwrap();
         mask
     }
 
@@ -287,14 +284,10 @@ mod tests {
     #[test]
     fn long_secrets_are_found_with_little_memory() {
         let secret: String = (0..500).map(|i| format!("{:x}/+", i * i)).collect();
-        let used = |secret: &str| Used {
-            name: "TOKEN".to_owned(),
-            secret: Secret::new(secret),
-            is_whole: false,
-        };
         let mut mask = Mask::default();
-        mask.add(vec![used(&secret), used(&secret.repeat(4))])
-            .unwrap();
+        let secrets = [secret.clone(), secret.repeat(4)];
+        let all = secrets.iter().map(|secret| used(secret, false));
+        mask.add(all.collect()).unwrap();
         let taken = mask.finder.as_ref().unwrap().patterns.memory_usage();
         assert!(taken < 16 << 20, "{taken} bytes");
         assert_eq!(mask.text(&secret), "[masked: TOKEN]");

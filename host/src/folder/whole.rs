@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::{Base, FolderError, GrantedFolders, How, Opened, ResolvedPath, Usage};
 use crate::beneath::replace;
+use crate::clock::new_id;
 use crate::grant::Root;
 
 /// Most bytes that are read or written in one call.
@@ -88,7 +89,8 @@ impl GrantedFolders {
         };
         let charge = Charge::new(&place, content.len() as u64, old.as_ref())?;
         let permissions = old.map(|old| old.permissions());
-        let put = replace(place.folder(), place.name(), content, permissions, false);
+        let (folder, name, id) = (place.folder(), place.name(), new_id());
+        let put = replace(folder, name, content, permissions, false, &id);
         charge.settle(put.is_ok());
         Ok(put?)
     }

@@ -5,6 +5,8 @@
 
 mod rule;
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -277,13 +279,8 @@ impl ToolPolicy {
             }
             ruling
         });
-        let strictest = of_parts.chain(of_doubt).reduce(|strictest, next| {
-            if next.strictness > strictest.strictness {
-                next
-            } else {
-                strictest
-            }
-        });
+        let rulings = of_parts.chain(of_doubt);
+        let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
         strictest.unwrap_or_else(|| self.ruling_of(spec, Facet::Doubt))
     }
 

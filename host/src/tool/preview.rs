@@ -37,7 +37,7 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     let is_shown = match built_in {
         "bash" => text("command").map(|command| block(&mut shown, "$ ", "> ", command)),
         "write_file" => text("path").zip(text("content")).map(|(path, content)| {
-            let lines = match n_lines(content) {
+            let lines = match content.lines().count() {
                 1 => "1 line".to_owned(),
                 n => format!("{n} lines"),
             };
@@ -109,15 +109,6 @@ fn block(shown: &mut Vec<ShownLine>, first: &'static str, other: &'static str, t
     }
 }
 
-fn n_lines(text: &str) -> usize {
-    let whole = text.strip_suffix('\n').unwrap_or(text);
-    if text.is_empty() {
-        0
-    } else {
-        whole.split('\n').count()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -140,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_shown_as_its_tool_is_used_with_nothing_that_a_terminal_would_obey() {
+    fn nothing_that_a_terminal_would_obey_is_left() {
         let two = json!({"command": "make\nmake test"});
         assert!(shown(Some("p"), "bash", two.clone()).contains("\"command\""));
         let long = json!({"command": "é".repeat(2_000)});

@@ -79,12 +79,11 @@ impl ToolRegistry {
         let check = self
             .check(&spec)
             .map_err(|why| RegistryError(format!("tool `{name}` of {origin} is refused: {why}")))?;
-        let may = tool.may();
         let entry = ToolEntry {
+            may: tool.may(),
             tool,
             spec,
             check,
-            may,
         };
         self.entries.insert(name, entry);
         Ok(())

@@ -214,7 +214,7 @@ impl Workspace {
             Err(error) => return Err(failed(error)),
         };
         let is_new = old.is_none();
-        replace(folder, name, content, old, true).map_err(failed)?;
+        replace(folder, name, content, old, true, &crate::clock::new_id()).map_err(failed)?;
         Ok(is_new)
     }
 }

@@ -133,14 +133,10 @@ fn search(
             .binary_detection(BinaryDetection::quit(0))
             .build(),
         found: Found {
-            text: String::new(),
-            n_matches: 0,
-            n_files: 0,
             max_matches: asked
                 .max_matches
                 .map_or(DEFAULT_MATCHES, |max| max as usize),
-            is_cut: false,
-            is_late: false,
+            ..Found::default()
         },
     };
     let path = asked.path.as_deref().unwrap_or(".");
@@ -231,6 +227,7 @@ impl Files<'_> {
     }
 }
 
+#[derive(Default)]
 struct Found {
     text: String,
     n_matches: usize,

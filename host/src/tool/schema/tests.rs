@@ -15,7 +15,7 @@ fn fault(arguments: Value) -> String {
     check(&arguments).expect_err("bad arguments")
 }
 
-/// Why a schema is refused.
+/// Returns the reason why a schema is refused.
 fn refused(schema: &Value) -> String {
     compile(schema).err().expect("a bad schema")
 }
