@@ -247,7 +247,10 @@ fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
                 "which cannot be reached ({error}); let this user read its folders, or move it to one"
             )
         };
-        return Err(io::Error::other(format!("it needs {}, {why}", helper.display())));
+        return Err(io::Error::other(format!(
+            "it needs {}, {why}",
+            helper.display()
+        )));
     }
     if !is_found(&process.program, &process.env) {
         return Err(io::ErrorKind::NotFound.into());
