@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 /// Error of an operation on a file or folder. The texts are for the plugin and for the trace; they name no path of the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -85,19 +87,14 @@ impl FolderError {
             Self::Invalid(_) | Self::TooMuch(_) | Self::Host => false,
         }
     }
-
-    /// The system's number for an error, as an error.
-    pub(super) fn errno(errno: rustix::io::Errno) -> Self {
-        match errno {
-            rustix::io::Errno::LOOP => Self::Loop,
-            errno => Self::Io(errno.into()),
-        }
-    }
 }
 
-impl From<rustix::io::Errno> for FolderError {
-    fn from(errno: rustix::io::Errno) -> Self {
-        Self::errno(errno)
+impl From<Errno> for FolderError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::LOOP => Self::Loop,
+            errno => Self::Io(errno.into()),
+        }
     }
 }
 

@@ -61,10 +61,10 @@ pub(super) fn open_folder(at: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Err
 
 fn check(path: &str) -> Result<(), FolderError> {
     if path.is_empty() {
-        return Err(FolderError::errno(Errno::NOENT));
+        return Err(Errno::NOENT.into());
     }
     if path.len() > MAX_PATH_BYTES {
-        return Err(FolderError::errno(Errno::NAMETOOLONG));
+        return Err(Errno::NAMETOOLONG.into());
     }
     if path.contains('\0') {
         return Err(FolderError::Invalid("a path cannot contain NUL"));
@@ -150,9 +150,7 @@ impl Walk<'_> {
             return Err(FolderError::Loop);
         }
         let target = readlinkat(self.here(), name, Vec::new())?;
-        let target = target
-            .into_string()
-            .map_err(|_| FolderError::errno(Errno::ILSEQ))?;
+        let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
         self.put_ahead(&target)
     }
 

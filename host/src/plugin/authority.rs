@@ -5,6 +5,7 @@
 
 use super::Error;
 use super::contract;
+use super::exports::OTHERS;
 use super::imports::FILES;
 pub use super::imports::{IMPORTS, ImportRow, Limit, Needs};
 use super::manifest::Manifest;
@@ -138,14 +139,6 @@ pub enum Export {
     Foreign,
 }
 
-impl PartialEq for catalog::PointRow {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for catalog::PointRow {}
-
 /// Checks one export: changing the conversation needs the side effect `session`. A gate may always refuse; that it changes
 /// no arguments without `session` is checked at every call.
 pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Error> {
@@ -158,10 +151,7 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     let Some((name, version)) = contract::split(interface) else {
         return Ok(Export::Foreign);
     };
-    if let Some(other) = ["tools", "implement", "loop", "commands"]
-        .into_iter()
-        .find(|other| *other == name)
-    {
+    if let Some((other, _)) = OTHERS.iter().find(|(other, _)| *other == name) {
         return Ok(Export::Other(other));
     }
     let point = contract::binding(name, version).map_or(name, |(point, _)| point);

@@ -111,14 +111,14 @@ impl LoadOptions {
     #[must_use]
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
         let mut off = BTreeMap::new();
-        for (of_project, all) in [(false, &self.settings), (true, &self.project_settings)] {
+        let layers = [
+            (Trust::User, &self.settings),
+            (Trust::Project, &self.project_settings),
+        ];
+        for (trust, all) in layers {
             for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
-                let trust = if of_project {
-                    Trust::Project
-                } else {
-                    Trust::User
-                };
                 let place = self.places(name, trust)(&["enabled"]);
+                let of_project = trust == Trust::Project;
                 off.insert((name.clone(), of_project), place.unwrap_or_default());
             }
         }
@@ -299,7 +299,7 @@ impl PluginSet {
         set.refused = super::astray::astray(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
         found.extend(options.chosen.iter().cloned());
-        found.sort_by(|a, b| (a.trust, &a.folder).cmp(&(b.trust, &b.folder)));
+        found.sort();
         if !found.is_empty() {
             let loader = Loader {
                 engine: engine()?,

@@ -62,6 +62,25 @@ macro_rules! at {
     };
 }
 
+/// Operations on the place where a path leads, by what they need there. Only those with flags follow a link at the end of it.
+macro_rules! on_path {
+    ($($verb:literal $name:ident($need:ident $(, $flags:ident)?; $($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
+        $(async fn $name(&mut self, fd: Fd $(, $flags: types::PathFlags)?, path: String $(, $arg: $ty)*) -> FsResult<$answer> {
+            let follow = false $(|| is_followed($flags))?;
+            let result = at!(self, fd, path, follow, Need::$need, |place, folder, name| {
+                let removed = (Need::$need == Need::Remove).then(|| place.metadata());
+                $(let $flags = types::PathFlags::empty();)?
+                let answer = self.filesystem().$name(folder $(, $flags)?, name $(, $arg)*).await?;
+                if let Some(removed) = removed {
+                    place.removed(removed.as_ref().ok());
+                }
+                answer
+            });
+            self.told(named($verb, &path, fd.rep()), result)
+        })*
+    };
+}
+
 fn is_followed(flags: types::PathFlags) -> bool {
     flags.contains(types::PathFlags::SYMLINK_FOLLOW)
 }
@@ -77,6 +96,16 @@ impl HostDescriptor for HostState {
         "sync" sync() -> ();
         "stat" stat() -> types::DescriptorStat;
         "stat" metadata_hash() -> types::MetadataHashValue;
+    }
+
+    on_path! {
+        "create-folder" create_directory_at(Add;) -> ();
+        "stat" stat_at(Read, flags;) -> types::DescriptorStat;
+        "stat" metadata_hash_at(Read, flags;) -> types::MetadataHashValue;
+        "set-times" set_times_at(Write, flags; accessed: types::NewTimestamp, modified: types::NewTimestamp) -> ();
+        "readlink" readlink_at(Read;) -> String;
+        "remove-folder" remove_directory_at(Remove;) -> ();
+        "remove" unlink_file_at(Remove;) -> ();
     }
 
     async fn is_same_object(&mut self, a: Fd, b: Fd) -> wasmtime::Result<bool> {
@@ -150,79 +179,6 @@ impl HostDescriptor for HostState {
         self.told(on("list", rep), result)
     }
 
-    async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
-            self.filesystem().create_directory_at(folder, name).await?
-        });
-        self.told(named("create-folder", &path, fd.rep()), result)
-    }
-
-    async fn stat_at(
-        &mut self,
-        fd: Fd,
-        flags: types::PathFlags,
-        path: String,
-    ) -> FsResult<types::DescriptorStat> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            is_followed(flags),
-            Need::Read,
-            |place, folder, name| {
-                let flags = types::PathFlags::empty();
-                self.filesystem().stat_at(folder, flags, name).await?
-            }
-        );
-        self.told(named("stat", &path, fd.rep()), result)
-    }
-
-    async fn metadata_hash_at(
-        &mut self,
-        fd: Fd,
-        flags: types::PathFlags,
-        path: String,
-    ) -> FsResult<types::MetadataHashValue> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            is_followed(flags),
-            Need::Read,
-            |place, folder, name| {
-                let flags = types::PathFlags::empty();
-                self.filesystem()
-                    .metadata_hash_at(folder, flags, name)
-                    .await?
-            }
-        );
-        self.told(named("stat", &path, fd.rep()), result)
-    }
-
-    async fn set_times_at(
-        &mut self,
-        fd: Fd,
-        flags: types::PathFlags,
-        path: String,
-        accessed: types::NewTimestamp,
-        modified: types::NewTimestamp,
-    ) -> FsResult<()> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            is_followed(flags),
-            Need::Write,
-            |place, folder, name| {
-                let flags = types::PathFlags::empty();
-                self.filesystem()
-                    .set_times_at(folder, flags, name, accessed, modified)
-                    .await?
-            }
-        );
-        self.told(named("set-times", &path, fd.rep()), result)
-    }
-
     async fn link_at(
         &mut self,
         fd: Fd,
@@ -231,28 +187,29 @@ impl HostDescriptor for HostState {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        let result = async {
-            // Both names stand for one file from then on, so the old one must be one that may be written.
-            let old = self.place(&fd, &path, false, Need::Write).await?;
-            let old_folder = self.lend(&old)?;
-            let (old_rep, old_name) = (old_folder.rep(), old.name().to_owned());
-            let linked = at!(
-                self,
-                new_fd,
-                new_path,
-                false,
-                Need::Add,
-                |place, folder, name| {
-                    old.check_same_grant(&place)?;
-                    self.filesystem()
-                        .link_at(old_folder, flags, old_name, folder, name)
-                        .await?
-                }
-            );
-            self.take_back(old_rep)?;
-            linked
-        };
-        let result = result.await;
+        // Both names stand for one file from then on, so the old one must be one that may be written.
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            Need::Write,
+            |old, old_folder, old_name| {
+                at!(
+                    self,
+                    new_fd,
+                    new_path,
+                    false,
+                    Need::Add,
+                    |place, folder, name| {
+                        old.check_same_grant(&place)?;
+                        self.filesystem()
+                            .link_at(old_folder, flags, old_name, folder, name)
+                            .await?
+                    }
+                )?
+            }
+        );
         self.told(
             named_two("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
@@ -272,45 +229,6 @@ impl HostDescriptor for HostState {
         )
     }
 
-    async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        let result = at!(self, fd, path, false, Need::Read, |place, folder, name| {
-            self.filesystem().readlink_at(folder, name).await?
-        });
-        self.told(named("readlink", &path, fd.rep()), result)
-    }
-
-    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            false,
-            Need::Remove,
-            |place, folder, name| {
-                let before = place.metadata();
-                self.filesystem().remove_directory_at(folder, name).await?;
-                place.removed(before.as_ref().ok());
-            }
-        );
-        self.told(named("remove-folder", &path, fd.rep()), result)
-    }
-
-    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let result = at!(
-            self,
-            fd,
-            path,
-            false,
-            Need::Remove,
-            |place, folder, name| {
-                let before = place.metadata();
-                self.filesystem().unlink_file_at(folder, name).await?;
-                place.removed(before.as_ref().ok());
-            }
-        );
-        self.told(named("remove", &path, fd.rep()), result)
-    }
-
     async fn rename_at(
         &mut self,
         fd: Fd,
@@ -318,28 +236,29 @@ impl HostDescriptor for HostState {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        let result = async {
-            let old = self.place(&fd, &path, false, Need::Remove).await?;
-            let old_folder = self.lend(&old)?;
-            let (old_rep, old_name) = (old_folder.rep(), old.name().to_owned());
-            let renamed = at!(
-                self,
-                new_fd,
-                new_path,
-                false,
-                Need::Remove,
-                |place, folder, name| {
-                    let replaced = old.check_rename(&place)?;
-                    self.filesystem()
-                        .rename_at(old_folder, old_name, folder, name)
-                        .await?;
-                    place.removed(replaced.as_ref());
-                }
-            );
-            self.take_back(old_rep)?;
-            renamed
-        };
-        let result = result.await;
+        let result = at!(
+            self,
+            fd,
+            path,
+            false,
+            Need::Remove,
+            |old, old_folder, old_name| {
+                at!(
+                    self,
+                    new_fd,
+                    new_path,
+                    false,
+                    Need::Remove,
+                    |place, folder, name| {
+                        let replaced = old.check_rename(&place)?;
+                        self.filesystem()
+                            .rename_at(old_folder, old_name, folder, name)
+                            .await?;
+                        place.removed(replaced.as_ref());
+                    }
+                )?
+            }
+        );
         self.told(
             named_two("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
