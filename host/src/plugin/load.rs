@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::access_log::RecordsLeft;
+use super::access_log::MAX_RECORDS;
 use super::cache::CompileCache;
 use super::compile::Compiler;
 use super::contract::stamp::Stamp;
@@ -410,7 +410,7 @@ impl Loaded {
             egress: self.egress.as_ref().map(|own| own.open(handle.clone())),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
-            file_records_left: RecordsLeft::default(),
+            file_records_left: AtomicU32::new(MAX_RECORDS + 1),
             reported: std::sync::Mutex::default(),
         })
     }

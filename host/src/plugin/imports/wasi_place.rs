@@ -44,6 +44,16 @@ pub(super) struct Handle {
     pub(super) usage: Option<Arc<Usage>>,
 }
 
+impl Handle {
+    fn on(base: &Base, shown: String) -> Self {
+        Self {
+            shown,
+            base: Some(base.clone()),
+            usage: None,
+        }
+    }
+}
+
 /// Intended operation on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
@@ -150,11 +160,7 @@ impl preopens::Host for HostState {
             };
             for name in mounts(folder) {
                 is_rooted |= name == ".";
-                let handle = Handle {
-                    shown: folder.to_string(),
-                    base: Some(base.clone()),
-                    usage: None,
-                };
+                let handle = Handle::on(&base, folder.to_string());
                 mounted.push((self.mount(&file, access, handle)?, name));
             }
         }
@@ -162,11 +168,7 @@ impl preopens::Host for HostState {
             && !is_rooted
             && let Ok(file) = folders.folder(&Base::Nowhere)
         {
-            let handle = Handle {
-                shown: "/".to_owned(),
-                base: Some(Base::Nowhere),
-                usage: None,
-            };
+            let handle = Handle::on(&Base::Nowhere, "/".to_owned());
             mounted.push((self.mount(&file, Access::Read, handle)?, "/".to_owned()));
         }
         Ok(mounted)

@@ -56,6 +56,11 @@ fn floor(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
+    const ENV: MergeEnv<'static> = MergeEnv {
+        plugin: "p",
+        may_change: true,
+    };
+
     fn after(payload: &p::TextDelta, text: Option<&str>, keep: u32) -> p::TextDelta {
         let mut payload = payload.clone();
         let outcome = o::DeltaOutcome {
@@ -63,11 +68,7 @@ mod tests {
             keep,
             ..Default::default()
         };
-        let env = MergeEnv {
-            plugin: "p",
-            may_change: true,
-        };
-        outcome.merge(&mut payload, &env).unwrap();
+        outcome.merge(&mut payload, &ENV).unwrap();
         payload
     }
 
@@ -107,11 +108,7 @@ mod tests {
             keep: 1,
             ..Default::default()
         };
-        let env = MergeEnv {
-            plugin: "p",
-            may_change: true,
-        };
-        assert!(outcome.merge(&mut payload, &env).is_err());
+        assert!(outcome.merge(&mut payload, &ENV).is_err());
         assert_eq!((payload.text.as_str(), payload.keep), ("all", 0));
     }
 }
