@@ -66,10 +66,8 @@ impl ComponentBytes {
                 limit: MAX_COMPONENT_BYTES,
             });
         }
-        let digest = format!(
-            "sha256:{}",
-            hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes))
-        );
+        let digest = hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
+        let digest = format!("sha256:{digest}");
         Ok(Self {
             path: path.to_owned(),
             bytes,

@@ -75,11 +75,10 @@ impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
     }
 
     fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<Slot>, at: usize) {
-        let types = Self::BINDING;
         let hook = WasmHook {
             slot,
             at,
-            _types: types,
+            _types: Self::BINDING,
         };
         registry.add::<P>(spec, Arc::new(hook));
     }

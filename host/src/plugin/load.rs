@@ -318,28 +318,21 @@ impl PluginSet {
     /// Folder of the more trusted plugin that has this name. One that failed or waits keeps its name: otherwise breaking a guard
     /// would make room for somebody else's plugin of the same name.
     fn holder(&self, name: &str) -> Option<PathBuf> {
-        let loaded = self
-            .plugins
-            .iter()
-            .find(|plugin| plugin.manifest.name == name);
-        let failed = || {
-            self.left_out
-                .iter()
-                .find(|left| left.name == name && matches!(left.why, Why::Failed(_) | Why::Held(_)))
-        };
-        loaded
-            .map(|plugin| plugin.folder.clone())
-            .or_else(|| failed().map(|left| left.found.folder.clone()))
+        let loaded = self.plugins.iter();
+        let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
+        let failed = self.left_out.iter();
+        let failed = failed.filter(|left| matches!(left.why, Why::Failed(_) | Why::Held(_)));
+        let mut all = loaded.chain(failed.map(|left| (&left.name, &left.found.folder)));
+        all.find(|(own, _)| *own == name)
+            .map(|(_, folder)| folder.clone())
     }
 
     async fn take(&mut self, loader: &Loader<'_>, found: Found) {
         let manifest = match Manifest::read(&found.folder, loader.options.held.as_deref()) {
             Ok(manifest) => manifest,
             Err(error) => {
-                let name = found.folder.file_name().map_or_else(
-                    || found.folder.display().to_string(),
-                    |name| name.to_string_lossy().into_owned(),
-                );
+                let name = found.folder.file_name().unwrap_or(found.folder.as_os_str());
+                let name = name.to_string_lossy().into_owned();
                 // A protected plugin is only switched off by the administrator, also when it is broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
                 let policy = protected::policy(&name, &loader.options.grants.policy);
