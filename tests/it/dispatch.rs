@@ -13,7 +13,8 @@ use rind::point::catalog::{BeforeProviderRequest, PostOutput, PreOutput, PreTool
 use rind::point::dispatch::{Dispatched, Dispatcher, HookVerdict};
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome::{
-    CallOutcome, CallVerdict, Effect, Level, Observed, OutputOutcome, PromptOutcome, WireOutcome,
+    CallOutcome, CallVerdict, Effect, Level, LogLine, Metric, Observed, OutputOutcome,
+    PromptOutcome, WireOutcome,
 };
 use rind::point::payload::{Decision, PromptContext, PromptPart, ProposedCall, Tier, WireRequest};
 use rind::point::registry::{HookSpec, Registry};
@@ -580,10 +581,10 @@ async fn an_async_hook_does_not_hold_the_turn_up_and_is_waited_for_at_the_end() 
             Box::pin(async move {
                 gate.await.unwrap();
                 Ok(Observed {
-                    effects: vec![Effect::Notify {
+                    effects: vec![Effect::Notify(LogLine {
                         level: Level::Info,
                         text: "late".to_owned(),
-                    }],
+                    })],
                 })
             })
         })),
@@ -636,10 +637,10 @@ async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped()
 async fn a_refused_outcome_has_no_effects() {
     let mut registry = Registry::default();
     answers::<PreOutput>(&mut registry, spec::<PreOutput>("wordy", 1), |_| {
-        let effects = vec![Effect::Metric {
+        let effects = vec![Effect::Metric(Metric {
             name: "n".to_owned(),
             value: 1.0,
-        }];
+        })];
         Ok(OutputOutcome {
             text: Some("x".repeat((8 << 20) + 1)),
             effects,

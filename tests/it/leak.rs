@@ -168,9 +168,9 @@ async fn effects_hold_no_secret() {
     dispatch::<SessionStart>(&session, info).await;
     let effects = session.memory.effects.lock().unwrap().clone();
     let mut said = effects.iter().map(|(_, effect)| match effect {
-        Effect::Log { text, .. } | Effect::Notify { text, .. } => text.as_str(),
-        Effect::Metric { name, .. } => name,
-        Effect::Store { value, .. } => value,
+        Effect::Log(line) | Effect::Notify(line) => line.text.as_str(),
+        Effect::Metric(metric) => &metric.name,
+        Effect::Store(stored) => &stored.value,
     });
     for expected in ["log", "notice", "metric", "stored"] {
         assert_eq!(said.next().unwrap(), format!("{expected} {MASK}"));

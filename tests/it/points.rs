@@ -4,7 +4,7 @@ use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, U
 use rind::point::caller::CallContext;
 use rind::point::catalog::*;
 use rind::point::dispatch::HookVerdict;
-use rind::point::outcome::{Effect, Level};
+use rind::point::outcome::{Effect, Level, LogLine, Metric, Stored, VerdictChange};
 use rind::point::payload::*;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
@@ -75,22 +75,22 @@ async fn session_start_and_end_see_the_session_and_effects_arrive_cleaned() {
     assert_eq!(
         effects,
         [
-            Effect::Log {
+            Effect::Log(LogLine {
                 level: Level::Debug,
                 text: "a line".into()
-            },
-            Effect::Metric {
+            }),
+            Effect::Metric(Metric {
                 name: "seen.count".into(),
                 value: 1.5
-            },
-            Effect::Store {
+            }),
+            Effect::Store(Stored {
                 key: "seen".into(),
                 value: "yes".into()
-            },
-            Effect::Notify {
+            }),
+            Effect::Notify(LogLine {
                 level: Level::Warn,
                 text: "a notice\\u{1b}[31m".into()
-            },
+            }),
         ]
     );
     dispatch::<SessionEnd>(&session, info()).await;
@@ -305,7 +305,8 @@ async fn pre_reason_may_change_model_parameters_and_tools() {
         usage: Usage {
             input_tokens: 7,
             ..Usage::default()
-        },
+        }
+        .into(),
     };
     let (done, trace) = dispatch::<PreReason>(&session, request).await;
     assert_eq!(
@@ -452,7 +453,7 @@ async fn reflection_may_be_given_criteria_and_turned() {
             is_error: true,
         }],
         criteria: vec!["old".into()],
-        verdict: None,
+        verdict: VerdictChange::Keep,
     };
     let (done, _) = dispatch::<PreReflect>(&session, reflection).await;
     assert_eq!(

@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use rind::message::{Content, Message, Role, ToolCall, ToolResult};
 use rind::plugin::manifest::Manifest;
 use rind::point::merge::{MAX_TEXT_BYTES, Merge, MergeEnv};
-use rind::point::outcome::{ContextOutcome, MessageEdit, PartsOutcome, PromptOutcome};
+use rind::point::outcome::{ContextOutcome, MessageEdit, PartsOutcome, PromptOutcome, Replacement};
 use rind::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use rind::text::{clean, is_deceptive, printable};
 
@@ -86,7 +86,7 @@ fn edit(ids: Vec<String>) -> impl Strategy<Value = MessageEdit> {
     });
     prop_oneof![
         id.clone().prop_map(MessageEdit::Drop),
-        (id, text()).prop_map(|(id, text)| MessageEdit::Replace { id, text }),
+        (id, text()).prop_map(|(id, text)| MessageEdit::Replace(Replacement { id, text })),
         text().prop_map(MessageEdit::Append),
     ]
 }

@@ -221,9 +221,9 @@ async fn pre_reason_changes_the_request_and_leaves_tools_out() {
             assert!(request.tools.contains(&"write_file".to_owned()));
             Ok(o::RequestOutcome {
                 model: Some("small".into()),
-                temperature: o::Change::Set(0.25),
-                max_tokens: o::Change::Set(99),
-                tools: o::Change::Set(vec!["read_file".into()]),
+                temperature: o::FloatChange::Set(0.25),
+                max_tokens: o::CountChange::Set(99),
+                tools: o::NamesChange::Set(vec!["read_file".into()]),
                 ..Default::default()
             })
         });
@@ -266,22 +266,22 @@ async fn effects_go_to_events_and_to_the_store() {
     let setup = Setup::new(vec![done()]).hook::<at::PostOutput>("meter", |_, _| {
         Ok(o::Observed {
             effects: vec![
-                o::Effect::Metric {
+                o::Effect::Metric(o::Metric {
                     name: "outputs".into(),
                     value: 1.0,
-                },
-                o::Effect::Notify {
+                }),
+                o::Effect::Notify(o::LogLine {
                     level: o::Level::Info,
                     text: "counted".into(),
-                },
-                o::Effect::Store {
+                }),
+                o::Effect::Store(o::Stored {
                     key: "n".into(),
                     value: "1".into(),
-                },
-                o::Effect::Log {
+                }),
+                o::Effect::Log(o::LogLine {
                     level: o::Level::Debug,
                     text: "quiet".into(),
-                },
+                }),
             ],
         })
     });

@@ -66,7 +66,7 @@ impl TurnScope {
             latency_ms: response.latency_ms,
             text: cut_middle(&response.message.joined_text(), KEPT_BYTES),
         };
-        let purpose = Purpose::Host(question.about);
+        let purpose = Purpose::Host(question.about.to_owned());
         let response = self.request_aside(purpose, caller, request, kept).await?;
         if response.finish == Finish::Refused {
             let why = "the provider held the answer back".to_owned();

@@ -120,7 +120,7 @@ impl TurnScope {
             max_tokens: request.max_tokens,
             tools,
             messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
-            usage: self.usage(),
+            usage: self.usage().into(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::point::Point;
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
-use crate::point::outcome::{Effect, Level};
+use crate::point::outcome::{Effect, Level, LogLine, Metric};
 use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
@@ -140,14 +140,14 @@ impl Outlet {
 
     pub(super) fn effect(&self, plugin: &str, effect: Effect) {
         match effect {
-            Effect::Log { level, text } => log(plugin, level, &text),
-            Effect::Metric { name, value } => self.events.emit(Event::Metric {
+            Effect::Log(line) => log(plugin, line.level, &line.text),
+            Effect::Metric(Metric { name, value }) => self.events.emit(Event::Metric {
                 plugin: plugin.to_owned(),
                 name,
                 value,
             }),
-            Effect::Store { key, value } => (self.keep)(plugin, &key, &value),
-            Effect::Notify { level, text } => self.events.emit(Event::Notice {
+            Effect::Store(stored) => (self.keep)(plugin, &stored.key, &stored.value),
+            Effect::Notify(LogLine { level, text }) => self.events.emit(Event::Notice {
                 level,
                 plugin: Some(plugin.to_owned()),
                 text,

@@ -19,7 +19,9 @@ pub struct ResolvedPath {
     pub(super) folder: Dir,
     pub(super) name: String,
     pub(super) names: Vec<String>,
+    /// Root of the grant; `None` in the empty folder.
     pub(super) root: Option<Root>,
+    /// Whether the path ended with `/`.
     pub(super) is_folder_wanted: bool,
     pub(super) access: Access,
     pub(super) is_reserved: bool,
@@ -47,12 +49,6 @@ impl ResolvedPath {
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
-    }
-
-    /// Returns the root; `None` in the empty folder.
-    #[must_use]
-    pub fn root(&self) -> Option<Root> {
-        self.root
     }
 
     /// The count that is charged for what is written here.
@@ -118,12 +114,6 @@ impl ResolvedPath {
             Ok(metadata) if !metadata.is_dir() => Err(Errno::NOTDIR.into()),
             _ => Ok(()),
         }
-    }
-
-    /// Whether the path ended with `/`.
-    #[must_use]
-    pub fn is_folder_wanted(&self) -> bool {
-        self.is_folder_wanted
     }
 
     /// Refuses a link here that would lead out of the granted folder, whoever follows it. `target` is judged by its names.

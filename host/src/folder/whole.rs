@@ -73,7 +73,7 @@ impl GrantedFolders {
         }
         let place = self.find_place(path, true)?;
         place.check_write()?;
-        if place.is_folder_wanted() {
+        if place.is_folder_wanted {
             return Err(Errno::ISDIR.into());
         }
         let old = match place.metadata() {
@@ -116,22 +116,15 @@ impl GrantedFolders {
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
-            let kind = if metadata.is_file() {
-                EntryKind::File
+            let (kind, size) = if metadata.is_file() {
+                (EntryKind::File, metadata.len())
             } else if metadata.is_dir() {
-                EntryKind::Folder
+                (EntryKind::Folder, 0)
             } else {
-                EntryKind::Other
+                (EntryKind::Other, 0)
             };
-            entries.push(Entry {
-                name: entry.file_name().to_string_lossy().into_owned(),
-                kind,
-                size: if kind == EntryKind::File {
-                    metadata.len()
-                } else {
-                    0
-                },
-            });
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entries.push(Entry { name, kind, size });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)

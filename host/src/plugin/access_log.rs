@@ -1,27 +1,17 @@
 //! Records a plugin's failed and refused accesses to files, up to a limit, then one record that says so.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::host::Backing;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::text::clean;
 
 /// Records about files of one plugin in one session. A guest that looks for a file in many places leaves one for each.
-const MAX_RECORDS: u32 = 200;
+pub(super) const MAX_RECORDS: u32 = 200;
 
 /// Longest target and longest reason, in bytes.
 const MAX_TEXT_BYTES: usize = 256;
-
-/// Number of records about files that a plugin may still leave in a session.
-#[derive(Debug)]
-pub(super) struct RecordsLeft(AtomicU32);
-
-impl Default for RecordsLeft {
-    fn default() -> Self {
-        Self(AtomicU32::new(MAX_RECORDS + 1))
-    }
-}
 
 /// Leaves records for one plugin in one call.
 #[derive(Clone)]
@@ -33,7 +23,7 @@ pub(super) struct AccessLog {
 impl AccessLog {
     /// One attempt to reach `target`, a verb and a path, did not work.
     pub(super) fn files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
-        let left = &self.backing.file_records_left.0;
+        let left = &self.backing.file_records_left;
         let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         let (target, reason) = match left {
             Ok(1) => (

@@ -5,6 +5,7 @@
 
 use super::Error;
 use super::contract;
+use super::exports::OTHERS;
 use super::imports::FILES;
 pub use super::imports::{IMPORTS, ImportRow, Limit, Needs};
 use super::manifest::Manifest;
@@ -106,19 +107,20 @@ fn denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Opti
 
 /// Checks one export against what was granted; it was covered by what the manifest declares.
 fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
-    let row = catalog::CATALOG.iter().find(|row| row.name == export);
-    match row {
-        Some(row)
-            if matches!(row.kind, PointKind::Mutate | PointKind::Collect)
-                && !granted.has(&Capability::Session) =>
-        {
-            Err(Error::Export {
-                export: export.to_owned(),
-                why: "which needs the capability `session`, and that was not granted".to_owned(),
-            })
-        }
-        _ => Ok(()),
+    let mut rows = catalog::CATALOG.iter();
+    let changes = rows.any(|row| row.name == export && changes_session(row));
+    if changes && !granted.has(&Capability::Session) {
+        return Err(Error::Export {
+            export: export.to_owned(),
+            why: "which needs the capability `session`, and that was not granted".to_owned(),
+        });
     }
+    Ok(())
+}
+
+/// Whether hooks of a point change what the conversation holds.
+fn changes_session(row: &catalog::PointRow) -> bool {
+    matches!(row.kind, PointKind::Mutate | PointKind::Collect)
 }
 
 /// Whether a hook on this point is shown parts of the conversation. Hooks that only watch need no capability for that.
@@ -138,14 +140,6 @@ pub enum Export {
     Foreign,
 }
 
-impl PartialEq for catalog::PointRow {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for catalog::PointRow {}
-
 /// Checks one export: changing the conversation needs the side effect `session`. A gate may always refuse; that it changes
 /// no arguments without `session` is checked at every call.
 pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Error> {
@@ -158,19 +152,14 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     let Some((name, version)) = contract::split(interface) else {
         return Ok(Export::Foreign);
     };
-    if let Some(other) = ["tools", "implement", "loop", "commands"]
-        .into_iter()
-        .find(|other| *other == name)
-    {
+    if let Some((other, _)) = OTHERS.iter().find(|(other, _)| *other == name) {
         return Ok(Export::Other(other));
     }
     let point = contract::binding(name, version).map_or(name, |(point, _)| point);
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
         return refuse("which is no interface of the contract".to_owned());
     };
-    if matches!(row.kind, PointKind::Mutate | PointKind::Collect)
-        && !manifest.has(SideEffect::Session)
-    {
+    if changes_session(row) && !manifest.has(SideEffect::Session) {
         return refuse(format!(
             "a {} point, which needs `side_effects = [\"session\"]` in plugin.toml",
             row.kind

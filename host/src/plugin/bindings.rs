@@ -8,9 +8,11 @@ mod generated {
         // the answer.
         imports: { default: async | trappable, "rind:plugin/handles": trappable, "rind:plugin/caller": },
         exports: { default: async },
+        trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },
         with: {
             "rind:plugin/types": crate::point::contract::types,
             "rind:plugin/payloads": crate::point::contract::payloads,
+            "rind:plugin/outcomes": crate::point::contract::outcomes,
         },
     });
 }
@@ -22,6 +24,6 @@ pub(super) mod rind {
     /// Interfaces of the contract.
     pub(crate) mod plugin {
         pub(crate) use super::super::generated::rind::plugin::*;
-        pub(crate) use crate::point::contract::{payloads, types};
+        pub(crate) use crate::point::contract::{outcomes, payloads, types};
     }
 }

@@ -66,15 +66,21 @@ impl ComponentBytes {
                 limit: MAX_COMPONENT_BYTES,
             });
         }
-        let digest = format!(
-            "sha256:{}",
-            hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes))
-        );
+        let digest = hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
+        let digest = format!("sha256:{digest}");
         Ok(Self {
             path: path.to_owned(),
             bytes,
             digest,
         })
+    }
+
+    /// Makes the error that they are not a valid component.
+    pub(super) fn refused(&self, message: String) -> Error {
+        Error::Compile {
+            path: self.path.clone(),
+            message,
+        }
     }
 }
 
@@ -137,21 +143,14 @@ impl CompileCache {
             return Ok((found, true));
         }
         if !component.bytes.starts_with(b"\0asm") {
-            return Err(Error::Compile {
-                path: component.path.clone(),
-                message: "it is not WebAssembly; build it again".to_owned(),
-            });
+            return Err(component.refused("it is not WebAssembly; build it again".to_owned()));
         }
-        super::nesting::check(&component.bytes).map_err(|message| Error::Compile {
-            path: component.path.clone(),
-            message,
-        })?;
+        super::nesting::check(&component.bytes).map_err(|why| component.refused(why))?;
         let code = compiler.compile(engine, component, &self.folder).await?;
-        let compiled = deserialize(engine, &code).map_err(|e| Error::Compile {
-            path: component.path.clone(),
-            message: format!(
+        let compiled = deserialize(engine, &code).map_err(|e| {
+            component.refused(format!(
                 "the compiler process is of a different version than this program: {e:#}"
-            ),
+            ))
         })?;
         let mut bytes = self.mark(&entry, &code).as_bytes().to_vec();
         bytes.extend_from_slice(&code);

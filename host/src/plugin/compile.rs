@@ -136,10 +136,7 @@ impl Compiler {
                 format!("the compiler was ended by signal {signal}: {said}")
             }
         };
-        Err(Error::Compile {
-            path: component.path.clone(),
-            message,
-        })
+        Err(component.refused(message))
     }
 
     fn too_slow(&self, component: &ComponentBytes) -> Error {
@@ -167,14 +164,10 @@ impl Compiler {
             .map_err(|e| Error::Start {
                 message: format!("cannot start a thread to compile it: {e}"),
             })?;
-        let refuse = |message| Error::Compile {
-            path: component.path.clone(),
-            message,
-        };
         match tokio::time::timeout(self.time_limit, result).await {
             Err(_) => Err(self.too_slow(component)),
-            Ok(Err(_)) => Err(refuse("internal error of the compiler".to_owned())),
-            Ok(Ok(compiled)) => compiled.map_err(|e| refuse(format!("{e:#}"))),
+            Ok(Err(_)) => Err(component.refused("internal error of the compiler".to_owned())),
+            Ok(Ok(compiled)) => compiled.map_err(|e| component.refused(format!("{e:#}"))),
         }
     }
 }

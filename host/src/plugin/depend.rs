@@ -18,15 +18,10 @@ pub(super) fn settle(set: &mut PluginSet) {
     let mut ordered: Vec<Arc<Loaded>> = Vec::with_capacity(set.plugins.len());
     loop {
         let is_ready = |plugin: &Arc<Loaded>| {
-            let names: Vec<&str> = ordered
-                .iter()
-                .map(|other| other.manifest.name.as_str())
-                .collect();
-            plugin
-                .manifest
-                .dependencies
-                .keys()
-                .all(|name| names.contains(&name.as_str()))
+            let is_before =
+                |name: &String| ordered.iter().any(|other| other.manifest.name == *name);
+            let mut dependencies = plugin.manifest.dependencies.keys();
+            dependencies.all(is_before)
         };
         match set.plugins.iter().position(is_ready) {
             Some(at) => ordered.push(set.plugins.remove(at)),

@@ -19,7 +19,7 @@ pub struct Source {
 }
 
 /// A folder with a manifest in it, or with something that is meant for a plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Found {
     /// Trust of the plugins in it.
     pub trust: Trust,
@@ -48,7 +48,7 @@ pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
             folder,
         }));
     }
-    found.sort_by(|a, b| (a.trust, &a.folder).cmp(&(b.trust, &b.folder)));
+    found.sort();
     found.dedup();
     found
 }

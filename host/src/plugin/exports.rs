@@ -20,7 +20,7 @@ use super::host::HostState;
 
 /// Functions of the interfaces that are no points. Nothing calls those of `loop` and `commands` here, but a component that
 /// lacks one is refused when it is loaded.
-const OTHERS: &[(&str, &[&str])] = &[
+pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
     ("loop", &["run"]),

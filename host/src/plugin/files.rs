@@ -19,17 +19,12 @@ pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
 /// Reads at most `limit` bytes of a file and one more, which shows that it is larger. The size is not asked for first: a file
 /// may grow between the question and the reading.
 pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match covering(path, held) {
-        Some(held) => held
-            .file(path)
-            .ok_or(io::ErrorKind::NotFound)?
-            .take(limit + 1)
-            .read_to_end(&mut bytes)?,
-        None => std::fs::File::open(path)?
-            .take(limit + 1)
-            .read_to_end(&mut bytes)?,
+    let file: Box<dyn Read> = match covering(path, held) {
+        Some(held) => Box::new(held.file(path).ok_or(io::ErrorKind::NotFound)?),
+        None => Box::new(std::fs::File::open(path)?),
     };
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -75,11 +75,10 @@ impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
     }
 
     fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<Slot>, at: usize) {
-        let types = Self::BINDING;
         let hook = WasmHook {
             slot,
             at,
-            _types: types,
+            _types: Self::BINDING,
         };
         registry.add::<P>(spec, Arc::new(hook));
     }
@@ -135,7 +134,7 @@ mod current {
     // `outcomes` has names for these as well.
     use super::super::bindings::rind::plugin::payloads::{Assessment, PromptPart};
     use super::super::bindings::rind::plugin::types::Message;
-    use super::super::convert::{FromGuest, Payload, ShowAsIs, ShowConverted};
+    use super::super::convert::{Sanitize, Show, ShowAsIs};
     use super::{Binding, Current, CurrentCall, Sanitizer, Typed, Wire};
     use crate::point::Point;
     use crate::point::catalog::{self, for_each_point};
@@ -150,11 +149,12 @@ mod current {
                 type Answer = $outcome;
 
                 fn show(payload: &<Self as Point>::Payload, call: &mut CurrentCall) -> $payload {
-                    (&Payload(payload)).show(call).into_argument()
+                    payload.show(call)
                 }
 
-                fn outcome(answer: $outcome, sanitizer: Sanitizer<'_>) -> <Self as Point>::Outcome {
-                    FromGuest::from_guest(answer, sanitizer)
+                fn outcome(mut answer: $outcome, sanitizer: Sanitizer<'_>) -> $outcome {
+                    answer.sanitize(sanitizer);
+                    answer
                 }
             })*
 

@@ -1,5 +1,6 @@
 //! State behind one instance: its empty WASI context, its limits, and its access to the session.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-use super::access_log::{AccessLog, RecordsLeft};
+use super::access_log::AccessLog;
 use super::convert::Lent;
 use super::imports::Handles;
 use super::imports::WasiHttp;
@@ -42,9 +43,9 @@ pub(super) struct Backing {
     /// The session.
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Lines of log left for the rest of the session.
-    pub(super) log_lines_left: std::sync::atomic::AtomicU32,
-    /// Records about files left for the rest of the session.
-    pub(super) file_records_left: RecordsLeft,
+    pub(super) log_lines_left: AtomicU32,
+    /// Records about files left for the rest of the session, the one that says so included.
+    pub(super) file_records_left: AtomicU32,
     /// Reports of secrets masked in the plugin's text.
     pub(super) reported: Mutex<Reported>,
 }

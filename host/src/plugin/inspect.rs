@@ -209,14 +209,10 @@ pub fn inspect(plugin: &Loaded) -> Report {
             value,
             is_default,
         });
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let tools = plugin.tools.iter().map(|tool| ToolReport {
         name: tool.name.clone(),
-        description: tool
-            .description
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        description: first_line(&tool.description),
         effect_class: tool.effect_class,
     });
     let has_folders = !plugin.granted.folders().is_empty();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::access_log::RecordsLeft;
+use super::access_log::MAX_RECORDS;
 use super::cache::CompileCache;
 use super::compile::Compiler;
 use super::contract::stamp::Stamp;
@@ -111,14 +111,14 @@ impl LoadOptions {
     #[must_use]
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
         let mut off = BTreeMap::new();
-        for (of_project, all) in [(false, &self.settings), (true, &self.project_settings)] {
+        let layers = [
+            (Trust::User, &self.settings),
+            (Trust::Project, &self.project_settings),
+        ];
+        for (trust, all) in layers {
             for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
-                let trust = if of_project {
-                    Trust::Project
-                } else {
-                    Trust::User
-                };
                 let place = self.places(name, trust)(&["enabled"]);
+                let of_project = trust == Trust::Project;
                 off.insert((name.clone(), of_project), place.unwrap_or_default());
             }
         }
@@ -299,7 +299,7 @@ impl PluginSet {
         set.refused = super::astray::astray(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
         found.extend(options.chosen.iter().cloned());
-        found.sort_by(|a, b| (a.trust, &a.folder).cmp(&(b.trust, &b.folder)));
+        found.sort();
         if !found.is_empty() {
             let loader = Loader {
                 engine: engine()?,
@@ -318,28 +318,21 @@ impl PluginSet {
     /// Folder of the more trusted plugin that has this name. One that failed or waits keeps its name: otherwise breaking a guard
     /// would make room for somebody else's plugin of the same name.
     fn holder(&self, name: &str) -> Option<PathBuf> {
-        let loaded = self
-            .plugins
-            .iter()
-            .find(|plugin| plugin.manifest.name == name);
-        let failed = || {
-            self.left_out
-                .iter()
-                .find(|left| left.name == name && matches!(left.why, Why::Failed(_) | Why::Held(_)))
-        };
-        loaded
-            .map(|plugin| plugin.folder.clone())
-            .or_else(|| failed().map(|left| left.found.folder.clone()))
+        let loaded = self.plugins.iter();
+        let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
+        let failed = self.left_out.iter();
+        let failed = failed.filter(|left| matches!(left.why, Why::Failed(_) | Why::Held(_)));
+        let mut all = loaded.chain(failed.map(|left| (&left.name, &left.found.folder)));
+        all.find(|(own, _)| *own == name)
+            .map(|(_, folder)| folder.clone())
     }
 
     async fn take(&mut self, loader: &Loader<'_>, found: Found) {
         let manifest = match Manifest::read(&found.folder, loader.options.held.as_deref()) {
             Ok(manifest) => manifest,
             Err(error) => {
-                let name = found.folder.file_name().map_or_else(
-                    || found.folder.display().to_string(),
-                    |name| name.to_string_lossy().into_owned(),
-                );
+                let name = found.folder.file_name().unwrap_or(found.folder.as_os_str());
+                let name = name.to_string_lossy().into_owned();
                 // A protected plugin is only switched off by the administrator, also when it is broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
                 let policy = protected::policy(&name, &loader.options.grants.policy);
@@ -410,7 +403,7 @@ impl Loaded {
             egress: self.egress.as_ref().map(|own| own.open(handle.clone())),
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
-            file_records_left: RecordsLeft::default(),
+            file_records_left: AtomicU32::new(MAX_RECORDS + 1),
             reported: std::sync::Mutex::default(),
         })
     }

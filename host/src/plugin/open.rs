@@ -72,9 +72,7 @@ impl PluginSet {
         open.tools.sort_by_key(trust);
         Ok(open)
     }
-}
 
-impl PluginSet {
     /// The store of each plugin, by its name.
     #[must_use]
     pub fn stores(&self) -> BTreeMap<String, PluginStore> {

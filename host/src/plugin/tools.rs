@@ -38,11 +38,8 @@ const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The deadline of a plugin's tools.
 pub(super) fn deadline(manifest: &Manifest) -> Duration {
-    manifest
-        .limits
-        .timeout
-        .unwrap_or(TOOL_DEADLINE)
-        .min(MAX_TOOL_DEADLINE)
+    let wanted = manifest.limits.timeout.unwrap_or(TOOL_DEADLINE);
+    wanted.min(MAX_TOOL_DEADLINE)
 }
 
 impl Tool for WasmTool {

@@ -12,9 +12,8 @@ use super::failure::OnFailure;
 use super::merge::{Merge, MergeEnv, Merged};
 use super::outcome::*;
 use super::payload::{
-    Assessment, FinishedCall, ModelRequest, PromptContext, PromptPart, ProposedCall,
-    ReflectVerdict, Reflection, Slice, TextDelta, TurnInput, TurnSummary, WireRequest,
-    WireResponse,
+    FinishedCall, PromptContext, ProposedCall, Reflection, Slice, TextDelta, TurnSummary,
+    WireRequest, WireResponse,
 };
 use crate::message::Message;
 
@@ -29,7 +28,7 @@ include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/points.in"));
 pub(crate) use for_each_point;
 
 /// One built-in point, for tables and checks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRow {
     /// Name, that of its WIT interface.
     pub name: &'static str,

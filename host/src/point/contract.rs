@@ -1,15 +1,132 @@
-//! Payloads that the host uses as the contract has them, generated from `wit/payloads.wit`.
+//! Data of hooks as the contract has it, generated from `wit/payloads.wit` and `wit/outcomes.wit`.
 //!
-//! A payload that needs more than that (a check, something that hooks are not shown, a place in events) is a type of
-//! [`super::payload`] of the same name, which `plugin` converts. Data only: nothing here is called.
+//! A payload that needs more than that (a check, something that hooks are not shown) is a type of [`super::payload`] of the
+//! same name, which `plugin` converts. Data only: nothing here is called.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::message::Usage;
 
 #[allow(missing_docs, reason = "generated; the contract has the docs")]
 mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",
-        inline: "package rind:host; world data { import rind:plugin/payloads@0.1.0; }",
+        inline: "package rind:host; world data { import rind:plugin/outcomes@0.1.0; }",
         additional_derives: [PartialEq],
+        trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },
     });
 }
 
-pub use generated::rind::plugin::{payloads, types};
+pub use generated::rind::plugin::{outcomes, payloads, types};
+
+/// Gives enums of the contract their names in events and session entries; the schema of the events has the comments.
+macro_rules! named {
+    ($($(#[$doc:meta])* $module:ident::$name:ident { $($(#[$case_doc:meta])* $case:ident,)* })*) => {$(
+        const _: () = {
+            $(#[$doc])*
+            #[derive(Serialize, Deserialize, JsonSchema)]
+            #[serde(rename_all = "kebab-case")]
+            enum $name { $($(#[$case_doc])* $case,)* }
+
+            impl Serialize for $module::$name {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    let named = match self { $(Self::$case => $name::$case,)* };
+                    named.serialize(serializer)
+                }
+            }
+
+            impl<'de> Deserialize<'de> for $module::$name {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    let named = $name::deserialize(deserializer)?;
+                    Ok(match named { $($name::$case => Self::$case,)* })
+                }
+            }
+
+            impl JsonSchema for $module::$name {
+                fn schema_name() -> Cow<'static, str> {
+                    $name::schema_name()
+                }
+
+                fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                    $name::json_schema(generator)
+                }
+            }
+        };
+    )*};
+}
+named! {
+    /// Source of a text.
+    payloads::Source {
+        /// A person at the terminal.
+        Terminal,
+        /// A request over HTTP.
+        Http,
+        /// An MCP client.
+        Mcp,
+        /// A loop plugin.
+        LoopPlugin,
+        /// The parent agent of a subagent.
+        Agent,
+    }
+    /// Decision on how to handle a turn.
+    payloads::Decision {
+        /// Go ahead.
+        Direct,
+        /// Ask the user before doing anything that cannot be undone.
+        AskFirst,
+        /// Hand parts to subagents.
+        Delegate,
+        /// Write a plan before the first change.
+        Plan,
+        /// Run independent parts side by side.
+        Parallelize,
+    }
+    /// Tier of a part of the system prompt: how long it stays the same; earlier tiers come first.
+    payloads::Tier {
+        /// The same for the whole session.
+        Stable,
+        /// Changes with the project.
+        Context,
+        /// May change at every turn.
+        Volatile,
+    }
+    /// Reason why a turn ended.
+    payloads::StopReason {
+        /// The model was done.
+        Done,
+        /// The step limit was reached.
+        MaxSteps,
+        /// A hook or a policy refused to go on.
+        Blocked,
+        /// The user interrupted.
+        Cancelled,
+        /// The provider or the host failed.
+        Failed,
+    }
+    /// Level of a log line or notice.
+    types::Level {
+        /// Detail for the author of the plugin.
+        Debug,
+        /// Information for the operator.
+        Info,
+        /// A warning.
+        Warn,
+        /// An error.
+        Error,
+    }
+}
+
+impl From<Usage> for types::Usage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            estimated: usage.estimated,
+        }
+    }
+}

@@ -6,96 +6,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use super::contract::payloads::{
-    Failure as FailureReport, SessionInfo, SubagentInfo, UsedTool,
+    Assessment, Decision, Failure as FailureReport, ModelRequest, PromptPart, Purpose,
+    ReflectVerdict, SessionInfo, Source, StopReason, SubagentInfo, Tier, TurnInput, UsedTool,
 };
+use super::outcome::VerdictChange;
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::dispatch::PointKind;
 
-/// Source of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// A person at the terminal.
-    Terminal,
-    /// A request over HTTP.
-    Http,
-    /// An MCP client.
-    Mcp,
-    /// A loop plugin.
-    LoopPlugin,
-    /// The parent agent of a subagent.
-    Agent,
-}
-
-/// Text that came in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TurnInput {
-    /// The text.
-    pub text: String,
-    /// Source of the input.
-    pub source: Source,
-}
-
-/// Decision on how to handle a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// Go ahead.
-    Direct,
-    /// Ask the user before doing anything that cannot be undone.
-    AskFirst,
-    /// Hand parts to subagents.
-    Delegate,
-    /// Write a plan before the first change.
-    Plan,
-    /// Run independent parts side by side.
-    Parallelize,
-}
-
-/// Assessment of the input.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Assessment {
-    /// The input it judged.
-    pub input: String,
-    /// Decision on how to handle the turn.
-    pub decision: Decision,
-    /// Confidence from 0 to 1.
-    pub confidence: f64,
-    /// Reasons, in short phrases.
-    pub reasons: Vec<String>,
-}
-
-/// Tier of a part of the system prompt: how long it stays the same; earlier tiers come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tier {
-    /// The same for the whole session.
-    Stable,
-    /// Changes with the project.
-    Context,
-    /// May change at every turn.
-    Volatile,
-}
-
-/// One part of the system prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
-pub struct PromptPart {
-    /// Tier of the part.
-    pub tier: Tier,
-    /// Unique within the prompt; that of a plugin's part begins with `PLUGIN:`. Parts of a tier are ordered by the rest.
-    pub key: String,
-    /// Author of the part: `host`, a file, or a plugin's name.
-    pub source: String,
-    /// The text.
-    pub text: String,
-}
-
 /// Input of `system-prompt` hooks, and the parts collected so far (which the hooks do not see).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PromptContext {
     /// Name of the model.
     pub model: String,
@@ -104,45 +27,11 @@ pub struct PromptContext {
     /// Decision on how to handle the turn.
     pub decision: Decision,
     /// The host's own parts; what hooks contribute is added to them. Guests do not see it.
-    #[serde(skip)]
     pub parts: Vec<PromptPart>,
 }
 
-/// Purpose of a request to the model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// A step of the conversation.
-    Step,
-    /// A question of the host's own: `reflect`, `archive` or `query`.
-    Host(&'static str),
-    /// A question of the plugin of this name.
-    Plugin(String),
-}
-
-/// A request to the model that is about to be made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ModelRequest {
-    /// Purpose of the request.
-    pub purpose: Purpose,
-    /// Name of the provider.
-    pub provider: String,
-    /// Name of the model.
-    pub model: String,
-    /// Sampling temperature; `None` leaves it to the provider.
-    pub temperature: Option<f64>,
-    /// Most tokens the model may write; `None` leaves it to the provider.
-    pub max_tokens: Option<u32>,
-    /// Names of the tools that are active.
-    pub tools: Vec<String>,
-    /// Number of messages in the request.
-    pub messages: u32,
-    /// Tokens used so far in this turn.
-    pub usage: Usage,
-}
-
 /// A request as it will go over the wire.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WireRequest {
     /// Name of the provider.
     pub provider: String,
@@ -151,7 +40,7 @@ pub struct WireRequest {
 }
 
 /// Text of an answer that is being written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDelta {
     /// The end of what was shown already.
     pub before: String,
@@ -160,12 +49,11 @@ pub struct TextDelta {
     /// Whether nothing follows.
     pub is_last: bool,
     /// Bytes at the end of the text that hooks keep back. Guests do not see it.
-    #[serde(skip)]
     pub keep: usize,
 }
 
 /// A provider's answer after its stream has ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WireResponse {
     /// Name of the provider.
     pub provider: String,
@@ -209,7 +97,7 @@ impl fmt::Debug for ProposedCall {
 }
 
 /// A tool call that was made, or refused.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FinishedCall {
     /// The call with its final arguments.
     pub call: ToolCall,
@@ -231,46 +119,11 @@ pub struct Reflection {
     /// Criteria for a good answer; hooks add to them.
     pub criteria: Vec<String>,
     /// Verdict of a hook in place of the built-in reflection. Guests do not see it.
-    pub verdict: Option<OwnVerdict>,
-}
-
-/// A verdict that a hook brings before reflection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OwnVerdict {
-    /// The turn is done.
-    Done,
-    /// Another step is needed, for this reason.
-    Again(String),
-}
-
-/// Verdict of reflection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReflectVerdict {
-    /// The answer as it stands.
-    pub draft: String,
-    /// `None` when the turn is done; otherwise why another step is needed.
-    pub continue_because: Option<String>,
-}
-
-/// Reason why a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopReason {
-    /// The model was done.
-    Done,
-    /// The step limit was reached.
-    MaxSteps,
-    /// A hook or a policy refused to go on.
-    Blocked,
-    /// The user interrupted.
-    Cancelled,
-    /// The provider or the host failed.
-    Failed,
+    pub verdict: VerdictChange,
 }
 
 /// A turn that has ended.
-#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnSummary {
     /// Reason for the end.
     pub stop: StopReason,
@@ -294,7 +147,7 @@ pub struct TurnSummary {
 }
 
 /// Part of a conversation that is about to be compacted or archived, or just was.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
     pub reason: String,

@@ -1,21 +1,21 @@
 //! Hooks that are disabled for the rest of the turn, with reasons.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Hooks that trapped or hung in this turn. A dropped guard is remembered here so that it goes on refusing by name.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
-    is_empty: std::sync::atomic::AtomicBool,
+    is_empty: AtomicBool,
 }
 
 impl Quarantine {
     /// Forgets everything: a new turn gives every hook a new chance.
     pub(crate) fn clear(&self) {
         self.lock().clear();
-        self.is_empty
-            .store(true, std::sync::atomic::Ordering::Release);
+        self.is_empty.store(true, Ordering::Release);
     }
 
     /// Drops a hook for the rest of the turn.
@@ -23,15 +23,14 @@ impl Quarantine {
         self.lock()
             .entry((plugin.clone(), point.to_owned()))
             .or_insert(why);
-        self.is_empty
-            .store(false, std::sync::atomic::Ordering::Release);
+        self.is_empty.store(false, Ordering::Release);
     }
 
     /// Returns the reason why a hook is disabled, if it is.
     #[must_use]
     pub(crate) fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
         // The common case takes no lock and makes no key.
-        if self.is_empty.load(std::sync::atomic::Ordering::Acquire) {
+        if self.is_empty.load(Ordering::Acquire) {
             return None;
         }
         self.lock()
@@ -39,7 +38,7 @@ impl Quarantine {
             .cloned()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Arc<str>, String), String>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, String), String>> {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

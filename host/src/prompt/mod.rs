@@ -28,7 +28,9 @@ use crate::tokens;
 
 /// Puts parts in their order: by tier, then by the key as its author chose it, then by the whole key.
 pub(crate) fn sort(parts: &mut [PromptPart]) {
-    parts.sort_by(|a, b| (a.tier, chosen(&a.key), &a.key).cmp(&(b.tier, chosen(&b.key), &b.key)));
+    parts.sort_by(|a, b| {
+        (a.tier as u8, chosen(&a.key), &a.key).cmp(&(b.tier as u8, chosen(&b.key), &b.key))
+    });
 }
 
 /// A key without the name of the plugin before it. The host's own keys may hold a colon too, within a path.

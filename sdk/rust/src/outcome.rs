@@ -11,9 +11,11 @@ use crate::payloads::{Assessment, PromptPart, Tier};
 use crate::types::{Effect, Injection, Level, LogLine, Metric, Part, Stored};
 use std::fmt::Display;
 
+include!("../wit/outcomes.in");
+
 /// Gives every outcome a default and what every outcome may carry: effects.
 macro_rules! outcomes {
-    ($($name:ident { $($field:ident),* };)*) => {$(
+    ($($name:ident { $($field:ident $(: $way:ident $what:literal)?),* };)*) => {$(
         impl Default for $name {
             /// Changes nothing.
             fn default() -> Self {
@@ -53,26 +55,7 @@ macro_rules! outcomes {
     )*};
 }
 
-outcomes! {
-    Observed {};
-    InputOutcome { text, inject, block };
-    AssessmentOutcome { assessment };
-    PromptOutcome { parts };
-    PartsOutcome { put, remove };
-    TextOutcome { text };
-    ContextOutcome { edits };
-    RequestOutcome { model, temperature, max_tokens, tools, inject, block };
-    WireOutcome { body };
-    ReplyOutcome { text, inject, block };
-    CallOutcome { verdict, note };
-    ResultOutcome { content, is_error, inject };
-    SteeringOutcome { action, inject };
-    ReflectionOutcome { draft, criteria, verdict };
-    VerdictOutcome { verdict };
-    OutputOutcome { text, block };
-    DeltaOutcome { text, keep, stop };
-    SliceOutcome { verdict };
-}
+for_each_outcome!(outcomes);
 
 macro_rules! injecting {
     ($($name:ident),*) => {$(
@@ -279,25 +262,17 @@ impl PromptPart {
     }
 }
 
-macro_rules! neutral {
-    ($($name:ident::$variant:ident;)*) => {$(
+macro_rules! choices {
+    ($($name:ident { $neutral:ident $(, $other:ident)*; $($rest:tt)* };)*) => {$(
         impl Default for $name {
             /// Changes nothing.
             fn default() -> Self {
-                Self::$variant
+                Self::$neutral
             }
         }
     )*};
 }
-neutral! {
-    FloatChange::Keep;
-    CountChange::Keep;
-    NamesChange::Keep;
-    CallVerdict::Pass;
-    SteeringAction::Pass;
-    VerdictChange::Keep;
-    SliceVerdict::Pass;
-}
+for_each_choice!(choices);
 
 macro_rules! set {
     ($($name:ident($value:ty);)*) => {$(

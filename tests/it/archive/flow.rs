@@ -53,7 +53,7 @@ async fn a_turn_with_five_calls_leaves_the_users_message_and_a_summary_with_the_
     assert_eq!(
         *seen.lock().unwrap(),
         [
-            "turn-end Done".to_owned(),
+            "turn-end StopReason::Done".to_owned(),
             "before tool-calls 12 \"\" turn 1 at depth 0".to_owned(),
             format!("after 12 {SUMMARY}"),
         ]

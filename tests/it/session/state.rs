@@ -118,10 +118,10 @@ async fn plugins_reach_the_session_through_their_handle() {
             "plugin `p` calls the point `extract`, and no points are open yet".into()
         ))
     );
-    let metric = rind::point::outcome::Effect::Metric {
+    let metric = rind::point::outcome::Effect::Metric(rind::point::outcome::Metric {
         name: "m".into(),
         value: 2.0,
-    };
+    });
     handle.effect("p", metric);
     assert_eq!(receiver.try_recv().unwrap().event.name(), "metric");
 }

@@ -12,8 +12,8 @@ pub(super) use second::Reflected;
 
 use super::turn::{Stop, Turn};
 use crate::point::catalog as at;
-use crate::point::outcome::Level;
-use crate::point::payload::{OwnVerdict, ReflectVerdict, Reflection};
+use crate::point::outcome::{Level, VerdictChange};
+use crate::point::payload::{ReflectVerdict, Reflection};
 use crate::text::clean;
 
 /// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
@@ -30,13 +30,13 @@ impl Turn<'_> {
             input: self.input.text.clone(),
             tools: self.used.clone(),
             criteria: Vec::new(),
-            verdict: None,
+            verdict: VerdictChange::Keep,
         };
         let mut reflection = self.pass::<at::PreReflect>("answer", reflection).await?;
-        let continue_because = match reflection.verdict.take() {
-            Some(OwnVerdict::Done) => None,
-            Some(OwnVerdict::Again(reason)) => Some(reason),
-            None => self.weigh(&reflection).await?,
+        let continue_because = match std::mem::take(&mut reflection.verdict) {
+            VerdictChange::Done => None,
+            VerdictChange::Again(reason) => Some(reason),
+            VerdictChange::Keep => self.weigh(&reflection).await?,
         };
         let verdict = ReflectVerdict {
             draft: reflection.draft,
@@ -114,7 +114,7 @@ mod tests {
             input: "do it".to_owned(),
             tools: vec![used; n_tools],
             criteria: Vec::new(),
-            verdict: None,
+            verdict: VerdictChange::Keep,
         }
     }
 

@@ -227,7 +227,7 @@ mod tests {
             input: "do it".to_owned(),
             tools: Vec::new(),
             criteria: vec!["it is short".to_owned()],
-            verdict: None,
+            verdict: crate::point::outcome::VerdictChange::Keep,
         });
         assert!(material.len() < CALLS_BYTES + 8_000, "{}", material.len());
         let value: Value = serde_json::from_str(&material).unwrap();

@@ -3,11 +3,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use wasmtime::component::{Lower, Resource};
+use wasmtime::component::Resource;
 
 use super::super::bindings::rind::plugin::handles as wh;
 use super::super::host::CurrentCall;
-use super::ToWit;
 use crate::message::Message;
 use crate::point::payload as p;
 
@@ -26,21 +25,30 @@ pub(in super::super) enum Lent {
     FinishedCall(Arc<p::FinishedCall>),
 }
 
-/// A payload that guests can be shown.
+/// A payload that is converted for guests, or lent.
 pub(in super::super) trait Show {
-    /// The generated type, as a [`Copied`] or [`Handle`].
+    /// The generated type, or a handle.
     type Shown;
 
     /// Copies the payload, or lends it to `call`.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-impl<T: ToWit> Show for T {
-    type Shown = Copied<T::Wit>;
+/// A payload that guests are shown as it is. Of two methods of one name the one that takes fewer references is chosen, so
+/// `payload.show(call)` prefers [`Show`] where a payload has both.
+pub(in super::super) trait ShowAsIs {
+    /// The type itself.
+    type Shown;
 
-    fn show(&self, call: &mut CurrentCall) -> Self::Shown {
-        call.shown.extend(self.blobs());
-        Copied(self.to_wit())
+    /// Copies the payload.
+    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
+}
+
+impl<T: Clone> ShowAsIs for &T {
+    type Shown = T;
+
+    fn show(&self, _call: &mut CurrentCall) -> T {
+        T::clone(self)
     }
 }
 
@@ -64,11 +72,11 @@ const ONLY: u32 = 0;
 macro_rules! lent {
     ($($payload:ty => $variant:ident;)*) => {$(
         impl Show for Arc<$payload> {
-            type Shown = Handle<wh::$variant>;
+            type Shown = Resource<wh::$variant>;
 
             fn show(&self, call: &mut CurrentCall) -> Self::Shown {
                 call.lent = Some(Lent::$variant(self.clone()));
-                Handle(Resource::new_borrow(ONLY))
+                Resource::new_borrow(ONLY)
             }
         }
     )*};
@@ -79,64 +87,4 @@ lent! {
     p::WireRequest => WireRequest;
     p::WireResponse => WireResponse;
     p::FinishedCall => FinishedCall;
-}
-
-/// A payload on its way: converted or lent where [`Show`] says how, else as it is, for types of the contract. Of two methods of one
-/// name the one that takes fewer references is chosen, so `(&Payload(payload)).show(call)` prefers the first.
-pub(in super::super) struct Payload<'a, T>(pub(in super::super) &'a T);
-
-pub(in super::super) trait ShowConverted {
-    type Shown;
-    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
-}
-
-impl<T: Show> ShowConverted for Payload<'_, T> {
-    type Shown = T::Shown;
-
-    fn show(&self, call: &mut CurrentCall) -> T::Shown {
-        self.0.show(call)
-    }
-}
-
-pub(in super::super) trait ShowAsIs {
-    type Shown;
-    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
-}
-
-impl<'a, T: Lower> ShowAsIs for &Payload<'a, T> {
-    type Shown = AsIs<'a, T>;
-
-    fn show(&self, _call: &mut CurrentCall) -> AsIs<'a, T> {
-        AsIs(self.0)
-    }
-}
-
-/// A payload that guests are shown as it is.
-pub(in super::super) struct AsIs<'a, W>(&'a W);
-
-impl<W: Clone> AsIs<'_, W> {
-    /// The argument of the function.
-    pub(in super::super) fn into_argument(self) -> W {
-        self.0.clone()
-    }
-}
-
-/// A payload that is copied.
-pub(in super::super) struct Copied<W>(W);
-
-impl<W> Copied<W> {
-    /// The argument of the function.
-    pub(in super::super) fn into_argument(self) -> W {
-        self.0
-    }
-}
-
-/// A payload that is lent.
-pub(in super::super) struct Handle<W: 'static>(Resource<W>);
-
-impl<W: 'static> Handle<W> {
-    /// The argument of the function.
-    pub(in super::super) fn into_argument(self) -> Resource<W> {
-        self.0
-    }
 }

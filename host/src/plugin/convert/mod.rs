@@ -1,4 +1,4 @@
-//! Between our types and those generated from `wit/`: payloads on the way in, outcomes on the way out.
+//! Payloads on the way to a guest, outcomes and answers on the way out of it.
 //!
 //! Field for field, no decisions. What an outcome may change is decided in [`crate::point::merge`].
 
@@ -8,9 +8,9 @@ mod outcome;
 mod payload;
 
 pub(super) use answer::answer;
-pub(super) use handle::{Lent, Payload, ShowAsIs, ShowConverted, given};
-pub(super) use outcome::{FromGuest, level, point_outcome};
-pub(super) use payload::{ToWit, effect_class_from, message, part, tool_call, usage};
+pub(super) use handle::{Lent, Show, ShowAsIs, given};
+pub(super) use outcome::{Sanitize, point_outcome};
+pub(super) use payload::{effect_class_from, message, part, tool_call};
 
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::Sanitizer;

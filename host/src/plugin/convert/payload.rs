@@ -1,8 +1,10 @@
 //! Payloads, from our types to those that guests see.
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
+use super::super::host::CurrentCall;
+use super::handle::Show;
 use crate::message::{
-    Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult, Usage,
+    Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult,
 };
 use crate::point::payload as p;
 
@@ -75,16 +77,6 @@ fn tool_result(result: &ToolResult) -> wt::ToolResult {
     }
 }
 
-pub(in super::super) fn usage(usage: Usage) -> wt::Usage {
-    wt::Usage {
-        input_tokens: usage.input_tokens,
-        output_tokens: usage.output_tokens,
-        cache_read_tokens: usage.cache_read_tokens,
-        cache_write_tokens: usage.cache_write_tokens,
-        estimated: usage.estimated,
-    }
-}
-
 pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass {
     match class {
         wt::EffectClass::Read => EffectClass::Read,
@@ -94,123 +86,50 @@ pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass
     }
 }
 
-/// A payload, or a part of one, as guests see it.
-pub(in super::super) trait ToWit {
-    /// The generated type.
-    type Wit;
-    /// Copies it over.
-    fn to_wit(&self) -> Self::Wit;
+impl Show for Message {
+    type Shown = wt::Message;
 
-    /// Returns the blobs that it refers to.
-    fn blobs(&self) -> Vec<Blob> {
-        Vec::new()
-    }
-}
-
-macro_rules! same {
-    ($($part:ty),*) => {$(
-        impl ToWit for $part {
-            type Wit = $part;
-            fn to_wit(&self) -> $part {
-                self.clone()
-            }
-        }
-    )*};
-}
-same!(bool, u32, u64, f64, String, wp::UsedTool);
-
-impl<T: ToWit> ToWit for Vec<T> {
-    type Wit = Vec<T::Wit>;
-    fn to_wit(&self) -> Self::Wit {
-        self.iter().map(ToWit::to_wit).collect()
-    }
-}
-
-impl<T: ToWit> ToWit for Option<T> {
-    type Wit = Option<T::Wit>;
-    fn to_wit(&self) -> Self::Wit {
-        self.as_ref().map(ToWit::to_wit)
-    }
-}
-
-impl ToWit for Message {
-    type Wit = wt::Message;
-    fn to_wit(&self) -> wt::Message {
+    fn show(&self, call: &mut CurrentCall) -> wt::Message {
+        call.shown.extend(self.blobs().cloned());
         message(self)
     }
-
-    fn blobs(&self) -> Vec<Blob> {
-        Message::blobs(self).cloned().collect()
-    }
 }
 
-impl ToWit for ToolCall {
-    type Wit = wt::ToolCall;
-    fn to_wit(&self) -> wt::ToolCall {
-        tool_call(self)
-    }
-}
+impl Show for p::ProposedCall {
+    type Shown = wp::ProposedCall;
 
-impl ToWit for Usage {
-    type Wit = wt::Usage;
-    fn to_wit(&self) -> wt::Usage {
-        usage(*self)
-    }
-}
-
-impl ToWit for p::Purpose {
-    type Wit = wp::Purpose;
-    fn to_wit(&self) -> wp::Purpose {
-        match self {
-            Self::Step => wp::Purpose::Step,
-            Self::Host(about) => wp::Purpose::Host((*about).to_owned()),
-            Self::Plugin(name) => wp::Purpose::Plugin(name.clone()),
+    fn show(&self, _call: &mut CurrentCall) -> wp::ProposedCall {
+        wp::ProposedCall {
+            call: tool_call(&self.call),
+            effect_class: match self.effect_class {
+                EffectClass::Read => wt::EffectClass::Read,
+                EffectClass::Write => wt::EffectClass::Write,
+                EffectClass::Execute => wt::EffectClass::Execute,
+                EffectClass::External => wt::EffectClass::External,
+            },
+            plugin: self.plugin.clone(),
         }
     }
-}
-
-macro_rules! enums {
-    ($($ours:ty => $wit:ty { $($case:ident),* })*) => {$(
-        impl ToWit for $ours {
-            type Wit = $wit;
-            fn to_wit(&self) -> $wit {
-                match self {
-                    $(Self::$case => <$wit>::$case,)*
-                }
-            }
-        }
-    )*};
-}
-enums! {
-    EffectClass => wt::EffectClass { Read, Write, Execute, External }
-    p::Source => wp::Source { Terminal, Http, Mcp, LoopPlugin, Agent }
-    p::Decision => wp::Decision { Direct, AskFirst, Delegate, Plan, Parallelize }
-    p::Tier => wp::Tier { Stable, Context, Volatile }
-    p::StopReason => wp::StopReason { Done, MaxSteps, Blocked, Cancelled, Failed }
 }
 
 /// Field for field; what a host's type has besides, guests do not see.
 macro_rules! records {
-    ($($record:ident { $($field:ident),* })*) => {$(
-        impl ToWit for p::$record {
-            type Wit = wp::$record;
-            fn to_wit(&self) -> wp::$record {
+    ($($record:ident { $($field:ident),* $(; $converted:ident)? })*) => {$(
+        impl Show for p::$record {
+            type Shown = wp::$record;
+
+            fn show(&self, _call: &mut CurrentCall) -> wp::$record {
                 wp::$record {
-                    $($field: self.$field.to_wit(),)*
+                    $($field: self.$field.clone(),)*
+                    $($converted: self.$converted.into(),)?
                 }
             }
         }
     )*};
 }
 records! {
-    TurnInput { text, source }
-    Assessment { input, decision, confidence, reasons }
-    PromptPart { tier, key, source, text }
     PromptContext { model, tools, decision }
-    ModelRequest { purpose, provider, model, temperature, max_tokens, tools, messages, usage }
     TextDelta { before, text, is_last }
-    ProposedCall { call, effect_class, plugin }
     Reflection { draft, input, tools, criteria }
-    ReflectVerdict { draft, continue_because }
-    TurnSummary { stop, steps, tool_calls, usage, cost_usd, unpriced_tokens, duration_ms, output }
+    TurnSummary { stop, steps, tool_calls, cost_usd, unpriced_tokens, duration_ms, output; usage }
 }

@@ -1,12 +1,12 @@
 //! `rind:plugin/agents`: running subagents. Linked only where it was granted.
 
-use super::super::bindings::rind::plugin::{agents, types};
+use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
-use crate::point::handle::AgentTask;
+use crate::point::handle::{AgentTask, HandleError};
 
 impl agents::Host for HostState {
-    async fn run(&mut self, task: agents::Task) -> wasmtime::Result<Result<String, types::Error>> {
+    async fn run(&mut self, task: agents::Task) -> Result<String, HandleError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);
         let task = AgentTask {
@@ -14,10 +14,7 @@ impl agents::Host for HostState {
             tools: task.tools,
             max_steps: task.max_steps,
         };
-        let answer = backing
-            .handle
-            .run_agent(&backing.plugin, task, caller)
-            .await;
-        Ok(answer.map_err(Into::into))
+        let handle = &backing.handle;
+        handle.run_agent(&backing.plugin, task, caller).await
     }
 }

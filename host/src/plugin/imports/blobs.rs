@@ -1,6 +1,6 @@
 //! `rind:plugin/blobs`: bytes of content that is not text. Linked always; which of them may be read is checked here.
 
-use super::super::bindings::rind::plugin::{blobs, types};
+use super::super::bindings::rind::plugin::blobs;
 use super::super::convert::Lent;
 use super::super::host::HostState;
 use crate::grant::Capability;
@@ -12,26 +12,19 @@ use crate::point::trace::AccessOutcome;
 pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {
-    async fn read(
-        &mut self,
-        id: String,
-        offset: u64,
-        length: u64,
-    ) -> wasmtime::Result<Result<Vec<u8>, types::Error>> {
+    async fn read(&mut self, id: String, offset: u64, length: u64) -> Result<Vec<u8>, HandleError> {
         if !self.may_read(&id) {
             let why = "it is in no payload of this call, and the plugin was not granted `session`";
             let log = self.access_log();
             log.files(&format!("read blob {id}"), AccessOutcome::Denied, why);
             let text = format!("the blob cannot be read: {why}");
-            return Ok(Err(HandleError::Denied(text).into()));
+            return Err(HandleError::Denied(text));
         }
         let handle = self.backing.handle.clone();
-        let read = handle.read_blob(&id).await.map(|bytes| {
-            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-            let end = offset.saturating_add(length.min(MAX_READ_BYTES));
-            bytes[place(offset)..place(end)].to_vec()
-        });
-        Ok(read.map_err(Into::into))
+        let bytes = handle.read_blob(&id).await?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        let end = offset.saturating_add(length.min(MAX_READ_BYTES));
+        Ok(bytes[place(offset)..place(end)].to_vec())
     }
 }
 

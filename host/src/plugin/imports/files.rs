@@ -3,37 +3,41 @@
 //! Linked for all: a component that does not declare `filesystem` and imports it is refused before it is linked, and every
 //! call is judged by the folders that were granted.
 
-use super::super::bindings::rind::plugin::{files, types};
+use super::super::bindings::rind::plugin::files;
 use super::super::host::HostState;
 use crate::folder::{EntryKind, FolderError, GrantedFolders};
+use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
 /// Bytes up to which an append to the plugin's own files stays on the current thread, once its folder has been counted: it goes
 /// to the disk that sessions are written to at every step, and changing the thread would take longer than the write.
 const INLINE_BYTES: usize = 16 << 10;
 
-type FileResult<T> = wasmtime::Result<Result<T, types::Error>>;
-
 impl files::Host for HostState {
-    async fn read(&mut self, path: String, offset: u64, length: u32) -> FileResult<Vec<u8>> {
+    async fn read(
+        &mut self,
+        path: String,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, HandleError> {
         self.on_files("read", path, move |folders, path| {
             folders.read(path, offset, length)
         })
         .await
     }
 
-    async fn write(&mut self, path: String, content: Vec<u8>) -> FileResult<()> {
+    async fn write(&mut self, path: String, content: Vec<u8>) -> Result<(), HandleError> {
         self.on_files("write", path, move |folders, path| {
             folders.write(path, &content)
         })
         .await
     }
 
-    async fn append(&mut self, path: String, content: Vec<u8>) -> FileResult<()> {
+    async fn append(&mut self, path: String, content: Vec<u8>) -> Result<(), HandleError> {
         let folders = &self.backing.folders;
         if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_counted() {
             let result = folders.append(&path, &content);
-            return Ok(self.answered("append", &path, result));
+            return self.answered("append", &path, result);
         }
         self.on_files("append", path, move |folders, path| {
             folders.append(path, &content)
@@ -41,7 +45,7 @@ impl files::Host for HostState {
         .await
     }
 
-    async fn list(&mut self, path: String) -> FileResult<Vec<files::Entry>> {
+    async fn list(&mut self, path: String) -> Result<Vec<files::Entry>, HandleError> {
         self.on_files("list", path, |folders, path| {
             let entries = folders.list(path)?.into_iter();
             let entry = |entry: crate::folder::Entry| files::Entry {
@@ -58,14 +62,14 @@ impl files::Host for HostState {
         .await
     }
 
-    async fn create_folder(&mut self, path: String) -> FileResult<()> {
+    async fn create_folder(&mut self, path: String) -> Result<(), HandleError> {
         self.on_files("create-folder", path, |folders, path| {
             folders.create_folder(path)
         })
         .await
     }
 
-    async fn remove(&mut self, path: String) -> FileResult<()> {
+    async fn remove(&mut self, path: String) -> Result<(), HandleError> {
         self.on_files("remove", path, |folders, path| folders.remove(path))
             .await
     }
@@ -79,11 +83,11 @@ impl HostState {
         verb: &str,
         path: String,
         work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
-    ) -> FileResult<T> {
+    ) -> Result<T, HandleError> {
         let folders = self.backing.folders.clone();
         let named = path.clone();
         let result = blocking(move || work(&folders, &named)).await;
-        Ok(self.answered(verb, &path, result))
+        self.answered(verb, &path, result)
     }
 
     /// Leaves a record of what did not work.
@@ -92,10 +96,10 @@ impl HostState {
         verb: &str,
         path: &str,
         result: Result<T, FolderError>,
-    ) -> Result<T, types::Error> {
+    ) -> Result<T, HandleError> {
         result.map_err(|error| {
             self.record_files(&format!("{verb} {path}"), &error);
-            wit_error(path, &error)
+            error_for_guest(path, &error)
         })
     }
 
@@ -119,15 +123,15 @@ pub(super) async fn blocking<T: Send + 'static>(
         .unwrap_or(Err(FolderError::Host))
 }
 
-fn wit_error(path: &str, error: &FolderError) -> types::Error {
+fn error_for_guest(path: &str, error: &FolderError) -> HandleError {
     let text = format!("`{}`: {error}", crate::text::clean(path, 256));
     match error {
-        FolderError::Invalid(_) => types::Error::InvalidInput(text),
-        FolderError::TooMuch(_) | FolderError::Full { .. } => types::Error::Limit(text),
+        FolderError::Invalid(_) => HandleError::InvalidInput(text),
+        FolderError::TooMuch(_) | FolderError::Full { .. } => HandleError::Limit(text),
         FolderError::Io(io) if io.kind() == std::io::ErrorKind::NotFound => {
-            types::Error::NotFound(text)
+            HandleError::NotFound(text)
         }
-        error if error.is_refusal() => types::Error::Denied(text),
-        _ => types::Error::Failed(text),
+        error if error.is_refusal() => HandleError::Denied(text),
+        _ => HandleError::Failed(text),
     }
 }

@@ -9,7 +9,6 @@ use super::super::bindings::rind::plugin::{handles as wh, types};
 use super::super::convert::{self, Lent};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
-use crate::point::payload as p;
 
 /// Most messages of one read.
 const MAX_MESSAGES: usize = 100;
@@ -21,28 +20,6 @@ const MAX_MESSAGES_BYTES: usize = 8 << 20;
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 impl wh::Host for HostState {}
-
-/// Gives access to one kind of payload. A handle of another kind than the one that was lent cannot exist; should the engine let
-/// one through, the guest traps.
-macro_rules! lent {
-    ($($name:ident: $variant:ident => $payload:ty;)*) => {
-        impl HostState {$(
-            fn $name(&self) -> wasmtime::Result<&$payload> {
-                match &self.call.lent {
-                    Some(Lent::$variant(payload)) => Ok(payload),
-                    _ => Err(wasmtime::Error::msg("the handle is not the one of this call")),
-                }
-            }
-        )*}
-    };
-}
-lent! {
-    conversation: Conversation => Vec<Message>;
-    slice: Slice => p::Slice;
-    wire_request: WireRequest => p::WireRequest;
-    wire_response: WireResponse => p::WireResponse;
-    finished_call: FinishedCall => p::FinishedCall;
-}
 
 fn count(messages: &[Message]) -> u32 {
     u32::try_from(messages.len()).unwrap_or(u32::MAX)
@@ -87,177 +64,64 @@ fn part(text: &str, offset: u64, length: u64) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-impl wh::HostConversation for HostState {
-    fn len(&mut self, _: Resource<wh::Conversation>) -> wasmtime::Result<u32> {
-        Ok(count(self.conversation()?))
-    }
+/// Answers the functions of each handle from the payload behind it. A handle of another kind than the one that was lent cannot
+/// exist; should the engine let one through, the guest traps.
+macro_rules! answers {
+    ($($host:ident: $handle:ident { $($name:ident($($arg:ident: $ty:ty),*) -> $answer:ty: |$payload:ident| $value:expr;)* })*) => {$(
+        impl wh::$host for HostState {
+            $(fn $name(&mut self, _: Resource<wh::$handle> $(, $arg: $ty)*) -> wasmtime::Result<$answer> {
+                match &self.call.lent {
+                    Some(Lent::$handle($payload)) => Ok($value),
+                    _ => Err(wasmtime::Error::msg("the handle is not the one of this call")),
+                }
+            })*
 
-    fn message(
-        &mut self,
-        _: Resource<wh::Conversation>,
-        index: u32,
-    ) -> wasmtime::Result<Option<types::Message>> {
-        Ok(message(self.conversation()?, index))
-    }
-
-    fn messages(
-        &mut self,
-        _: Resource<wh::Conversation>,
-        start: u32,
-        count: u32,
-    ) -> wasmtime::Result<Vec<types::Message>> {
-        Ok(range(self.conversation()?, start, count))
-    }
-
-    fn drop(&mut self, _: Resource<wh::Conversation>) -> wasmtime::Result<()> {
-        Ok(())
-    }
+            fn drop(&mut self, _: Resource<wh::$handle>) -> wasmtime::Result<()> {
+                Ok(())
+            }
+        }
+    )*};
 }
-
-impl wh::HostSlice for HostState {
-    fn reason(&mut self, _: Resource<wh::Slice>) -> wasmtime::Result<String> {
-        Ok(self.slice()?.reason.clone())
+answers! {
+    HostConversation: Conversation {
+        len() -> u32: |messages| count(messages);
+        message(index: u32) -> Option<types::Message>: |messages| message(messages, index);
+        messages(start: u32, count: u32) -> Vec<types::Message>: |messages| range(messages, start, count);
     }
-
-    fn summary(&mut self, _: Resource<wh::Slice>) -> wasmtime::Result<String> {
-        Ok(self.slice()?.summary.clone())
+    HostSlice: Slice {
+        reason() -> String: |slice| slice.reason.clone();
+        summary() -> String: |slice| slice.summary.clone();
+        len() -> u32: |slice| count(&slice.messages);
+        message(index: u32) -> Option<types::Message>: |slice| message(&slice.messages, index);
+        messages(start: u32, count: u32) -> Vec<types::Message>: |slice| range(&slice.messages, start, count);
     }
-
-    fn len(&mut self, _: Resource<wh::Slice>) -> wasmtime::Result<u32> {
-        Ok(count(&self.slice()?.messages))
+    HostWireRequest: WireRequest {
+        provider() -> String: |request| request.provider.clone();
+        size() -> u64: |request| request.body.len() as u64;
+        body(offset: u64, length: u64) -> String: |request| part(&request.body, offset, length);
     }
-
-    fn message(
-        &mut self,
-        _: Resource<wh::Slice>,
-        index: u32,
-    ) -> wasmtime::Result<Option<types::Message>> {
-        Ok(message(&self.slice()?.messages, index))
+    HostWireResponse: WireResponse {
+        provider() -> String: |response| response.provider.clone();
+        status() -> u16: |response| response.status;
+        latency_ms() -> u64: |response| response.latency_ms;
+        model() -> String: |response| response.model.clone();
+        usage() -> types::Usage: |response| response.usage.into();
+        cost_usd() -> Option<f64>: |response| response.cost_usd;
+        size() -> u64: |response| response.body.len() as u64;
+        body(offset: u64, length: u64) -> String: |response| part(&response.body, offset, length);
     }
-
-    fn messages(
-        &mut self,
-        _: Resource<wh::Slice>,
-        start: u32,
-        count: u32,
-    ) -> wasmtime::Result<Vec<types::Message>> {
-        Ok(range(&self.slice()?.messages, start, count))
-    }
-
-    fn drop(&mut self, _: Resource<wh::Slice>) -> wasmtime::Result<()> {
-        Ok(())
-    }
-}
-
-impl wh::HostWireRequest for HostState {
-    fn provider(&mut self, _: Resource<wh::WireRequest>) -> wasmtime::Result<String> {
-        Ok(self.wire_request()?.provider.clone())
-    }
-
-    fn size(&mut self, _: Resource<wh::WireRequest>) -> wasmtime::Result<u64> {
-        Ok(self.wire_request()?.body.len() as u64)
-    }
-
-    fn body(
-        &mut self,
-        _: Resource<wh::WireRequest>,
-        offset: u64,
-        length: u64,
-    ) -> wasmtime::Result<String> {
-        Ok(part(&self.wire_request()?.body, offset, length))
-    }
-
-    fn drop(&mut self, _: Resource<wh::WireRequest>) -> wasmtime::Result<()> {
-        Ok(())
-    }
-}
-
-impl wh::HostWireResponse for HostState {
-    fn provider(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<String> {
-        Ok(self.wire_response()?.provider.clone())
-    }
-
-    fn status(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<u16> {
-        Ok(self.wire_response()?.status)
-    }
-
-    fn latency_ms(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<u64> {
-        Ok(self.wire_response()?.latency_ms)
-    }
-
-    fn model(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<String> {
-        Ok(self.wire_response()?.model.clone())
-    }
-
-    fn usage(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<types::Usage> {
-        Ok(convert::usage(self.wire_response()?.usage))
-    }
-
-    fn cost_usd(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<Option<f64>> {
-        Ok(self.wire_response()?.cost_usd)
-    }
-
-    fn size(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<u64> {
-        Ok(self.wire_response()?.body.len() as u64)
-    }
-
-    fn body(
-        &mut self,
-        _: Resource<wh::WireResponse>,
-        offset: u64,
-        length: u64,
-    ) -> wasmtime::Result<String> {
-        Ok(part(&self.wire_response()?.body, offset, length))
-    }
-
-    fn drop(&mut self, _: Resource<wh::WireResponse>) -> wasmtime::Result<()> {
-        Ok(())
-    }
-}
-
-impl wh::HostFinishedCall for HostState {
-    fn call(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<types::ToolCall> {
-        Ok(convert::tool_call(&self.finished_call()?.call))
-    }
-
-    fn is_error(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<bool> {
-        Ok(self.finished_call()?.result.is_error)
-    }
-
-    fn duration_ms(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<u64> {
-        Ok(self.finished_call()?.duration_ms)
-    }
-
-    fn len(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<u32> {
-        let n_parts = self.finished_call()?.result.content.iter().len();
-        Ok(u32::try_from(n_parts).unwrap_or(u32::MAX))
-    }
-
-    fn part(
-        &mut self,
-        _: Resource<wh::FinishedCall>,
-        index: u32,
-    ) -> wasmtime::Result<Option<types::Part>> {
-        let mut parts = self.finished_call()?.result.content.iter();
-        Ok(parts.nth(index as usize).map(convert::part))
-    }
-
-    fn size(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<u64> {
-        Ok(self.finished_call()?.result.content.text().len() as u64)
-    }
-
-    fn content(
-        &mut self,
-        _: Resource<wh::FinishedCall>,
-        offset: u64,
-        length: u64,
-    ) -> wasmtime::Result<String> {
-        let text = self.finished_call()?.result.content.text();
-        Ok(part(&text, offset, length))
-    }
-
-    fn drop(&mut self, _: Resource<wh::FinishedCall>) -> wasmtime::Result<()> {
-        Ok(())
+    HostFinishedCall: FinishedCall {
+        call() -> types::ToolCall: |finished| convert::tool_call(&finished.call);
+        is_error() -> bool: |finished| finished.result.is_error;
+        duration_ms() -> u64: |finished| finished.duration_ms;
+        len() -> u32: |finished| u32::try_from(finished.result.content.iter().len()).unwrap_or(u32::MAX);
+        part(index: u32) -> Option<types::Part>: |finished| {
+            finished.result.content.iter().nth(index as usize).map(convert::part)
+        };
+        size() -> u64: |finished| finished.result.content.text().len() as u64;
+        content(offset: u64, length: u64) -> String: |finished| {
+            part(&finished.result.content.text(), offset, length)
+        };
     }
 }
 

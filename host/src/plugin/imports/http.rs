@@ -1,18 +1,15 @@
 //! `rind:plugin/http`: requests to the hosts that were granted. All rules are those of [`crate::egress`].
 
-use super::super::bindings::rind::plugin::{http, types};
+use super::super::bindings::rind::plugin::http;
 use super::super::host::HostState;
 use crate::egress::{Body, Request, Response, Timeouts};
 use crate::point::handle::HandleError;
 
 impl http::Host for HostState {
-    async fn send(
-        &mut self,
-        request: http::Request,
-    ) -> wasmtime::Result<Result<http::Response, types::Error>> {
+    async fn send(&mut self, request: http::Request) -> Result<http::Response, HandleError> {
         let Some(egress) = self.backing.egress.clone() else {
             let text = "no request leaves while the plugin is loaded and lists its tools";
-            return Ok(Err(HandleError::Denied(text.to_owned()).into()));
+            return Err(HandleError::Denied(text.to_owned()));
         };
         let headers = request.headers.into_iter();
         let request = Request {
@@ -25,9 +22,7 @@ impl http::Host for HostState {
             timeouts: Timeouts::default(),
         };
         let answer = egress.send(request, self.call.caller.origin()).await;
-        Ok(answer
-            .map(response)
-            .map_err(|error| HandleError::from(error).into()))
+        Ok(response(answer?))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use super::super::bindings::rind::plugin::{log, types};
-use super::super::convert;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
 use crate::point::outcome::Level;
@@ -31,7 +30,7 @@ impl log::Host for HostState {
             ),
             Ok(_) => backing.handle.log(
                 &backing.plugin,
-                convert::level(level),
+                level,
                 &Sanitizer::of(self, "log").line("line", &text, MAX_LINE_BYTES),
             ),
             Err(_) => {}

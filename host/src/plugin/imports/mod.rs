@@ -54,174 +54,133 @@ pub(super) const FILES: &str = "files in the granted folders";
 /// The access of `http` and of `wasi:http`.
 const HTTP: &str = "requests to the granted hosts";
 
-/// Links an interface of the contract.
+/// A row of an interface of the contract.
 macro_rules! own {
-    ($module:ident) => {
-        Some(|linker| {
-            contract::link(linker, stringify!($module), |instance| {
-                wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| state)
-            })
-        })
+    ($name:literal, $module:ident, $gives:expr) => {
+        ImportRow::new(
+            $name,
+            $gives,
+            Some(|linker| {
+                contract::link(linker, stringify!($module), |instance| {
+                    wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| state)
+                })
+            }),
+        )
     };
 }
 
 /// Every interface that a plugin may import: those of `wit/` in the order of its world, then WASI. Of names that begin alike the
 /// longer stands first.
 pub const IMPORTS: &[ImportRow] = &[
-    ImportRow::free("types", TYPES, own!(types)),
-    ImportRow::free("payloads", TYPES, own!(payloads)),
-    ImportRow::free(
-        "handles",
-        "parts of what its hooks are shown",
-        own!(handles),
-    ),
-    ImportRow::free("outcomes", TYPES, own!(outcomes)),
-    ImportRow::free(
-        "caller",
-        "who calls it, and what the turn has used",
-        own!(caller),
-    ),
-    ImportRow {
-        limits: &[Limit::Bytes(blobs::MAX_READ_BYTES as usize, "a read")],
-        ..ImportRow::free(
-            "blobs",
-            "bytes of images and the like in what it is shown",
-            own!(blobs),
-        )
-    },
-    ImportRow {
-        limits: &[
-            Limit::Count(log::MAX_LINES, "lines in a session"),
-            Limit::Bytes(log::MAX_LINE_BYTES, "a line"),
-        ],
-        ..ImportRow::free("log", "its own lines in the log", own!(log))
-    },
-    ImportRow {
-        limits: &[
-            Limit::Bytes(sessions::MAX_KEY_BYTES, "a key"),
-            Limit::Bytes(sessions::MAX_VALUE_BYTES, "a value"),
-            Limit::Bytes(sessions::MAX_PLUGIN_BYTES, "together"),
-        ],
-        ..ImportRow::free("state", "its own values in the session", own!(state))
-    },
-    ImportRow {
-        limits: &[
-            Limit::Bytes(plugin_store::MAX_KEY_BYTES, "a key"),
-            Limit::Bytes(plugin_store::MAX_VALUE_BYTES, "a value"),
-            Limit::Bytes(plugin_store::MAX_TOTAL_BYTES as usize, "together"),
-        ],
-        ..ImportRow::free("store", "its own values across sessions", own!(store))
-    },
-    ImportRow::free("config", "its own settings", own!(config)),
-    ImportRow {
-        limits: &[
-            Limit::Count(MAX_POINT_CALLS, "calls while the plugin is called once"),
-            Limit::Bytes(MAX_JSON_BYTES, "a payload"),
-        ],
-        waits: true,
-        ..ImportRow::free(
-            "points",
-            "calling its own points, and those that let it",
-            own!(points),
-        )
-    },
-    ImportRow {
-        needs: Needs::Session,
-        limits: &[Limit::Count(session::MAX_MESSAGES, "messages at a time")],
-        ..ImportRow::free("session", "reading the conversation", own!(session))
-    },
-    ImportRow {
-        needs: Needs::Call(ExternalCall::Model),
-        limits: &[Limit::Count(MAX_QUESTIONS, "questions in a turn")],
-        waits: true,
-        ..ImportRow::free(
-            "model",
-            "asking a model, without tools; it costs tokens",
-            own!(model),
-        )
-    },
-    ImportRow {
-        needs: Needs::Call(ExternalCall::Agents),
-        limits: &[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")],
-        waits: true,
-        ..ImportRow::free(
-            "agents",
-            "running subagents, which cannot ask for approval",
-            own!(agents),
-        )
-    },
-    ImportRow {
-        needs: Needs::Tool,
-        limits: &[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")],
-        waits: true,
-        ..ImportRow::free(
-            "tools-host",
-            "calling the tools that it was granted",
-            own!(tools_host),
-        )
-    },
-    ImportRow {
-        needs: Needs::Folder,
-        limits: &[
-            Limit::Bytes(MAX_FILE_BYTES, "a call"),
-            Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
-        ],
-        ..ImportRow::free("files", FILES, own!(files))
-    },
-    ImportRow {
-        needs: Needs::Host,
-        limits: HTTP_LIMITS,
-        ..ImportRow::free("http", HTTP, own!(http))
-    },
+    own!("types", types, TYPES),
+    own!("payloads", payloads, TYPES),
+    own!("handles", handles, "parts of what its hooks are shown"),
+    own!("outcomes", outcomes, TYPES),
+    own!("caller", caller, "who calls it, and what the turn has used"),
+    own!(
+        "blobs",
+        blobs,
+        "bytes of images and the like in what it is shown"
+    )
+    .limits(&[Limit::Bytes(blobs::MAX_READ_BYTES as usize, "a read")]),
+    own!("log", log, "its own lines in the log").limits(&[
+        Limit::Count(log::MAX_LINES, "lines in a session"),
+        Limit::Bytes(log::MAX_LINE_BYTES, "a line"),
+    ]),
+    own!("state", state, "its own values in the session").limits(&[
+        Limit::Bytes(sessions::MAX_KEY_BYTES, "a key"),
+        Limit::Bytes(sessions::MAX_VALUE_BYTES, "a value"),
+        Limit::Bytes(sessions::MAX_PLUGIN_BYTES, "together"),
+    ]),
+    own!("store", store, "its own values across sessions").limits(&[
+        Limit::Bytes(plugin_store::MAX_KEY_BYTES, "a key"),
+        Limit::Bytes(plugin_store::MAX_VALUE_BYTES, "a value"),
+        Limit::Bytes(plugin_store::MAX_TOTAL_BYTES as usize, "together"),
+    ]),
+    own!("config", config, "its own settings"),
+    own!(
+        "points",
+        points,
+        "calling its own points, and those that let it"
+    )
+    .limits(&[
+        Limit::Count(MAX_POINT_CALLS, "calls while the plugin is called once"),
+        Limit::Bytes(MAX_JSON_BYTES, "a payload"),
+    ])
+    .waits(),
+    own!("session", session, "reading the conversation")
+        .needs(Needs::Session)
+        .limits(&[Limit::Count(session::MAX_MESSAGES, "messages at a time")]),
+    own!(
+        "model",
+        model,
+        "asking a model, without tools; it costs tokens"
+    )
+    .needs(Needs::Call(ExternalCall::Model))
+    .limits(&[Limit::Count(MAX_QUESTIONS, "questions in a turn")])
+    .waits(),
+    own!(
+        "agents",
+        agents,
+        "running subagents, which cannot ask for approval"
+    )
+    .needs(Needs::Call(ExternalCall::Agents))
+    .limits(&[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")])
+    .waits(),
+    own!(
+        "tools-host",
+        tools_host,
+        "calling the tools that it was granted"
+    )
+    .needs(Needs::Tool)
+    .limits(&[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")])
+    .waits(),
+    own!("files", files, FILES).needs(Needs::Folder).limits(&[
+        Limit::Bytes(MAX_FILE_BYTES, "a call"),
+        Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
+    ]),
+    own!("http", http, HTTP)
+        .needs(Needs::Host)
+        .limits(HTTP_LIMITS),
     // Its types come with it; the rest of the package is for servers.
-    ImportRow {
-        needs: Needs::Host,
-        ..ImportRow::free(
-            "wasi:http/types@",
-            "data types of requests, no access by itself",
-            None,
-        )
-    },
-    ImportRow {
-        needs: Needs::Host,
-        limits: HTTP_LIMITS,
-        ..ImportRow::free(
-            "wasi:http/outgoing-handler@",
-            HTTP,
-            Some(wasmtime_wasi_http::p2::add_only_http_to_linker_async),
-        )
-    },
-    ImportRow::free("wasi:filesystem/", FILES, Some(wasi::files)),
+    ImportRow::new(
+        "wasi:http/types@",
+        "data types of requests, no access by itself",
+        None,
+    )
+    .needs(Needs::Host),
+    ImportRow::new("wasi:http/outgoing-handler@", HTTP, Some(wasi::http))
+        .needs(Needs::Host)
+        .limits(HTTP_LIMITS),
+    ImportRow::new("wasi:filesystem/", FILES, Some(wasi::files)),
     // What a language's standard library pulls in, linked to a context with nothing in it.
-    ImportRow::free(
+    ImportRow::new(
         "wasi:io/",
         "streams, no access by themselves",
         Some(wasi::streams),
     ),
-    ImportRow::free("wasi:cli/environment@", "an empty environment", None),
-    ImportRow::free("wasi:cli/stdin@", STREAM, None),
-    ImportRow::free("wasi:cli/stdout@", STREAM, None),
-    ImportRow::free(
+    ImportRow::new("wasi:cli/environment@", "an empty environment", None),
+    ImportRow::new("wasi:cli/stdin@", STREAM, None),
+    ImportRow::new("wasi:cli/stdout@", STREAM, None),
+    ImportRow::new(
         "wasi:cli/stderr@",
         "a buffer that only shows in its error messages",
         None,
     ),
-    ImportRow::free("wasi:cli/", "no access", Some(wasi::cli)),
-    ImportRow::free("wasi:clocks/", "reading the clock", None),
-    ImportRow::free(
+    ImportRow::new("wasi:cli/", "no access", Some(wasi::cli)),
+    ImportRow::new("wasi:clocks/", "reading the clock", None),
+    ImportRow::new(
         "wasi:random/",
         "random numbers",
         Some(wasi::insecure_random),
     ),
     // For standard libraries that always import it.
-    ImportRow {
-        needs: Needs::InertSockets,
-        ..ImportRow::free(
-            "wasi:sockets/",
-            "linked, and denied at every use",
-            Some(wasi::sockets),
-        )
-    },
+    ImportRow::new(
+        "wasi:sockets/",
+        "linked, and denied at every use",
+        Some(wasi::sockets),
+    )
+    .needs(Needs::InertSockets),
 ];
 
 const STREAM: &str = "a stream that leads nowhere";
@@ -254,18 +213,18 @@ pub(super) fn linker(
     Ok(linker)
 }
 
-impl wit::types::Host for HostState {}
 impl wit::payloads::Host for HostState {}
 impl wit::outcomes::Host for HostState {}
 
-impl From<HandleError> for wit::types::Error {
-    fn from(error: HandleError) -> Self {
-        match error {
-            HandleError::InvalidInput(text) => Self::InvalidInput(text),
-            HandleError::NotFound(text) => Self::NotFound(text),
-            HandleError::Denied(text) => Self::Denied(text),
-            HandleError::Limit(text) => Self::Limit(text),
-            HandleError::Failed(text) => Self::Failed(text),
-        }
+impl wit::types::Host for HostState {
+    fn convert_error(&mut self, error: HandleError) -> wasmtime::Result<wit::types::Error> {
+        use wit::types::Error;
+        Ok(match error {
+            HandleError::InvalidInput(text) => Error::InvalidInput(text),
+            HandleError::NotFound(text) => Error::NotFound(text),
+            HandleError::Denied(text) => Error::Denied(text),
+            HandleError::Limit(text) => Error::Limit(text),
+            HandleError::Failed(text) => Error::Failed(text),
+        })
     }
 }

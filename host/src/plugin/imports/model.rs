@@ -1,16 +1,12 @@
 //! `rind:plugin/model`: asking a model. Linked only where it was granted.
 
-use super::super::bindings::rind::plugin::{model, types};
-use super::super::convert;
+use super::super::bindings::rind::plugin::model;
 use super::super::host::HostState;
 use super::super::sanitize::Sanitizer;
-use crate::point::handle::ModelQuestion;
+use crate::point::handle::{HandleError, ModelQuestion};
 
 impl model::Host for HostState {
-    async fn ask(
-        &mut self,
-        question: model::Question,
-    ) -> wasmtime::Result<Result<model::Reply, types::Error>> {
+    async fn ask(&mut self, question: model::Question) -> Result<model::Reply, HandleError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);
         let sanitizer = Sanitizer::of(self, "model");
@@ -20,14 +16,11 @@ impl model::Host for HostState {
             model: question.model,
             max_tokens: question.max_tokens,
         };
-        let reply = backing
-            .handle
-            .ask_model(&backing.plugin, question, caller)
-            .await;
-        let reply = reply.map(|reply| model::Reply {
+        let handle = &backing.handle;
+        let reply = handle.ask_model(&backing.plugin, question, caller).await?;
+        Ok(model::Reply {
             text: reply.text,
-            usage: convert::usage(reply.usage),
-        });
-        Ok(reply.map_err(Into::into))
+            usage: reply.usage.into(),
+        })
     }
 }

@@ -152,7 +152,7 @@ pub struct ImportRow {
 
 impl ImportRow {
     /// A row of an interface that needs nothing, without limits.
-    pub(super) const fn free(name: &'static str, gives: &'static str, link: Option<Link>) -> Self {
+    pub(super) const fn new(name: &'static str, gives: &'static str, link: Option<Link>) -> Self {
         Self {
             name,
             needs: Needs::Nothing,
@@ -161,6 +161,19 @@ impl ImportRow {
             waits: false,
             link,
         }
+    }
+
+    pub(super) const fn needs(self, needs: Needs) -> Self {
+        Self { needs, ..self }
+    }
+
+    pub(super) const fn limits(self, limits: &'static [Limit]) -> Self {
+        Self { limits, ..self }
+    }
+
+    pub(super) const fn waits(self) -> Self {
+        let waits = true;
+        Self { waits, ..self }
     }
 
     /// Whether it is an interface of the contract.

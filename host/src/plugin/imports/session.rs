@@ -22,21 +22,12 @@ impl session::Host for HostState {
             .collect())
     }
 
-    async fn append(
-        &mut self,
-        name: String,
-        value: String,
-    ) -> wasmtime::Result<Result<(), types::Error>> {
+    async fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
         let sanitizer = Sanitizer::of(self, "session");
-        let parsed = sanitizer.name("name of an entry", &name).and_then(|()| {
-            json::parse(&sanitizer.json("entry", value), json::MAX_BYTES)
-                .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))
-        });
-        let kept = parsed.and_then(|value| {
-            self.backing
-                .handle
-                .append(&self.backing.plugin, &name, value)
-        });
-        Ok(kept.map_err(Into::into))
+        sanitizer.name("name of an entry", &name)?;
+        let value = json::parse(&sanitizer.json("entry", value), json::MAX_BYTES)
+            .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
+        let backing = &self.backing;
+        backing.handle.append(&backing.plugin, &name, value)
     }
 }

@@ -1,42 +1,30 @@
 //! `rind:plugin/state`: values of the session.
 
-use super::super::bindings::rind::plugin::{state, types};
-use super::super::host::HostState;
+use super::super::bindings::rind::plugin::state;
+use super::super::host::{Backing, HostState};
 use super::super::sanitize::Sanitizer;
+use crate::point::handle::HandleError;
 
 impl state::Host for HostState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
         Ok(self.backing.handle.state_get(&self.backing.keeper, &key))
     }
 
-    async fn set(
-        &mut self,
-        key: String,
-        value: String,
-    ) -> wasmtime::Result<Result<(), types::Error>> {
+    async fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
         let sanitizer = Sanitizer::of(self, "state");
-        let kept = sanitizer.name("key", &key).and_then(|()| {
-            let value = sanitizer.text("value", value);
-            let backing = &self.backing;
-            backing
-                .handle
-                .state_set(&backing.keeper, &key, Some(&value))
-        });
-        Ok(kept.map_err(Into::into))
+        sanitizer.name("key", &key)?;
+        let value = sanitizer.text("value", value);
+        let Backing { handle, keeper, .. } = &*self.backing;
+        handle.state_set(keeper, &key, Some(&value))
     }
 
-    async fn remove(&mut self, key: String) -> wasmtime::Result<Result<(), types::Error>> {
-        Ok(self
-            .backing
-            .handle
-            .state_set(&self.backing.keeper, &key, None)
-            .map_err(Into::into))
+    async fn remove(&mut self, key: String) -> Result<(), HandleError> {
+        let Backing { handle, keeper, .. } = &*self.backing;
+        handle.state_set(keeper, &key, None)
     }
 
     async fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {
-        Ok(self
-            .backing
-            .handle
-            .state_keys(&self.backing.keeper, &prefix))
+        let Backing { handle, keeper, .. } = &*self.backing;
+        Ok(handle.state_keys(keeper, &prefix))
     }
 }

@@ -18,29 +18,21 @@ impl tools_host::Host for HostState {
         &mut self,
         name: String,
         arguments: String,
-    ) -> wasmtime::Result<Result<Vec<types::Part>, types::Error>> {
+    ) -> Result<Vec<types::Part>, HandleError> {
         if !self.backing.granted.has(&Capability::Tool(name.clone())) {
-            return Ok(Err(self.not_granted(&name).into()));
+            return Err(self.not_granted(&name));
         }
         let arguments = Sanitizer::of(self, "tools-host").json("arguments", arguments);
-        let arguments = match json::parse(&arguments, json::MAX_BYTES) {
-            Ok(arguments) => arguments,
-            Err(e) => {
-                let error = HandleError::InvalidInput(format!("the text of the arguments {e}"));
-                return Ok(Err(error.into()));
-            }
-        };
+        let invalid = |e| HandleError::InvalidInput(format!("the text of the arguments {e}"));
+        let arguments = json::parse(&arguments, json::MAX_BYTES).map_err(invalid)?;
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);
-        let result = backing
+        let called = backing
             .handle
-            .call_tool(&backing.plugin, name, arguments, caller)
-            .await;
-        let parts = result.map(|content| {
-            self.call.shown.extend(content.blobs().cloned());
-            content.iter().map(convert::part).collect()
-        });
-        Ok(parts.map_err(Into::into))
+            .call_tool(&backing.plugin, name, arguments, caller);
+        let content = called.await?;
+        self.call.shown.extend(content.blobs().cloned());
+        Ok(content.iter().map(convert::part).collect())
     }
 }
 

@@ -14,6 +14,11 @@ pub(super) fn streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)
 }
 
+/// Links requests, which go through the granted hosts.
+pub(super) fn http(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(l)
+}
+
 /// Links the rest of `wasi:random`.
 pub(super) fn insecure_random(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     random::insecure::add_to_linker::<HostState, WasiRandom>(l, |t| t.ctx().ctx.random())?;

@@ -117,10 +117,14 @@ impl HostState {
         }
     }
 
+    /// The count that is charged for what is written to an open file.
+    fn usage(&self, fd: &Fd) -> Option<Arc<Usage>> {
+        self.handles.known.get(&fd.rep())?.usage.clone()
+    }
+
     /// Notes that an open file is being written to, where what it takes is counted.
     pub(super) fn writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
-        let usage = self.handles.known.get(&fd.rep())?.usage.clone()?;
-        usage.writing(&*self.file(fd)?)
+        self.usage(fd)?.writing(&*self.file(fd)?)
     }
 
     /// Charges what an open file is about to grow by, where that is counted. Says what was charged, to be given back when it
@@ -130,9 +134,7 @@ impl HostState {
         fd: &Fd,
         grows: impl FnOnce(&std::fs::File) -> io::Result<u64>,
     ) -> Result<Option<(Arc<Usage>, u64)>, FolderError> {
-        let usage = self.handles.known.get(&fd.rep());
-        let usage = usage.and_then(|handle| handle.usage.clone());
-        let (Some(usage), Some(file)) = (usage, self.file(fd)) else {
+        let (Some(usage), Some(file)) = (self.usage(fd), self.file(fd)) else {
             return Ok(None);
         };
         let bytes = grows(&file)?;
@@ -152,12 +154,11 @@ impl HostState {
             return Ok(stream);
         };
         let inner = self.filesystem().table.delete(stream)?;
-        let handle = self.handles.known.get(&fd.rep());
         let stream: DynOutputStream = Box::new(FileStream {
             inner,
             file,
             position,
-            usage: handle.and_then(|handle| handle.usage.clone()),
+            usage: self.usage(&fd),
             writing: None,
             access_log: self.access_log(),
             target: format!("write {}", self.shown(&fd)),

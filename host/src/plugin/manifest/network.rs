@@ -7,40 +7,31 @@ use crate::grant::{Credential, HostPattern};
 
 /// Checks the section. Errors name the entry and the list where it belongs.
 pub(super) fn check(section: &Network) -> Result<(), String> {
-    for host in &section.hosts {
-        let kind = host.address().map(address::kind);
-        match kind {
-            Some(kind) if kind.class == Class::Never => return Err(never(host, kind.name)),
-            Some(kind) if kind.class == Class::Private => {
+    let lists = [
+        ("hosts", &section.hosts, Class::Private, "private"),
+        ("private", &section.private, Class::Public, "hosts"),
+    ];
+    for (list, hosts, misplaced, other) in lists {
+        for host in hosts {
+            if list == "private" && host.is_any() {
                 return Err(format!(
-                    "[network] hosts: `{host}` is {}; list it under `private`",
-                    kind.name
+                    "[network] private: `{host}` would be every machine of the operator's network; name those that are meant"
                 ));
             }
-            None if host.is_localhost() => {
-                return Err(format!(
-                    "[network] hosts: `{host}` is this machine; list it under `private`"
-                ));
-            }
-            _ => {}
-        }
-    }
-    for host in &section.private {
-        if host.is_any() {
+            let what = match host.address().map(address::kind) {
+                Some(kind) if kind.class == Class::Never => {
+                    let name = kind.name;
+                    return Err(format!(
+                        "[network]: `{host}` is {name}, which no plugin may reach"
+                    ));
+                }
+                Some(kind) if kind.class == misplaced => kind.name,
+                None if list == "hosts" && host.is_localhost() => "this machine",
+                _ => continue,
+            };
             return Err(format!(
-                "[network] private: `{host}` would be every machine of the operator's network; name those that are meant"
+                "[network] {list}: `{host}` is {what}; list it under `{other}`"
             ));
-        }
-        let kind = host.address().map(address::kind);
-        match kind {
-            Some(kind) if kind.class == Class::Never => return Err(never(host, kind.name)),
-            Some(kind) if kind.class == Class::Public => {
-                return Err(format!(
-                    "[network] private: `{host}` is {}; list it under `hosts`",
-                    kind.name
-                ));
-            }
-            _ => {}
         }
     }
     let hosts: Vec<&HostPattern> = section.hosts.iter().chain(&section.private).collect();
@@ -48,10 +39,6 @@ pub(super) fn check(section: &Network) -> Result<(), String> {
         .credentials
         .iter()
         .try_for_each(|credential| check_credential(credential, &hosts))
-}
-
-fn never(host: &HostPattern, name: &str) -> String {
-    format!("[network]: `{host}` is {name}, which no plugin may reach")
 }
 
 fn check_credential(credential: &Credential, hosts: &[&HostPattern]) -> Result<(), String> {

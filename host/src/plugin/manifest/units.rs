@@ -2,7 +2,7 @@
 
 /// `"64MiB"`: a number and one of B, KiB, MiB, GiB.
 pub(super) mod bytes {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
     const UNITS: [(&str, u64); 4] = [
         ("GiB", 1 << 30),
@@ -32,10 +32,8 @@ pub(super) mod bytes {
         value: &Option<u64>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(bytes) => serializer.serialize_str(&format!("{bytes}B")),
-            None => serializer.serialize_none(),
-        }
+        let text = value.map(|bytes| format!("{bytes}B"));
+        text.serialize(serializer)
     }
 }
 
@@ -43,7 +41,7 @@ pub(super) mod bytes {
 pub(super) mod duration {
     use std::time::Duration;
 
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
     pub(in crate::plugin::manifest) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
@@ -70,9 +68,7 @@ pub(super) mod duration {
         value: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(time) => serializer.serialize_str(&format!("{}ms", time.as_millis())),
-            None => serializer.serialize_none(),
-        }
+        let text = value.map(|time| format!("{}ms", time.as_millis()));
+        text.serialize(serializer)
     }
 }

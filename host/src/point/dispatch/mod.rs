@@ -102,9 +102,12 @@ impl Dispatcher {
         payload: P::Payload,
     ) -> Dispatched<P::Payload> {
         let mut run = Run::<P> {
-            dispatcher: self,
-            point: name,
-            caller,
+            report: Report {
+                quarantine: &self.quarantine,
+                sink: &*self.sink,
+                point: &name,
+                caller,
+            },
             out: Dispatched {
                 value: payload,
                 verdict: HookVerdict::Pass,
@@ -112,7 +115,7 @@ impl Dispatcher {
                 notes: Vec::new(),
             },
         };
-        let hooks = self.registry.hooks::<P>(&run.point);
+        let hooks = self.registry.hooks::<P>(&name);
         if hooks.is_empty() {
             return run.out;
         }
@@ -129,10 +132,10 @@ impl Dispatcher {
                     "plugins calling plugins are nested deeper than {MAX_NESTING}"
                 ));
                 run.finish(&bound.spec, Duration::ZERO, Err(failure));
-            } else if let Some(why) = self.quarantine.why(&bound.spec.plugin, &run.point) {
+            } else if let Some(why) = self.quarantine.why(&bound.spec.plugin, &name) {
                 run.dropped(&bound.spec, why);
             } else if bound.spec.is_async {
-                self.spawn(bound.clone(), run.point.clone(), caller, &run.out.value);
+                self.spawn(bound.clone(), name.clone(), caller, &run.out.value);
             } else if kind.is_chain() {
                 let (took, result) = call(bound, caller, &run.out.value).await;
                 if run.finish(&bound.spec, took, result) {
@@ -150,11 +153,8 @@ impl Dispatcher {
         if kind == PointKind::Gate {
             for bound in &judged[..judged_before] {
                 // What a hook that is out says was taken in when it failed.
-                if self
-                    .quarantine
-                    .why(&bound.spec.plugin, &run.point)
-                    .is_some()
-                {
+                let why = self.quarantine.why(&bound.spec.plugin, &name);
+                if why.is_some() {
                     continue;
                 }
                 let (took, result) = call(bound, caller, &run.out.value).await;

@@ -1,13 +1,10 @@
 //! State of one dispatch, and its outcome.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Dispatcher;
 use super::report::Report;
 use crate::point::Point;
-use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
 use crate::point::merge::Objection;
 use crate::point::outcome::Injection;
@@ -50,9 +47,7 @@ pub struct Dispatched<T> {
 
 /// One dispatch on its way.
 pub(super) struct Run<'a, P: Point> {
-    pub(super) dispatcher: &'a Dispatcher,
-    pub(super) point: Cow<'static, str>,
-    pub(super) caller: &'a Caller,
+    pub(super) report: Report<'a>,
     pub(super) out: Dispatched<P::Payload>,
 }
 
@@ -69,19 +64,11 @@ impl<P: Point> Run<'_, P> {
         took: Duration,
         result: Result<P::Outcome, Failure>,
     ) -> bool {
-        let report = Report {
-            quarantine: &self.dispatcher.quarantine,
-            sink: &*self.dispatcher.sink,
-            point: &self.point,
-            caller: self.caller,
-        };
-        let merged = report.finish::<P>(spec, took, result, &mut self.out.value);
-        self.out.inject.extend(
-            merged
-                .inject
-                .into_iter()
-                .map(|injection| (spec.plugin.clone(), injection)),
-        );
+        let value = &mut self.out.value;
+        let merged = self.report.finish::<P>(spec, took, result, value);
+        let inject = merged.inject.into_iter();
+        let inject = inject.map(|injection| (spec.plugin.clone(), injection));
+        self.out.inject.extend(inject);
         if let Some(text) = merged.note {
             self.out.notes.push(AttributedText {
                 plugin: spec.plugin.clone(),
@@ -100,14 +87,8 @@ impl<P: Point> Run<'_, P> {
         took: Duration,
         result: Result<P::Outcome, Failure>,
     ) {
-        let report = Report {
-            quarantine: &self.dispatcher.quarantine,
-            sink: &*self.dispatcher.sink,
-            point: &self.point,
-            caller: self.caller,
-        };
         let mut value = self.out.value.clone();
-        let merged = report.finish::<P>(spec, took, result, &mut value);
+        let merged = self.report.finish::<P>(spec, took, result, &mut value);
         let answer = match merged.answer {
             None if merged.rewrites => Some(Objection::Block(
                 "it wants to change what another hook changed after it".to_owned(),
@@ -119,12 +100,6 @@ impl<P: Point> Run<'_, P> {
 
     /// A hook that is out for the rest of the turn: a guard goes on refusing, by name.
     pub(super) fn dropped(&mut self, spec: &HookSpec, why: String) {
-        let report = Report {
-            quarantine: &self.dispatcher.quarantine,
-            sink: &*self.dispatcher.sink,
-            point: &self.point,
-            caller: self.caller,
-        };
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {
                 let reason = format!(
@@ -137,7 +112,7 @@ impl<P: Point> Run<'_, P> {
             }
             OnFailure::Skip => (TraceOutcome::Dropped, None),
         };
-        report.trace(spec, outcome, Vec::new(), Some(why), 0.0);
+        self.report.trace(spec, outcome, Vec::new(), Some(why), 0.0);
         self.answer(spec, answer);
     }
 

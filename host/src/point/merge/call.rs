@@ -21,21 +21,14 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
             o::CallVerdict::Ask(reason) => merged.answer = Some(Objection::Ask(reason)),
             o::CallVerdict::Block(reason) => merged.answer = Some(Objection::Block(reason)),
             o::CallVerdict::Change(arguments) => {
-                if !env.may_change {
-                    return Err(
-                        "it changes arguments, which needs the side effect `session`".to_owned(),
-                    );
-                }
+                env.check_may_change("it changes arguments")?;
                 check_text("the new arguments", &arguments)?;
                 let arguments = json::parse(&arguments, json::MAX_BYTES)
                     .map_err(|e| format!("the text of the new arguments {e}"))?;
                 (payload.check)(&arguments)
                     .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
-                if arguments != payload.call.arguments {
-                    payload.call.arguments = arguments;
-                    merged.changed.push("arguments");
-                    merged.rewrites = true;
-                }
+                let slot = &mut payload.call.arguments;
+                merged.rewrites = merged.set("arguments", slot, Some(arguments));
             }
         }
         if merged.note.is_some() {
@@ -53,12 +46,11 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
         payload: &mut Arc<p::FinishedCall>,
         _env: &MergeEnv<'_>,
     ) -> Result<Merged, String> {
-        let content = match self.content {
-            Some(parts) => Some(replacing(parts, &payload.result.content)?),
-            None => None,
-        };
-        let mut merged = Merged::with(self.effects)?;
-        merged.inject(self.inject)?;
+        let content = self
+            .content
+            .map(|parts| replacing(parts, &payload.result.content));
+        let content = content.transpose()?;
+        let mut merged = Merged::with(self.effects)?.inject(self.inject)?;
         if let Some(content) = content
             && payload.result.content != content
         {
@@ -76,20 +68,20 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
 }
 
 /// The parts that a hook puts in place of a result.
-fn replacing(parts: Vec<o::NewPart>, result: &Parts) -> Result<Parts, String> {
+fn replacing(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
     check_number("parts of a result", parts.len(), MAX_PARTS)?;
     let part = |part| match part {
-        o::NewPart::Text(text) => {
+        o::Part::Text(text) => {
             check_text("the new content", &text)?;
             Ok(Part::Text { text })
         }
-        o::NewPart::Json(text) => {
+        o::Part::Json(text) => {
             let value = json::parse(&text, json::MAX_BYTES);
             let value = value.map_err(|e| format!("the text of a JSON part {e}"))?;
             Ok(Part::Json { value })
         }
-        o::NewPart::Blob(id) => {
-            let known = result.blobs().find(|blob| blob.id == id);
+        o::Part::Blob(named) => {
+            let known = result.blobs().find(|blob| blob.id == named.id);
             let known = known.ok_or("it puts a blob in place that the result does not have")?;
             Ok(Part::Blob(known.clone()))
         }

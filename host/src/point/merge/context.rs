@@ -56,7 +56,7 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
         for edit in self.edits {
             match edit {
                 o::MessageEdit::Drop(id) => drop_message(&mut edited, &id)?,
-                o::MessageEdit::Replace { id, text } => {
+                o::MessageEdit::Replace(o::Replacement { id, text }) => {
                     check_text("a replaced message", &text)?;
                     let at = position(&edited, &id)?;
                     replace_text(&mut edited[at], text);

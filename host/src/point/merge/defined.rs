@@ -20,11 +20,7 @@ impl Merge<PluginPayload> for PointOutcome {
             }
             (PointVerdict::Value(value), PointKind::Gate | PointKind::Mutate) => {
                 (payload.check)(&value)?;
-                if payload.value != value {
-                    payload.value = value;
-                    merged.changed.push("value");
-                    merged.rewrites = true;
-                }
+                merged.rewrites = merged.set("value", &mut payload.value, Some(value));
             }
             (PointVerdict::Ask(reason), PointKind::Gate) => {
                 merged.answer = Some(Objection::Ask(reason));

@@ -1,6 +1,6 @@
 //! Text of an answer as it is written: what may be shown of it, and what is kept back until more comes.
 
-use super::{Merge, MergeEnv, Merged, check_option, set_text};
+use super::{Merge, MergeEnv, Merged};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
@@ -8,21 +8,19 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "block"];
 
     fn merge(self, payload: &mut p::TextDelta, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        check_option("the new text", self.text.as_ref())?;
         if payload.is_last && self.keep > 0 {
             return Err(format!(
                 "it keeps {} bytes back and nothing follows",
                 self.keep
             ));
         }
-        let mut merged = Merged::with(self.effects)?;
-        merged.block(self.stop);
+        let merged = Merged::with(self.effects)?.block(self.stop);
         let mut kept_from = payload.text.len().saturating_sub(payload.keep);
         if let Some(text) = &self.text {
             kept_from = moved(kept_from, &payload.text, text);
         }
-        set_text(&mut merged, &mut payload.text, self.text, "text");
-        let own = payload.text.len().saturating_sub(self.keep);
+        let merged = merged.text("the new text", &mut payload.text, self.text)?;
+        let own = payload.text.len().saturating_sub(self.keep as usize);
         let from = floor(&payload.text, kept_from.min(own));
         payload.keep = payload.text.len() - from;
         Ok(merged)
@@ -58,18 +56,19 @@ fn floor(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn after(payload: &p::TextDelta, text: Option<&str>, keep: usize) -> p::TextDelta {
+    const ENV: MergeEnv<'static> = MergeEnv {
+        plugin: "p",
+        may_change: true,
+    };
+
+    fn after(payload: &p::TextDelta, text: Option<&str>, keep: u32) -> p::TextDelta {
         let mut payload = payload.clone();
         let outcome = o::DeltaOutcome {
             text: text.map(str::to_owned),
             keep,
             ..Default::default()
         };
-        let env = MergeEnv {
-            plugin: "p",
-            may_change: true,
-        };
-        outcome.merge(&mut payload, &env).unwrap();
+        outcome.merge(&mut payload, &ENV).unwrap();
         payload
     }
 
@@ -109,11 +108,7 @@ mod tests {
             keep: 1,
             ..Default::default()
         };
-        let env = MergeEnv {
-            plugin: "p",
-            may_change: true,
-        };
-        assert!(outcome.merge(&mut payload, &env).is_err());
+        assert!(outcome.merge(&mut payload, &ENV).is_err());
         assert_eq!((payload.text.as_str(), payload.keep), ("all", 0));
     }
 }

@@ -45,6 +45,16 @@ pub struct MergeEnv<'a> {
     pub may_change: bool,
 }
 
+impl MergeEnv<'_> {
+    /// Refuses what a plugin does without the side effect that it needs.
+    fn check_may_change(&self, what: &str) -> Result<(), String> {
+        match self.may_change {
+            true => Ok(()),
+            false => Err(format!("{what}, which needs the side effect `session`")),
+        }
+    }
+}
+
 /// Objection of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
@@ -82,25 +92,15 @@ impl Merged {
     }
 
     fn with(effects: Vec<o::Effect>) -> Result<Self, String> {
-        if effects.len() > MAX_EFFECTS {
-            return Err(format!(
-                "{} effects, at most {MAX_EFFECTS} are allowed",
-                effects.len()
-            ));
-        }
+        check_number("effects", effects.len(), MAX_EFFECTS)?;
         Ok(Self {
             effects,
             ..Self::default()
         })
     }
 
-    fn inject(&mut self, inject: Vec<o::Injection>) -> Result<(), String> {
-        if inject.len() > MAX_INJECTIONS {
-            return Err(format!(
-                "{} injected messages, at most {MAX_INJECTIONS} are allowed",
-                inject.len()
-            ));
-        }
+    fn inject(mut self, inject: Vec<o::Injection>) -> Result<Self, String> {
+        check_number("injected messages", inject.len(), MAX_INJECTIONS)?;
         for injection in &inject {
             check_text("an injected message", &injection.text)?;
         }
@@ -108,13 +108,30 @@ impl Merged {
             self.changed.push("inject");
         }
         self.inject = inject;
-        Ok(())
+        Ok(self)
     }
 
-    fn block(&mut self, block: Option<String>) {
-        if let Some(reason) = block {
-            self.answer = Some(Objection::Block(reason));
+    fn block(mut self, reason: Option<String>) -> Self {
+        self.answer = reason.map(Objection::Block);
+        self
+    }
+
+    /// Puts a new value in place if there is one and it differs. Whether it did.
+    fn set<T: PartialEq>(&mut self, right: &'static str, slot: &mut T, new: Option<T>) -> bool {
+        let new = new.filter(|new| slot != new);
+        let has_changed = new.is_some();
+        if let Some(new) = new {
+            *slot = new;
+            self.changed.push(right);
         }
+        has_changed
+    }
+
+    /// Checks a new text, and puts it in place under the right `text`. The last step of a merge, because it may fail.
+    fn text(mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<Self, String> {
+        check_option(what, new.as_ref())?;
+        self.set("text", slot, new);
+        Ok(self)
     }
 }
 
@@ -147,16 +164,6 @@ fn check_number(what: &str, n: usize, most: usize) -> Result<(), String> {
 
 fn check_option(what: &str, text: Option<&String>) -> Result<(), String> {
     text.map_or(Ok(()), |text| check_text(what, text))
-}
-
-/// Puts a new text in place if there is one and it differs.
-fn set_text(merged: &mut Merged, slot: &mut String, text: Option<String>, what: &'static str) {
-    if let Some(text) = text
-        && *slot != text
-    {
-        *slot = text;
-        merged.changed.push(what);
-    }
 }
 
 impl<P> Merge<P> for o::Observed {

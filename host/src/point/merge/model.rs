@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Merge, MergeEnv, Merged, check_option, check_text, set_text};
+use super::{Merge, MergeEnv, Merged, check_option, check_text};
 use crate::message::Message;
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -20,50 +20,33 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
     ];
 
     fn merge(self, payload: &mut p::ModelRequest, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        if let Some(t) = self.temperature.set()
-            && !(0.0..=2.0).contains(t)
+        if let o::FloatChange::Set(t) = self.temperature
+            && !(0.0..=2.0).contains(&t)
         {
             return Err(format!("a temperature of {t} is not between 0 and 2"));
         }
-        if self.max_tokens == o::Change::Set(0) {
+        if self.max_tokens == o::CountChange::Set(0) {
             return Err("max-tokens is 0".to_owned());
         }
         if self.model.as_ref().is_some_and(String::is_empty) {
             return Err("the model's name is empty".to_owned());
         }
-        if let Some(name) = self
-            .tools
-            .set()
-            .into_iter()
-            .flatten()
-            .find(|name| !payload.tools.contains(name))
+        if let o::NamesChange::Set(names) = &self.tools
+            && let Some(name) = names.iter().find(|name| !payload.tools.contains(name))
         {
             return Err(format!(
                 "the tool `{name}` is not active, and a hook can only leave tools out"
             ));
         }
-        let mut merged = Merged::with(self.effects)?;
-        merged.inject(self.inject)?;
-        merged.block(self.block);
-        set_text(&mut merged, &mut payload.model, self.model, "model");
-        if let Some(temperature) = self.temperature.into_new()
-            && temperature != payload.temperature
-        {
-            payload.temperature = temperature;
-            merged.changed.push("temperature");
-        }
-        if let Some(max_tokens) = self.max_tokens.into_new()
-            && max_tokens != payload.max_tokens
-        {
-            payload.max_tokens = max_tokens;
-            merged.changed.push("max-tokens");
-        }
-        if let Some(tools) = self.tools.into_new().map(Option::unwrap_or_default)
-            && tools != payload.tools
-        {
-            payload.tools = tools;
-            merged.changed.push("tools");
-        }
+        let merged = Merged::with(self.effects)?.inject(self.inject)?;
+        let mut merged = merged.block(self.block);
+        merged.set("model", &mut payload.model, self.model);
+        let temperature = self.temperature.into_new();
+        merged.set("temperature", &mut payload.temperature, temperature);
+        let max_tokens = self.max_tokens.into_new();
+        merged.set("max-tokens", &mut payload.max_tokens, max_tokens);
+        let tools = self.tools.into_new().map(Option::unwrap_or_default);
+        merged.set("tools", &mut payload.tools, tools);
         Ok(merged)
     }
 }
@@ -110,13 +93,12 @@ fn check_body(old: &str, new: &str) -> Result<(), String> {
             key.escape_debug()
         ));
     }
-    let tools =
-        |map: &serde_json::Map<String, Value>| map.get("tools").and_then(Value::as_array).cloned();
-    let (old, new) = (
-        tools(&old).unwrap_or_default(),
-        tools(&new).unwrap_or_default(),
-    );
-    if new.iter().any(|tool| !old.contains(tool)) {
+    let tools = |map: &serde_json::Map<String, Value>| match map.get("tools") {
+        Some(Value::Array(tools)) => tools.clone(),
+        _ => Vec::new(),
+    };
+    let old = tools(&old);
+    if tools(&new).iter().any(|tool| !old.contains(tool)) {
         return Err("the new body has a tool that the request did not have".to_owned());
     }
     Ok(())
@@ -146,9 +128,8 @@ impl Merge<Message> for o::ReplyOutcome {
 
     fn merge(self, payload: &mut Message, _env: &MergeEnv<'_>) -> Result<Merged, String> {
         check_option("the new text", self.text.as_ref())?;
-        let mut merged = Merged::with(self.effects)?;
-        merged.inject(self.inject)?;
-        merged.block(self.block);
+        let merged = Merged::with(self.effects)?.inject(self.inject)?;
+        let mut merged = merged.block(self.block);
         if let Some(text) = self.text
             && payload.joined_text() != text
         {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    MAX_PARTS, Merge, MergeEnv, Merged, Objection, check_number, check_option, check_text, set_text,
+    MAX_PARTS, Merge, MergeEnv, Merged, Objection, check_number, check_option, check_text,
 };
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -12,12 +12,9 @@ impl Merge<p::TurnInput> for o::InputOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
 
     fn merge(self, payload: &mut p::TurnInput, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        check_option("the new input", self.text.as_ref())?;
-        let mut merged = Merged::with(self.effects)?;
-        merged.inject(self.inject)?;
-        merged.block(self.block);
-        set_text(&mut merged, &mut payload.text, self.text, "text");
-        Ok(merged)
+        let merged = Merged::with(self.effects)?.inject(self.inject)?;
+        let merged = merged.block(self.block);
+        merged.text("the new input", &mut payload.text, self.text)
     }
 }
 
@@ -33,14 +30,8 @@ impl Merge<p::Assessment> for o::AssessmentOutcome {
                     new.confidence
                 ));
             }
-            let new = p::Assessment {
-                input: payload.input.clone(),
-                ..new
-            };
-            if *payload != new {
-                *payload = new;
-                merged.changed.push("assessment");
-            }
+            let input = payload.input.clone();
+            merged.set("assessment", payload, Some(p::Assessment { input, ..new }));
         }
         Ok(merged)
     }
@@ -50,17 +41,14 @@ impl Merge<p::TurnInput> for o::SteeringOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "inject", "block"];
 
     fn merge(self, payload: &mut p::TurnInput, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        let mut merged = Merged::with(self.effects)?;
-        merged.inject(self.inject)?;
+        let merged = Merged::with(self.effects)?.inject(self.inject)?;
         match self.action {
-            o::SteeringAction::Pass => {}
-            o::SteeringAction::Drop(reason) => merged.answer = Some(Objection::Block(reason)),
+            o::SteeringAction::Pass => Ok(merged),
+            o::SteeringAction::Drop(reason) => Ok(merged.block(Some(reason))),
             o::SteeringAction::Replace(text) => {
-                check_text("the new text", &text)?;
-                set_text(&mut merged, &mut payload.text, Some(text), "text");
+                merged.text("the new text", &mut payload.text, Some(text))
             }
         }
-        Ok(merged)
     }
 }
 
@@ -73,23 +61,17 @@ impl Merge<p::Reflection> for o::ReflectionOutcome {
         for criterion in &self.criteria {
             check_text("a criterion", criterion)?;
         }
-        let own = match self.verdict {
-            o::VerdictChange::Keep => None,
-            o::VerdictChange::Done => Some(p::OwnVerdict::Done),
-            o::VerdictChange::Again(reason) => {
-                check_text("the reason", &reason)?;
-                Some(p::OwnVerdict::Again(reason))
-            }
-        };
+        if let o::VerdictChange::Again(reason) = &self.verdict {
+            check_text("the reason", reason)?;
+        }
         let mut merged = Merged::with(self.effects)?;
-        set_text(&mut merged, &mut payload.draft, self.draft, "draft");
+        merged.set("draft", &mut payload.draft, self.draft);
         if !self.criteria.is_empty() {
             payload.criteria.extend(self.criteria);
             merged.changed.push("criteria");
         }
-        if own.is_some() && payload.verdict != own {
-            payload.verdict = own;
-            merged.changed.push("verdict");
+        if self.verdict != o::VerdictChange::Keep {
+            merged.set("verdict", &mut payload.verdict, Some(self.verdict));
         }
         Ok(merged)
     }
@@ -106,10 +88,7 @@ impl Merge<p::ReflectVerdict> for o::VerdictOutcome {
             o::VerdictChange::Again(reason) => Some(reason),
         };
         check_option("the reason", verdict.as_ref())?;
-        if payload.continue_because != verdict {
-            payload.continue_because = verdict;
-            merged.changed.push("verdict");
-        }
+        merged.set("verdict", &mut payload.continue_because, Some(verdict));
         Ok(merged)
     }
 }
@@ -118,10 +97,7 @@ impl Merge<String> for o::TextOutcome {
     const RIGHTS: &'static [&'static str] = &["text"];
 
     fn merge(self, payload: &mut String, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        check_option("the new text", self.text.as_ref())?;
-        let mut merged = Merged::with(self.effects)?;
-        set_text(&mut merged, payload, self.text, "text");
-        Ok(merged)
+        Merged::with(self.effects)?.text("the new text", payload, self.text)
     }
 }
 
@@ -129,11 +105,8 @@ impl Merge<String> for o::OutputOutcome {
     const RIGHTS: &'static [&'static str] = &["text", "block"];
 
     fn merge(self, payload: &mut String, _env: &MergeEnv<'_>) -> Result<Merged, String> {
-        check_option("the new output", self.text.as_ref())?;
-        let mut merged = Merged::with(self.effects)?;
-        merged.block(self.block);
-        set_text(&mut merged, payload, self.text, "text");
-        Ok(merged)
+        let merged = Merged::with(self.effects)?.block(self.block);
+        merged.text("the new output", payload, self.text)
     }
 }
 
@@ -146,12 +119,7 @@ impl Merge<Arc<p::Slice>> for o::SliceOutcome {
             o::SliceVerdict::Pass => {}
             o::SliceVerdict::Cancel(reason) => merged.answer = Some(Objection::Block(reason)),
             o::SliceVerdict::Summary(summary) => {
-                if !env.may_change {
-                    return Err(
-                        "it brings its own summary, which needs the side effect `session`"
-                            .to_owned(),
-                    );
-                }
+                env.check_may_change("it brings its own summary")?;
                 check_text("the summary", &summary)?;
                 if summary != payload.summary {
                     Arc::make_mut(payload).summary = summary;

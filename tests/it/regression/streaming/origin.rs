@@ -78,7 +78,7 @@ async fn a_hook_that_refuses_the_request_for_a_summary_keeps_the_turn_as_it_is()
     let setup = archiving(vec![Reply::text("done")], "never written").hook::<at::PreReason>(
         "keeper",
         |_, request| {
-            let is_summary = request.purpose == Purpose::Host("archive");
+            let is_summary = request.purpose == Purpose::Host("archive".to_owned());
             Ok(o::RequestOutcome {
                 block: is_summary.then(|| "not this one".to_owned()),
                 ..Default::default()
