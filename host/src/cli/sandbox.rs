@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::exit_code::Usage;
+use super::exit_code::{Usage, bail_usage};
 use super::git_settings::git_settings;
 use super::render;
 use crate::config::Config;
@@ -15,7 +15,6 @@ use crate::tool::process::confine::{
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
-/// Requested and available confinement.
 pub(super) struct Sandbox {
     pub(super) config: SandboxConfig,
     /// Confinement of commands, or the reason why there is none.
@@ -97,11 +96,10 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
     for text in &config.write {
         let path = opened(text, &home, &own)?;
         if !path.exists() {
-            return Err(Usage(format!(
+            bail_usage!(
                 "`write` in [sandbox] of config.toml names {}, which does not exist",
                 path.display()
-            ))
-            .into());
+            );
         }
         write.push(path);
     }
@@ -207,10 +205,7 @@ fn expanded(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
     if path.is_absolute() {
         return Ok(path);
     }
-    Err(Usage(format!(
-        "`{text}` in [sandbox] of config.toml is neither absolute nor below `~/`"
-    ))
-    .into())
+    bail_usage!("`{text}` in [sandbox] of config.toml is neither absolute nor below `~/`")
 }
 
 #[cfg(test)]

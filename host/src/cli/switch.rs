@@ -7,7 +7,7 @@ use anyhow::Context;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::args::{PluginArgs, SwitchArgs};
-use super::exit_code::{ExitStatus, Usage};
+use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::{plugin, render, setup};
 use crate::disk::{private_folder, replace_private};
 use crate::plugin::protected;
@@ -19,10 +19,7 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     let left_out = plugins.left_out.iter().map(|left| left.name.as_str());
     if !loaded.chain(left_out).any(|found| found == name) {
-        return Err(Usage(format!(
-            "there is no plugin `{name}`; see `rind plugin list`"
-        ))
-        .into());
+        bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
     if !is_on && protected::is_protected(name) {
         return Err(Usage(protected::refusal("`rind plugin disable`", name)).into());

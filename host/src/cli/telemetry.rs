@@ -38,7 +38,6 @@ mod sent {
     const FLUSH: Duration = Duration::from_secs(2);
 
     impl Telemetry {
-        /// Creates the exporter from the environment.
         pub(in super::super) fn from_env() -> Self {
             let sending = asked_by(&setup::env).and_then(|_| {
                 let started = crate::telemetry::Telemetry::start();
@@ -49,14 +48,12 @@ mod sent {
             Self { sending }
         }
 
-        /// Takes an event in.
         pub(in super::super) fn take(&mut self, event: &Stamped) {
             if let Some(sending) = &mut self.sending {
                 sending.take(event);
             }
         }
 
-        /// Sends what is left.
         pub(in super::super) async fn finish(self) {
             let Some(sending) = self.sending else { return };
             if let Err(lost) = sending.finish(FLUSH).await {
@@ -79,10 +76,8 @@ impl Telemetry {
         Self::default()
     }
 
-    /// Ignores events.
     pub(super) fn take(&mut self, _event: &Stamped) {}
 
-    /// Ignores events.
     pub(super) async fn finish(self) {}
 }
 
@@ -90,46 +85,25 @@ impl Telemetry {
 mod tests {
     use super::asked_by;
 
-    /// Variables, and which of them asks for traces.
-    type Row = (
-        &'static [(&'static str, &'static str)],
-        Option<&'static str>,
-    );
-
     #[test]
     fn traces_are_asked_for_by_an_endpoint_and_switched_off_by_two_variables() {
-        let table: [Row; 5] = [
-            (&[], None),
-            (
-                &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")],
-                Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
-            ),
-            (
-                &[
-                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"),
-                    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b"),
-                ],
-                Some("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
-            ),
-            (
-                &[
-                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"),
-                    ("OTEL_SDK_DISABLED", "TRUE"),
-                ],
-                None,
-            ),
-            (
-                &[
-                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"),
-                    ("OTEL_TRACES_EXPORTER", "none"),
-                ],
-                None,
-            ),
+        let (any, traces) = (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        );
+        let both = format!("{any}=http://a {traces}=http://b");
+        let table = [
+            ("", None),
+            (&format!("{any}=http://a"), Some(any)),
+            (&both, Some(traces)),
+            (&format!("{both} OTEL_SDK_DISABLED=TRUE"), None),
+            (&format!("{both} OTEL_TRACES_EXPORTER=none"), None),
         ];
         for (variables, expected) in table {
             let env = |name: &str| {
-                let found = variables.iter().find(|(key, _)| *key == name);
-                found.map(|(_, value)| (*value).to_owned())
+                let mut all = variables.split(' ');
+                let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+                value.map(str::to_owned)
             };
             assert_eq!(asked_by(&env), expected, "{variables:?}");
         }

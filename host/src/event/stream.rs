@@ -24,7 +24,6 @@ pub const VERSION: u32 = 1;
 /// Fields that every event has; an event's own fields never use these names.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
-/// The name that the main agent goes by.
 const MAIN: &str = "main";
 
 /// One line of the event stream of Rind. The first one is session-opened, which names the version of the stream. Readers
@@ -106,7 +105,6 @@ pub struct Events {
 /// Receivers of the events. The list is replaced and never changed: an observer may subscribe.
 type Listeners = RwLock<Arc<[Listener]>>;
 
-/// One receiver of events.
 #[derive(Clone)]
 enum Listener {
     Observer(Observer),
@@ -268,18 +266,9 @@ impl fmt::Debug for Events {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{turn_end, turn_start};
     use super::*;
-    use crate::message::Usage;
     use crate::point::outcome::Level;
-    use crate::point::payload::{Source, StopReason, TurnSummary};
-
-    fn turn_start(turn: u32) -> Event {
-        Event::TurnStart {
-            turn,
-            input: "go".to_owned(),
-            source: Source::Terminal,
-        }
-    }
 
     #[test]
     fn every_event_says_in_which_agent_turn_and_step_it_happened() {
@@ -301,20 +290,7 @@ mod tests {
         inner.emit(Event::StepStart { step: 7 });
         inner.emit(notice());
         events.emit(notice());
-        events.emit(Event::TurnEnd {
-            turn: 4,
-            summary: TurnSummary {
-                stop: StopReason::Done,
-                steps: 1,
-                tool_calls: 0,
-                usage: Usage::default(),
-                cost_usd: 0.0,
-                unpriced_tokens: 0,
-                duration_ms: 1,
-                output: String::new(),
-            },
-            output: String::new(),
-        });
+        events.emit(turn_end(4));
         events.emit(notice());
         let mut seen = Vec::new();
         let mut last = None;

@@ -20,7 +20,6 @@ const MAX_BATCH: usize = 512;
 /// Time that a span waits for others to be sent with.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Queue of ended spans.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox(Arc<State>);
 

@@ -10,7 +10,6 @@ use crate::grant::project::TrustedProject;
 use crate::grant::{Request, Trust, in_words};
 use crate::plugin::inspect::Report;
 
-/// Longest path that is shown.
 const PATH: usize = 4096;
 
 /// Origin of a plugin, in words.
@@ -103,7 +102,6 @@ pub(in super::super) fn table(report: &Report) {
     }
 }
 
-/// Prints all answers.
 pub(in super::super) fn list(
     answers: &[GrantAnswer],
     projects: &BTreeMap<PathBuf, TrustedProject>,

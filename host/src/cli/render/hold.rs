@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::output::put_at_once;
+pub(in super::super) use super::output::at_once;
 
 /// Most bytes that are held. More of them would scroll away what led to the next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
@@ -71,11 +71,6 @@ pub(super) fn write(text: impl Display) {
     } else {
         held.text.push_str(&text);
     }
-}
-
-/// Writes to standard error whatever is open: for questions themselves.
-pub(in super::super) fn at_once(text: impl Display) {
-    put_at_once(text);
 }
 
 /// Standard error for logs.

@@ -25,8 +25,8 @@ pub(in super::super) fn put(text: impl Display) {
     hold::write(text);
 }
 
-/// The same, whatever is open.
-pub(super) fn put_at_once(text: impl Display) {
+/// Writes to standard error whatever is open: for questions themselves.
+pub(in super::super) fn at_once(text: impl Display) {
     write(anstream::stderr(), "standard error", text);
 }
 

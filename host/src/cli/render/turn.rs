@@ -12,18 +12,13 @@ use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::provider::scripted;
 
-/// Options of the view of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct View {
-    /// JSON lines instead of text.
     pub(in super::super) json: bool,
-    /// Shows a tree with every hook.
     pub(in super::super) trace: Option<Detail>,
-    /// Whether the model's words are shown while they come.
     pub(in super::super) live: bool,
 }
 
-/// Shows events in the order they come.
 pub(in super::super) struct TurnRenderer {
     view: View,
     waiting: Waiting,
@@ -31,18 +26,13 @@ pub(in super::super) struct TurnRenderer {
     streamed: String,
     /// Whether what was shown live stops in the middle of a line.
     is_line_open: bool,
-    /// Whether the model is a script.
     is_scripted: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: Totals,
-    lines: Lines,
-}
-
-/// View of everything besides the model's words.
-enum Lines {
-    Plain(Plain),
-    Trace(Box<Trace>),
+    plain: Plain,
+    /// Shows everything besides the model's words, in place of the plain view.
+    trace: Option<Trace>,
 }
 
 impl TurnRenderer {
@@ -55,14 +45,11 @@ impl TurnRenderer {
             is_scripted: false,
             running: BTreeMap::new(),
             hooks: Totals::default(),
-            lines: match view.trace {
-                None => Lines::Plain(Plain::default()),
-                Some(detail) => Lines::Trace(Box::new(Trace::new(detail, view.live))),
-            },
+            plain: Plain::default(),
+            trace: view.trace.map(|detail| Trace::new(detail, view.live)),
         }
     }
 
-    /// Shows one event.
     pub(in super::super) fn show(&mut self, stamped: &Stamped) {
         let event = &stamped.event;
         if self.view.json {
@@ -81,9 +68,9 @@ impl TurnRenderer {
         if stamped.is_main() {
             self.before(event);
         }
-        let lines = match &mut self.lines {
-            Lines::Plain(plain) => plain.show(stamped).into_iter().collect(),
-            Lines::Trace(trace) => trace.show(stamped),
+        let lines = match &mut self.trace {
+            None => self.plain.show(stamped).into_iter().collect(),
+            Some(trace) => trace.show(stamped),
         };
         lines.into_iter().for_each(|line| self.line(line));
         if stamped.is_main() {
@@ -141,7 +128,7 @@ impl TurnRenderer {
     /// Ends the view; call it when no more events come.
     pub(in super::super) fn finish(&mut self) {
         self.waiting.stop();
-        if let Lines::Trace(trace) = &mut self.lines {
+        if let Some(trace) = &mut self.trace {
             trace.finish().iter().for_each(say);
         }
     }
@@ -157,7 +144,6 @@ impl TurnRenderer {
         self.end_line();
     }
 
-    /// Says that the turn is being ended.
     pub(in super::super) fn interrupted(&mut self) {
         // The terminal shows what was typed, `^C`: the line goes over it.
         let over = if has_terminal() && !self.is_line_open {
@@ -201,8 +187,7 @@ impl TurnRenderer {
         }
         self.waiting.stop();
         let text = message.joined_text();
-        let is_plain = matches!(self.lines, Lines::Plain(_));
-        if is_plain
+        if self.trace.is_none()
             && self.streamed.is_empty()
             && !text.trim().is_empty()
             && message.tool_calls().next().is_some()
@@ -259,7 +244,7 @@ impl TurnRenderer {
                 }
             }
         }
-        if let Lines::Trace(_) = self.lines {
+        if self.trace.is_some() {
             self.hooks.lines(summary.duration_ms).iter().for_each(say);
         }
         say(self.summary(summary));
@@ -290,7 +275,7 @@ impl TurnRenderer {
         words.extend(self.cost(summary));
         words.push(millis(summary.duration_ms));
         // Under a trace they have lines of their own.
-        if matches!(self.lines, Lines::Plain(_)) {
+        if self.trace.is_none() {
             words.extend(self.hooks.short());
         }
         let line = styled(DIM, words.join(" · "));

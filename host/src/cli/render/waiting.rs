@@ -11,7 +11,6 @@ pub(in super::super) const TICK: Duration = Duration::from_millis(120);
 /// Time without output before the line appears: short waits need none.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// Sequence that returns to the first column and erases the line.
@@ -48,7 +47,6 @@ impl Waiting {
         }
     }
 
-    /// Ends the wait.
     pub(super) fn stop(&mut self) {
         self.hide();
         self.since = None;
@@ -61,7 +59,6 @@ impl Waiting {
         }
     }
 
-    /// Turns the line.
     pub(super) fn tick(&mut self) {
         let Some((what, since)) = &self.since else {
             return;
