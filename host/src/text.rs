@@ -27,7 +27,7 @@ pub fn is_deceptive(character: char) -> bool {
         return true;
     }
     matches!(
-        CodePointMapData::<GeneralCategory>::new().get(character),
+        category(character),
         GeneralCategory::Control
             | GeneralCategory::Format
             | GeneralCategory::SpaceSeparator
@@ -39,21 +39,21 @@ pub fn is_deceptive(character: char) -> bool {
     )
 }
 
+fn category(character: char) -> GeneralCategory {
+    CodePointMapData::<GeneralCategory>::new().get(character)
+}
+
 /// Whether the character is drawn over the one before it.
 fn is_mark(character: char) -> bool {
-    !character.is_ascii()
-        && matches!(
-            CodePointMapData::<GeneralCategory>::new().get(character),
-            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark
-        )
+    use GeneralCategory::{EnclosingMark, NonspacingMark};
+    !character.is_ascii() && matches!(category(character), NonspacingMark | EnclosingMark)
 }
 
 /// Whether languages and pictures need the character although it cannot be seen: spaces that do not break, joiners, and the
 /// selectors of a picture's style.
 fn is_typographic(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
-        || CodePointMapData::<GeneralCategory>::new().get(character)
-            == GeneralCategory::SpaceSeparator
+        || category(character) == GeneralCategory::SpaceSeparator
 }
 
 /// The text with deceptive characters written as `\u{…}`; line breaks and tabs stay.

@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 
 use super::BuildError;
 
-/// Largest manifest that is read.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
 /// A folder with the crate of one plugin.
@@ -16,11 +15,9 @@ const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 pub(super) struct PluginCrate {
     /// The folder, without links.
     pub(super) dir: PathBuf,
-    /// Name of the plugin.
     pub(super) name: String,
     /// Path of the component in the folder.
     pub(super) component: PathBuf,
-    /// Name of the cargo package.
     pub(super) package: String,
 }
 

@@ -20,7 +20,6 @@ const MAX_SHOWN_GAPS: usize = 20;
 
 const MAIN: &str = "main";
 
-/// Shows the audit log of a session, and checks it when asked to.
 pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let store = SessionStore::new(paths.sessions());

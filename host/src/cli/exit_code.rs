@@ -24,7 +24,7 @@ pub(super) enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// Returns the status of a command that did its work, or else found what it was to find out.
+    /// Returns `Done` for a command that did its work, or else `Failed`.
     pub(super) fn of(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Failed }
     }
@@ -48,7 +48,6 @@ impl From<StopReason> for ExitStatus {
     }
 }
 
-/// Returns the exit status for an error of a command.
 pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
     use session::Error::{Ambiguous, Elsewhere, Unknown};
     let is_usage = |cause: &(dyn Error + 'static)| {
@@ -92,6 +91,5 @@ macro_rules! bail_usage {
 }
 pub(super) use bail_usage;
 
-/// The exit codes for `--help`.
 pub(super) const HELP: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
                                4 step limit reached · 130 interrupted";

@@ -17,7 +17,6 @@ use crate::grant::policy::Policy;
 use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
 
-/// Asks at the terminal.
 struct TerminalAsk;
 
 impl Ask for TerminalAsk {

@@ -11,7 +11,6 @@ use super::render::{DIM, WARN, styled};
 use super::terminal::{self, Size};
 use crate::text;
 
-/// Columns that a tab takes in a block.
 const TAB: &str = "    ";
 
 /// Mark before the rest of a line that is wider than the screen.
@@ -41,7 +40,6 @@ impl Line {
         self.styled(Style::new(), words)
     }
 
-    /// Words of the program, in a style.
     pub(super) fn styled(mut self, style: Style, words: &str) -> Self {
         self.pieces.push((style, words.to_owned()));
         self

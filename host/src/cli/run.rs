@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
 use super::exit_code::ExitStatus;
-use super::render::turn::{TurnRenderer, View};
+use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
@@ -134,15 +134,10 @@ pub(super) async fn turn(
     show: ShowArgs,
     watch: Watch,
 ) -> anyhow::Result<ExitStatus> {
-    let view = View {
-        json: show.json,
-        trace: show.trace,
-        live: render::is_live(),
-    };
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
     let shown = tokio::spawn(show_all(
-        TurnRenderer::new(view),
+        TurnRenderer::new(show),
         Telemetry::from_env(),
         session.events(),
         questions,

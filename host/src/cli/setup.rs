@@ -45,7 +45,6 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns the paths for work in `workspace` or the current folder.
 pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace = match workspace {
         Some(folder) => folder
@@ -207,7 +206,6 @@ pub(super) fn check_plugins(
     Ok(())
 }
 
-/// Returns the options for loading none but the protected plugins.
 pub(super) fn bare_load_options(paths: &Paths, config: &Config) -> anyhow::Result<LoadOptions> {
     let args = PluginArgs {
         no_plugins: true,

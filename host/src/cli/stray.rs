@@ -7,7 +7,6 @@ use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
 use crate::tool::policy::ToolPolicy;
 
-/// Returns complaints for the operator, one line each.
 pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();

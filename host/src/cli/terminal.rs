@@ -31,7 +31,6 @@ pub(super) struct Size {
     pub(super) rows: usize,
 }
 
-/// The size of the terminal that questions are shown on.
 pub(super) fn size() -> Size {
     let told = tcgetwinsize(std::io::stderr()).ok().map(|size| size.ws_row);
     let rows = told

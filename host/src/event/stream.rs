@@ -3,6 +3,7 @@
 //! The sending end knows where it stands from what passes through it: a session that is opened, a turn and a step that
 //! start. So nobody who has something to say needs to say where.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -112,12 +113,22 @@ enum Listener {
 }
 
 impl Listener {
+    /// Passes an event on. Returns whether somebody received it.
+    fn pass(&self, stamped: Cow<'_, Stamped>) -> bool {
+        match self {
+            Self::Observer(observer) => {
+                observer(&stamped);
+                true
+            }
+            Self::Channel(sender) => sender.send(stamped.into_owned()).is_ok(),
+        }
+    }
+
     fn is_gone(&self) -> bool {
         matches!(self, Self::Channel(sender) if sender.is_closed())
     }
 }
 
-/// Position of an agent's events: session, turn and step.
 #[derive(Debug)]
 struct EventPosition {
     session: Arc<OnceLock<Arc<str>>>,
@@ -232,15 +243,9 @@ impl Events {
         };
         let mut is_any_gone = false;
         for listener in others {
-            match listener {
-                Listener::Observer(observer) => observer(&stamped),
-                Listener::Channel(sender) => is_any_gone |= sender.send(stamped.clone()).is_err(),
-            }
+            is_any_gone |= !listener.pass(Cow::Borrowed(&stamped));
         }
-        match last {
-            Listener::Observer(observer) => observer(&stamped),
-            Listener::Channel(sender) => is_any_gone |= sender.send(stamped).is_err(),
-        }
+        is_any_gone |= !last.pass(Cow::Owned(stamped));
         if is_any_gone {
             self.listen(None);
         }

@@ -115,7 +115,6 @@ pub(super) fn ended(open: &mut Open, event: &Event) {
     }
 }
 
-/// Returns the finish reason, as a list of one.
 fn finish_reasons(finish: Finish) -> Value {
     let reason = match finish {
         Finish::Done => "stop",
@@ -171,7 +170,6 @@ fn used(usage: Usage) -> [KeyValue; 4] {
     ]
 }
 
-/// A name, where there is one.
 fn named(key: &'static str, name: &Option<String>) -> Option<KeyValue> {
     Some(KeyValue::new(key, name.clone()?))
 }

@@ -9,7 +9,6 @@ use opentelemetry_sdk::trace::Span;
 
 use super::names as n;
 
-/// A span that has not ended.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) span: Span,

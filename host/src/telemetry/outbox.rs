@@ -29,7 +29,6 @@ struct State {
     sender: Mutex<Option<Sender<SpanData>>>,
     n_ended: AtomicU64,
     n_sent: AtomicU64,
-    /// Error of the first failed request.
     why: Mutex<Option<String>>,
 }
 

@@ -13,7 +13,6 @@ use super::open::Open;
 use crate::event::{Event, Part, Stamped};
 use crate::point::trace::TraceOutcome;
 
-/// Spans that are open.
 #[derive(Debug)]
 pub(super) struct Tree {
     tracer: SdkTracer,
@@ -61,7 +60,6 @@ impl Tree {
         }
     }
 
-    /// Returns the part that an event belongs to, of those that are open.
     fn above(&self, stamped: &Stamped) -> Option<Part> {
         Part::above(stamped, |part| self.open.contains_key(part))
     }

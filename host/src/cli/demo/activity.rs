@@ -25,11 +25,8 @@ pub(in super::super) enum Kind {
     Refused,
     /// Changes, each with its point.
     Changed,
-    /// Accesses outside of the sandbox.
     Reached,
-    /// Tools of its own that ran.
     Ran,
-    /// Names of what it measured.
     Measured,
     /// Traces left in the conversation or on the disk.
     Left,

@@ -240,7 +240,7 @@ fn plugin_sources() -> Option<Vec<PathBuf>> {
 }
 
 fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {
-    render::heading(story.title);
+    render::say(render::styled(render::BOLD, story.title));
     render::note(&format!(
         "workspace {}, the model is a script, every tool call is answered with yes",
         workspace.display()

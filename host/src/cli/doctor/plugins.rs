@@ -13,7 +13,6 @@ use crate::paths::Paths;
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 use crate::plugin::trial;
 
-/// Deadline of a question to the toolchain.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {

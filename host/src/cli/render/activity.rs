@@ -1,6 +1,6 @@
 //! Renders the activity of plugins in a turn, one block for each.
 
-use super::{BAD, DIM, GOOD, PLUGIN, WARN, count, heading, one_line, printable, say, styled};
+use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, count, one_line, printable, say, styled};
 use crate::cli::demo::activity::{Kind, PluginActivity, TurnActivity};
 use crate::cli::setup;
 
@@ -23,7 +23,8 @@ pub(in super::super) fn report<'a>(
     is_loaded: impl Fn(&str) -> bool,
 ) {
     say("");
-    heading("Activity of plugins: points where they acted, calls of their hooks, time in them");
+    let title = "Activity of plugins: points where they acted, calls of their hooks, time in them";
+    say(styled(BOLD, title));
     let columns = setup::env("COLUMNS").and_then(|columns| columns.parse().ok());
     let width = columns.unwrap_or(WIDTH).max(LEAST_WIDTH) - LABEL;
     for plugin in plugins {

@@ -12,7 +12,6 @@ use crate::plugin::inspect::Report;
 
 const PATH: usize = 4096;
 
-/// Origin of a plugin, in words.
 pub(in super::super) fn from_where(trust: Trust) -> &'static str {
     match trust {
         Trust::Managed => "came with Rind",

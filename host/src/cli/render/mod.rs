@@ -27,7 +27,8 @@ use anstyle::{AnsiColor, Style};
 
 use crate::message::Usage;
 pub(super) use crate::text::{printable, prose};
-pub(super) use output::{answer, answer_line, failure, put, say};
+pub(super) use hold::put;
+pub(super) use output::{answer, answer_line, failure, say};
 
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const BOLD: Style = Style::new().bold();
@@ -46,10 +47,6 @@ pub(super) fn is_live() -> bool {
 
 pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
-}
-
-pub(super) fn heading(text: &str) {
-    say(styled(BOLD, text));
 }
 
 pub(super) fn note(text: &str) {
@@ -80,7 +77,6 @@ pub(super) fn error(error: &anyhow::Error) {
     }
 }
 
-/// Indents the lines of a text after the first.
 pub(super) fn indented(text: &str) -> String {
     printable(text).trim_end().replace('\n', "\n    ")
 }

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
-use super::hold;
+use super::hold::put;
 use super::wrap::wrap;
 use crate::cli::terminal::columns;
 
@@ -18,11 +18,6 @@ static FAILURE: OnceLock<String> = OnceLock::new();
 pub(in super::super) fn say(line: impl Display) {
     let line = format!("{line}\n");
     put(wrap(&line, columns(std::io::stderr())));
-}
-
-/// Writes to standard error with no newline behind it, after the question that is open, if one is.
-pub(in super::super) fn put(text: impl Display) {
-    hold::write(text);
 }
 
 /// Writes to standard error whatever is open: for questions themselves.

@@ -3,24 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::plain::Plain;
-use super::trace::{Detail, Totals, Trace};
+use super::trace::{Totals, Trace};
 use super::waiting::Waiting;
 use super::{BAD, DIM, WARN, answer, count, has_terminal, millis, prose, say, styled, warning};
 use crate::agent::NO_ANSWER;
+use crate::cli::args::ShowArgs;
 use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::provider::scripted;
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(in super::super) struct View {
-    pub(in super::super) json: bool,
-    pub(in super::super) trace: Option<Detail>,
-    pub(in super::super) live: bool,
-}
-
+#[derive(Default)]
 pub(in super::super) struct TurnRenderer {
-    view: View,
+    is_json: bool,
+    /// Whether the model's words are shown as they come.
+    is_live: bool,
     waiting: Waiting,
     /// Text of the last step's message that was shown live.
     streamed: String,
@@ -31,28 +28,25 @@ pub(in super::super) struct TurnRenderer {
     running: BTreeMap<String, String>,
     hooks: Totals,
     plain: Plain,
-    /// Shows everything besides the model's words, in place of the plain view.
+    /// Shows all but the model's words, in place of the plain view.
     trace: Option<Trace>,
 }
 
 impl TurnRenderer {
-    pub(in super::super) fn new(view: View) -> Self {
+    pub(in super::super) fn new(show: ShowArgs) -> Self {
+        let is_live = super::is_live();
         Self {
-            view,
-            waiting: Waiting::new(!view.json && has_terminal()),
-            streamed: String::new(),
-            is_line_open: false,
-            is_scripted: false,
-            running: BTreeMap::new(),
-            hooks: Totals::default(),
-            plain: Plain::default(),
-            trace: view.trace.map(|detail| Trace::new(detail, view.live)),
+            is_json: show.json,
+            is_live,
+            waiting: Waiting::new(!show.json && has_terminal()),
+            trace: show.trace.map(|detail| Trace::new(detail, is_live)),
+            ..Self::default()
         }
     }
 
     pub(in super::super) fn show(&mut self, stamped: &Stamped) {
         let event = &stamped.event;
-        if self.view.json {
+        if self.is_json {
             match serde_json::to_string(stamped) {
                 Ok(line) => answer(line + "\n"),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
@@ -156,7 +150,7 @@ impl TurnRenderer {
     }
 
     fn text(&mut self, text: &str) {
-        if self.view.live {
+        if self.is_live {
             self.waiting.stop();
             answer(prose(text));
             self.streamed.push_str(text);

@@ -22,6 +22,7 @@ const WIDTH: usize = 60;
 /// Current wait, if there is one. The line is drawn on [`tick`](Self::tick) alone, so nothing can be written over it as long as
 /// it is [hidden](Self::hide) first. Not one of `indicatif`'s, because those fill the terminal's whole width, and the `^C` that
 /// a terminal shows then moves to a line of its own.
+#[derive(Default)]
 pub(super) struct Waiting {
     has_terminal: bool,
     since: Option<(String, Instant)>,
@@ -33,9 +34,7 @@ impl Waiting {
     pub(super) fn new(has_terminal: bool) -> Self {
         Self {
             has_terminal,
-            since: None,
-            frame: 0,
-            is_shown: false,
+            ..Self::default()
         }
     }
 

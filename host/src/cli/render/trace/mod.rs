@@ -43,6 +43,7 @@ struct Progress {
     is_compacting: bool,
 }
 
+#[derive(Default)]
 pub(super) struct Trace {
     is_full: bool,
     /// Whether the words of the main agent are shown elsewhere, as they come.
@@ -68,15 +69,7 @@ impl Trace {
         Self {
             is_full: detail == Detail::Full,
             is_live,
-            is_shown: false,
-            scopes: Scopes::new("main"),
-            agents: HashMap::new(),
-            calls: HashMap::new(),
-            requests: HashMap::new(),
-            fold: Fold::default(),
-            accesses: Vec::new(),
-            last: None,
-            lines: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -150,7 +143,6 @@ impl Trace {
         self.agents.entry(agent.clone()).or_default()
     }
 
-    /// Returns the current level of an agent's lines.
     fn level(&self, agent: &Arc<str>) -> usize {
         self.agents.get(agent).map_or(1, |progress| {
             let (is_in_step, is_compacting) = (progress.is_in_step, progress.is_compacting);

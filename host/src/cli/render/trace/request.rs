@@ -55,7 +55,6 @@ impl Trace {
         self.put_below(&part, rows);
     }
 
-    /// Shows the beginning or end of compaction or archival.
     pub(super) fn aside(&mut self, stamped: &Stamped) {
         let row = Row::at(self.level(&stamped.agent));
         let n_messages = |messages: &u32| count(u64::from(*messages), "message");

@@ -9,6 +9,7 @@ use super::super::DIM;
 use super::super::row::Row;
 use crate::event::Part;
 
+#[derive(Default)]
 struct Known {
     parent: Option<Part>,
     level: usize,
@@ -22,20 +23,17 @@ pub(super) struct Scopes {
     path: Vec<Part>,
 }
 
-impl Scopes {
-    pub(super) fn new(main: &str) -> Self {
-        let main = Part::Agent(main.into());
-        let root = Known {
-            parent: None,
-            level: 0,
-            name: String::new(),
-        };
+impl Default for Scopes {
+    fn default() -> Self {
+        let main = Part::Agent("main".into());
         Self {
-            known: HashMap::from([(main.clone(), root)]),
+            known: HashMap::from([(main.clone(), Known::default())]),
             path: vec![main],
         }
     }
+}
 
+impl Scopes {
     /// The level of a part's own line; `None` when it was not shown.
     pub(super) fn level(&self, part: &Part) -> Option<usize> {
         self.known.get(part).map(|known| known.level)
