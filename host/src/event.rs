@@ -1,7 +1,8 @@
 //! Events of a session, as a stream for observers.
 //!
-//! Owns the event type and, in `stream`, how an event is stamped and sent. It must not know who listens: a terminal, a JSON
-//! stream and a test read the same events. Events carry no authority and nothing waits for them.
+//! Owns the event type, how an event is stamped and sent (`stream`), and which part of a turn it is about (`tree`). It must not
+//! know who listens: a terminal, a JSON stream and a test read the same events. Events carry no authority and nothing waits
+//! for them.
 //!
 //! As a tree: a turn holds its steps, a step its requests and tool calls, a tool call the hooks, accesses, requests, tool
 //! calls and subagents that name it; everything else stands where it comes. A turn that is cut leaves what it had begun

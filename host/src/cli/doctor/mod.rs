@@ -61,7 +61,7 @@ impl Check {
         Self::new(State::Missing, found)
     }
 
-    /// Something missing that Rind cannot do without.
+    /// Failure of what Rind cannot do its work without.
     fn required(found: impl Into<String>) -> Self {
         Self {
             required: true,
