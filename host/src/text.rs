@@ -145,8 +145,9 @@ mod tests {
 
     #[test]
     fn what_deceives_is_written_out_and_what_each_reader_needs_stays() {
+        type Reader = fn(&str) -> String;
         let answer = "«\u{a0}oui\u{202f}» ❤\u{fe0f} 👩\u{200d}🔬 می\u{200c}خواهم";
-        let table: [(fn(&str) -> String, &str, &str); 4] = [
+        let table: [(Reader, &str, &str); 4] = [
             (
                 printable,
                 "a\tb\n\u{1b}[2K\u{202e}é",
