@@ -5,18 +5,16 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Creates a folder and its missing parents, accessible to its owner only; restricts an existing one.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
-    #[cfg(unix)]
-    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    Ok(())
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    fs::set_permissions(folder, PermissionsExt::from_mode(0o700))
 }
 
 /// Puts a whole file in place, or leaves what was there; only its owner may read it. A power cut may still lose it.
@@ -39,8 +37,6 @@ pub(crate) fn lock_beside(path: &Path) -> io::Result<fs::File> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn mode(path: &Path) -> u32 {

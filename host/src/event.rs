@@ -1,15 +1,20 @@
 //! Events of a session, as a stream for observers.
 //!
-//! Owns the event type and, in `stream`, how an event is stamped and sent. It must not know who listens: a terminal, a JSON
-//! stream and a test read the same events. Events carry no authority and nothing waits for them.
+//! Owns the event type, how an event is stamped and sent (`stream`), and which part of a turn it is about (`tree`). It must not
+//! know who listens: a terminal, a JSON stream and a test read the same events. Events carry no authority and nothing waits
+//! for them.
 //!
 //! As a tree: a turn holds its steps, a step its requests and tool calls, a tool call the hooks, accesses, requests, tool
 //! calls and subagents that name it; everything else stands where it comes. A turn that is cut leaves what it had begun
 //! without an end: `turn-end` ends all of it. Start from [`Event`].
 
 mod stream;
+#[cfg(any(feature = "cli", feature = "otel"))]
+mod tree;
 
 pub use stream::{Events, Observer, Stamped, VERSION, schema};
+#[cfg(any(feature = "cli", feature = "otel"))]
+pub(crate) use tree::Part;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -369,8 +374,34 @@ impl Event {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::point::payload::StopReason;
+
+    pub(crate) fn turn_start(turn: u32) -> Event {
+        Event::TurnStart {
+            turn,
+            input: "go".to_owned(),
+            source: Source::Terminal,
+        }
+    }
+
+    pub(crate) fn turn_end(turn: u32) -> Event {
+        Event::TurnEnd {
+            turn,
+            summary: TurnSummary {
+                stop: StopReason::Done,
+                steps: 1,
+                tool_calls: 0,
+                usage: Usage::default(),
+                cost_usd: 0.0,
+                unpriced_tokens: 0,
+                duration_ms: 1,
+                output: String::new(),
+            },
+            output: String::new(),
+        }
+    }
 
     #[test]
     fn the_name_of_an_event_is_its_type_in_json() {

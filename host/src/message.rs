@@ -213,9 +213,7 @@ impl Message {
             let (own, results) = match part {
                 Content::Blob(blob) => (Some(blob), None),
                 Content::ToolResult(result) => (None, Some(result.content.blobs())),
-                Content::Text { .. } | Content::Thinking { .. } | Content::ToolCall(_) => {
-                    (None, None)
-                }
+                _ => (None, None),
             };
             own.into_iter().chain(results.into_iter().flatten())
         })

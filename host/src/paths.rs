@@ -122,55 +122,35 @@ impl Paths {
 mod tests {
     use super::*;
 
-    fn check(env: &[(&str, &str)], config: &str, data: &str, cache: &str) {
-        let lookup = |name: &str| {
-            let found = env.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
-        let paths = Paths::new(Path::new("/home/u"), lookup, Path::new("/w"));
-        assert_eq!(paths.config, Path::new(config));
-        assert_eq!(paths.data, Path::new(data));
-        assert_eq!(paths.cache, Path::new(cache));
-        assert_eq!(paths.project_config(), Path::new("/w/.rind/config.toml"));
-    }
-
     #[test]
-    fn without_variables_everything_is_in_the_home_folder() {
-        check(
-            &[],
-            "/home/u/.config/rind",
-            "/home/u/.local/share/rind",
-            "/home/u/.cache/rind",
-        );
-    }
-
-    #[test]
-    fn xdg_variables_decide_unless_they_are_relative() {
-        check(
-            &[("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "relative")],
-            "/c/rind",
-            "/home/u/.local/share/rind",
-            "/home/u/.cache/rind",
-        );
-    }
-
-    #[test]
-    fn rind_home_goes_before_everything_else() {
-        check(
-            &[("RIND_HOME", "/r"), ("XDG_CONFIG_HOME", "/c")],
-            "/r/config",
-            "/r/data",
-            "/r/cache",
-        );
-    }
-
-    #[test]
-    fn a_relative_rind_home_is_within_the_workspace() {
-        check(
-            &[("RIND_HOME", "ci")],
-            "/w/ci/config",
-            "/w/ci/data",
-            "/w/ci/cache",
-        );
+    fn rind_home_goes_before_xdg_variables_and_these_before_the_home_folder() {
+        let table = [
+            (
+                "",
+                "/home/u/.config/rind /home/u/.local/share/rind /home/u/.cache/rind",
+            ),
+            (
+                "XDG_CONFIG_HOME=/c XDG_DATA_HOME=relative",
+                "/c/rind /home/u/.local/share/rind /home/u/.cache/rind",
+            ),
+            (
+                "RIND_HOME=/r XDG_CONFIG_HOME=/c",
+                "/r/config /r/data /r/cache",
+            ),
+            // Within the workspace.
+            ("RIND_HOME=ci", "/w/ci/config /w/ci/data /w/ci/cache"),
+        ];
+        for (variables, expected) in table {
+            let lookup = |name: &str| {
+                let mut all = variables.split(' ');
+                let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+                value.map(str::to_owned)
+            };
+            let paths = Paths::new(Path::new("/home/u"), lookup, Path::new("/w"));
+            let found = [&paths.config, &paths.data, &paths.cache];
+            let found = found.map(|path| path.display().to_string()).join(" ");
+            assert_eq!(found, expected, "{variables}");
+            assert_eq!(paths.project_config(), Path::new("/w/.rind/config.toml"));
+        }
     }
 }

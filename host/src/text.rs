@@ -27,7 +27,7 @@ pub fn is_deceptive(character: char) -> bool {
         return true;
     }
     matches!(
-        CodePointMapData::<GeneralCategory>::new().get(character),
+        category(character),
         GeneralCategory::Control
             | GeneralCategory::Format
             | GeneralCategory::SpaceSeparator
@@ -39,21 +39,21 @@ pub fn is_deceptive(character: char) -> bool {
     )
 }
 
+fn category(character: char) -> GeneralCategory {
+    CodePointMapData::<GeneralCategory>::new().get(character)
+}
+
 /// Whether the character is drawn over the one before it.
 fn is_mark(character: char) -> bool {
-    !character.is_ascii()
-        && matches!(
-            CodePointMapData::<GeneralCategory>::new().get(character),
-            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark
-        )
+    use GeneralCategory::{EnclosingMark, NonspacingMark};
+    !character.is_ascii() && matches!(category(character), NonspacingMark | EnclosingMark)
 }
 
 /// Whether languages and pictures need the character although it cannot be seen: spaces that do not break, joiners, and the
 /// selectors of a picture's style.
 fn is_typographic(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
-        || CodePointMapData::<GeneralCategory>::new().get(character)
-            == GeneralCategory::SpaceSeparator
+        || category(character) == GeneralCategory::SpaceSeparator
 }
 
 /// The text with deceptive characters written as `\u{…}`; line breaks and tabs stay.
@@ -144,11 +144,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_deceives_is_written_out_and_lines_and_tabs_stay() {
-        assert_eq!(
-            printable("a\tb\n\u{1b}[2K\u{202e}é"),
-            "a\tb\n\\u{1b}[2K\\u{202e}é"
-        );
+    fn what_deceives_is_written_out_and_what_each_reader_needs_stays() {
+        type Reader = fn(&str) -> String;
+        let answer = "«\u{a0}oui\u{202f}» ❤\u{fe0f} 👩\u{200d}🔬 می\u{200c}خواهم";
+        let table: [(Reader, &str, &str); 4] = [
+            (
+                printable,
+                "a\tb\n\u{1b}[2K\u{202e}é",
+                "a\tb\n\\u{1b}[2K\\u{202e}é",
+            ),
+            (
+                one_line,
+                "a\nb\tc\r\u{85}\u{2028}d",
+                "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d",
+            ),
+            (prose, answer, answer),
+            (
+                prose,
+                "\u{1b}\u{202e}\u{200b}\u{3164}",
+                "\\u{1b}\\u{202e}\\u{200b}\\u{3164}",
+            ),
+        ];
+        for (reader, text, expected) in table {
+            assert_eq!(reader(text), expected);
+        }
     }
 
     /// The seven that passed once, and one of each other kind.
@@ -181,29 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn one_line_stays_one_line() {
-        assert_eq!(
-            one_line("a\nb\tc\r\u{85}\u{2028}d"),
-            "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d"
-        );
-    }
-
-    #[test]
     fn marks_cover_neither_what_stands_before_the_text_nor_other_lines() {
         assert_eq!(printable("\u{338}a\u{301}"), "\\u{338}a\u{301}");
         let many = format!("a{}", "\u{301}".repeat(9));
         assert_eq!(printable(&many).matches("\\u{301}").count(), 9 - MAX_MARKS);
         assert_eq!(printable("a\n\u{338}b"), "a\n\\u{338}b");
-    }
-
-    #[test]
-    fn an_answer_keeps_what_its_language_needs() {
-        let text = "«\u{a0}oui\u{202f}» ❤\u{fe0f} 👩\u{200d}🔬 می\u{200c}خواهم";
-        assert_eq!(prose(text), text);
-        assert_eq!(
-            prose("\u{1b}\u{202e}\u{200b}\u{3164}"),
-            "\\u{1b}\\u{202e}\\u{200b}\\u{3164}"
-        );
     }
 
     #[test]

@@ -8,23 +8,25 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::BuildError;
-use super::crates::PluginCrate;
+use super::crates::{PluginCrate, file_error};
 
-/// Files of a plugin's folder that belong to the plugin, besides the component.
-const FILES: [&str; 2] = ["plugin.toml", "README.md"];
-
-/// Folders of a plugin's folder that belong to the plugin.
-const FOLDERS: [&str; 2] = ["prompts", "skills"];
-
-/// Deepest folder within those.
+/// Deepest folder of a plugin.
 const MAX_DEPTH: u32 = 16;
+
+/// Files and folders of a plugin's folder that belong to the plugin, besides the component, with the depth that they may have.
+const PARTS: [(&str, u32); 4] = [
+    ("plugin.toml", 0),
+    ("README.md", 0),
+    ("prompts", MAX_DEPTH),
+    ("skills", MAX_DEPTH),
+];
 
 /// Writes the component to the place in the crate's own folder that its manifest names, and returns that place.
 pub(super) fn in_place(plugin: &PluginCrate, component: &Path) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
     fs::read(component)
         .and_then(|bytes| write(&path, &bytes))
-        .map_err(|source| failed(plugin, &path, source))?;
+        .map_err(|source| file_error(&plugin.name, &path, source))?;
     Ok(path)
 }
 
@@ -42,7 +44,8 @@ pub(super) fn in_out(
             path: place,
         });
     }
-    assemble(plugin, component, out, &place).map_err(|source| failed(plugin, &place, source))?;
+    assemble(plugin, component, out, &place)
+        .map_err(|source| file_error(&plugin.name, &place, source))?;
     Ok(place.join(&plugin.component))
 }
 
@@ -52,16 +55,10 @@ fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) ->
         .prefix(&format!(".{}.", plugin.name))
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(out)?;
-    for name in FILES {
+    for (name, depth) in PARTS {
         let from = plugin.dir.join(name);
         if from.symlink_metadata().is_ok() {
-            copy(&from, &fresh.path().join(name), 0)?;
-        }
-    }
-    for name in FOLDERS {
-        let from = plugin.dir.join(name);
-        if from.symlink_metadata().is_ok() {
-            copy(&from, &fresh.path().join(name), MAX_DEPTH)?;
+            copy(&from, &fresh.path().join(name), depth)?;
         }
     }
     write(&fresh.path().join(&plugin.component), &fs::read(component)?)?;
@@ -156,12 +153,4 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-fn failed(plugin: &PluginCrate, path: &Path, source: io::Error) -> BuildError {
-    BuildError::File {
-        plugin: plugin.name.clone(),
-        path: path.to_owned(),
-        source,
-    }
 }

@@ -4,9 +4,8 @@
 //! [`build`].
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -110,7 +109,6 @@ pub async fn build(
     Ok(report)
 }
 
-/// Returns the folder of the cargo workspace that contains the crate.
 async fn workspace_of(
     plugin: &PluginCrate,
     cancel: &CancellationToken,
@@ -134,7 +132,7 @@ async fn build_workspace(
     let started = Instant::now();
     let finished = toolchain::run(
         "cargo",
-        cargo_arguments(members),
+        &cargo_arguments(members),
         workspace,
         options.deadline,
         Some(listener(artifacts.clone(), progress.clone(), started)),
@@ -176,26 +174,19 @@ async fn build_workspace(
     Ok(())
 }
 
-fn cargo_arguments(members: &[PluginCrate]) -> Vec<OsString> {
-    let mut args: Vec<OsString> = [
-        "build",
-        "--target",
-        toolchain::TARGET,
-        "--profile",
-        "plugin",
-        "--keep-going",
-        "--message-format=json-render-diagnostics",
-    ]
-    .map(OsString::from)
-    .to_vec();
-    for setting in PROFILE {
-        args.push("--config".into());
-        args.push(format!("profile.plugin.{setting}").into());
-    }
-    for plugin in members {
-        args.push("-p".into());
-        args.push((&plugin.package).into());
-    }
+fn cargo_arguments(members: &[PluginCrate]) -> Vec<String> {
+    let options = "--profile plugin --keep-going --message-format=json-render-diagnostics";
+    let mut args = vec![
+        "build".to_owned(),
+        format!("--target={}", toolchain::TARGET),
+    ];
+    args.extend(options.split(' ').map(str::to_owned));
+    args.extend(PROFILE.map(|setting| format!("--config=profile.plugin.{setting}")));
+    args.extend(
+        members
+            .iter()
+            .map(|plugin| format!("--package={}", plugin.package)),
+    );
     args
 }
 
@@ -253,26 +244,21 @@ impl Artifacts {
             return;
         };
         let is_library = message.target.kind.iter().any(|kind| kind == "cdylib");
-        let component = message.filenames.into_iter().find(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "wasm")
-        });
-        if let Some(component) = component
+        let is_component = |path: &PathBuf| path.extension().is_some_and(|it| it == "wasm");
+        if let Some(component) = message.filenames.into_iter().find(is_component)
             && message.reason == "compiler-artifact"
             && is_library
         {
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(message.manifest_path, (component, elapsed.as_secs_f64()));
+            let made = (component, elapsed.as_secs_f64());
+            self.all().insert(message.manifest_path, made);
         }
     }
 
     fn of(&self, plugin: &PluginCrate) -> Option<(PathBuf, f64)> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&plugin.cargo_manifest())
-            .cloned()
+        self.all().get(&plugin.cargo_manifest()).cloned()
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (PathBuf, f64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::BuildError;
 
-/// Largest manifest that is read.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
 /// A folder with the crate of one plugin.
@@ -15,11 +15,9 @@ const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 pub(super) struct PluginCrate {
     /// The folder, without links.
     pub(super) dir: PathBuf,
-    /// Name of the plugin.
     pub(super) name: String,
     /// Path of the component in the folder.
     pub(super) component: PathBuf,
-    /// Name of the cargo package.
     pub(super) package: String,
 }
 
@@ -44,20 +42,12 @@ impl PluginCrate {
     pub(super) fn read(dir: &Path) -> Result<Self, BuildError> {
         let folder_name = dir.file_name().unwrap_or(dir.as_os_str());
         let known_as = folder_name.to_string_lossy().into_owned();
-        let file = |path: &Path, source| BuildError::File {
-            plugin: known_as.clone(),
-            path: path.to_owned(),
-            source,
-        };
-        let dir = dir.canonicalize().map_err(|source| file(dir, source))?;
+        let dir = dir
+            .canonicalize()
+            .map_err(|source| file_error(&known_as, dir, source))?;
         let plugin_path = dir.join("plugin.toml");
-        let text = read(&plugin_path).map_err(|source| file(&plugin_path, source))?;
-        let plugin: PluginKeys = parse(&text, &plugin_path, &known_as)?;
-        let wrong = |path: &Path, problem: String| BuildError::Manifest {
-            plugin: known_as.clone(),
-            path: path.to_owned(),
-            problem,
-        };
+        let plugin: PluginKeys = read(&plugin_path, &known_as)?;
+        let wrong = |path: &Path, problem| wrong(&known_as, path, problem);
         if !is_plugin_name(&plugin.name) {
             let problem = format!("name {:?} is not made of a-z, 0-9 and -", plugin.name);
             return Err(wrong(&plugin_path, problem));
@@ -72,8 +62,7 @@ impl PluginCrate {
             return Err(wrong(&plugin_path, problem));
         }
         let cargo_path = dir.join("Cargo.toml");
-        let text = read(&cargo_path).map_err(|source| file(&cargo_path, source))?;
-        let cargo: CargoKeys = parse(&text, &cargo_path, &known_as)?;
+        let cargo: CargoKeys = read(&cargo_path, &known_as)?;
         let package = cargo
             .package
             .ok_or_else(|| wrong(&cargo_path, "there is no [package]".to_owned()))?;
@@ -90,33 +79,37 @@ impl PluginCrate {
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    if std::fs::metadata(path)?.len() > MAX_MANIFEST_BYTES {
-        return Err(io::Error::other(
+fn read<T: DeserializeOwned>(path: &Path, plugin: &str) -> Result<T, BuildError> {
+    let text = match std::fs::metadata(path) {
+        Ok(found) if found.len() > MAX_MANIFEST_BYTES => Err(io::Error::other(
             "the file is larger than a manifest can be",
-        ));
-    }
-    std::fs::read_to_string(path)
+        )),
+        found => found.and_then(|_| std::fs::read_to_string(path)),
+    };
+    let text = text.map_err(|source| file_error(plugin, path, source))?;
+    toml::from_str(&text).map_err(|error| wrong(plugin, path, error.to_string()))
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(
-    text: &str,
-    path: &Path,
-    plugin: &str,
-) -> Result<T, BuildError> {
-    toml::from_str(text).map_err(|error| BuildError::Manifest {
+pub(super) fn file_error(plugin: &str, path: &Path, source: io::Error) -> BuildError {
+    BuildError::File {
         plugin: plugin.to_owned(),
         path: path.to_owned(),
-        problem: error.to_string(),
-    })
+        source,
+    }
+}
+
+fn wrong(plugin: &str, path: &Path, problem: String) -> BuildError {
+    BuildError::Manifest {
+        plugin: plugin.to_owned(),
+        path: path.to_owned(),
+        problem,
+    }
 }
 
 /// The name becomes a folder's name.
 fn is_plugin_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=64).contains(&name.len()) && name.bytes().all(is_fine)
 }
 
 fn is_below(path: &Path) -> bool {

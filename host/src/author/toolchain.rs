@@ -1,6 +1,7 @@
 //! The Rust toolchain of a folder: running its programs, and that it can compile to wasm32-wasip2.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 /// Runs a program of the toolchain in `cwd`, which decides which toolchain it is.
 pub(super) async fn run(
     program: &str,
-    args: Vec<OsString>,
+    args: &[impl AsRef<OsStr>],
     cwd: &Path,
     deadline: Duration,
     on_line: Option<OnLine>,
@@ -57,7 +58,7 @@ pub(super) async fn run(
 ) -> Result<Finished, SpawnError> {
     Process {
         program: program.into(),
-        args,
+        args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
         cwd: cwd.to_owned(),
         env: environment_with(NAMES, PREFIXES),
         deadline,
@@ -78,13 +79,11 @@ pub(super) async fn ask(
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<String, BuildError> {
-    let arguments = args.iter().map(OsString::from).collect();
-    let finished = run(program, arguments, cwd, QUESTION_DEADLINE, None, cancel)
-        .await
-        .map_err(|error| match program {
-            "cargo" | "rustc" if is_missing(&error) => BuildError::NoCargo(error),
-            _ => BuildError::Spawn(error),
-        })?;
+    let asked = run(program, args, cwd, QUESTION_DEADLINE, None, cancel).await;
+    let finished = asked.map_err(|error| match error.source.kind() {
+        ErrorKind::NotFound => BuildError::NoCargo(error),
+        _ => BuildError::Spawn(error),
+    })?;
     answer_of(finished, program, args)
 }
 
@@ -131,9 +130,8 @@ pub(super) async fn ensure_target(
         sysroot.display()
     ));
     let args = ["target", "add", TARGET];
-    let arguments = args.iter().map(OsString::from).collect();
     // Its words are shown when it fails.
-    let adding = run("rustup", arguments, cwd, QUESTION_DEADLINE, None, cancel);
+    let adding = run("rustup", &args, cwd, QUESTION_DEADLINE, None, cancel);
     let finished = adding.await.map_err(|source| BuildError::NoRustup {
         sysroot: sysroot.clone(),
         source,
@@ -146,8 +144,4 @@ pub(super) async fn ensure_target(
         command: format!("rustup target add {TARGET}"),
         text: format!("the target is still missing in {}", sysroot.display()),
     })
-}
-
-fn is_missing(error: &SpawnError) -> bool {
-    error.source.kind() == std::io::ErrorKind::NotFound
 }

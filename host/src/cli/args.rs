@@ -34,7 +34,7 @@ pub(super) enum Command {
     /// Print the JSON Schema of something that Rind writes
     Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
-    Doctor(DoctorArgs),
+    Doctor(JsonArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -140,7 +140,7 @@ pub(super) enum SchemaOf {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(super) struct DoctorArgs {
+pub(super) struct JsonArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -218,18 +218,11 @@ pub(super) struct BuildArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
     /// List all sessions, the last used first
-    List(SessionListArgs),
+    List(JsonArgs),
     /// Say who put what into the system prompt of each turn, what changed, and what that cost the provider's cache
     Prompt(SessionPromptArgs),
     /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
     Audit(AuditArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct SessionListArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,7 +7,7 @@ use anyhow::Context;
 use rind_audit::{Checked, Head, Line};
 
 use super::args::AuditArgs;
-use super::exit_code::{ExitStatus, Usage};
+use super::exit_code::{ExitStatus, bail_usage};
 use super::{render, setup};
 use crate::grant::Trust;
 use crate::paths::Paths;
@@ -18,10 +18,8 @@ use crate::session::{Body, Entry, SessionStore};
 /// Most gaps that are shown; one cause can leave one at every message.
 const MAX_SHOWN_GAPS: usize = 20;
 
-/// The name that the main agent goes by.
 const MAIN: &str = "main";
 
-/// Shows the audit log of a session, and checks it when asked to.
 pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let store = SessionStore::new(paths.sessions());
@@ -32,12 +30,11 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         None => (id.clone(), None),
     };
     let Some(mut checked) = checked(&paths, &id)? else {
-        return Err(Usage(format!(
+        bail_usage!(
             "session {id} has no audit log in {}; the plugin {} was not there when it ran",
             folder(&paths, &id).display(),
             rind_audit::PLUGIN
-        ))
-        .into());
+        );
     };
     let n_lines = checked.lines.len() as u64;
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
@@ -55,12 +52,7 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
             verdict(&id, &checked, n_lines);
         }
     }
-    let is_broken = args.verify && !checked.is_whole();
-    Ok(if is_broken {
-        ExitStatus::Failed
-    } else {
-        ExitStatus::Done
-    })
+    Ok(ExitStatus::of(!args.verify || checked.is_whole()))
 }
 
 /// Reads and checks the audit log of a session; `None` when there is none and nothing says that there should be one.

@@ -1,37 +1,38 @@
 //! Exit codes, documented in `host/README.md` and in `--help`.
 
+use std::error::Error;
 use std::process::ExitCode;
 
+use crate::grant::policy::PolicyError;
 use crate::point::payload::StopReason;
-use crate::session;
+use crate::{agent, config, plugin, provider, session};
 
-/// Exit status of the program.
+/// Exit status of the program, with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExitStatus {
-    /// 0: the turn is done, the command did its work.
-    Done,
-    /// 1: the model, the host or a plugin failed; the error is on standard error.
-    Failed,
-    /// 2: the command line or a settings file is wrong. `clap` uses it too.
-    Usage,
-    /// 3: a hook or the policy ended the turn.
-    Blocked,
-    /// 4: the step limit ended the turn.
-    MaxSteps,
-    /// 130: interrupted.
-    Interrupted,
+    /// The turn is done, the command did its work.
+    Done = 0,
+    /// The model, the host or a plugin failed; the error is on standard error.
+    Failed = 1,
+    /// The command line or a settings file is wrong. `clap` uses it too.
+    Usage = 2,
+    /// A hook or the policy ended the turn.
+    Blocked = 3,
+    /// The step limit ended the turn.
+    MaxSteps = 4,
+    Interrupted = 130,
+}
+
+impl ExitStatus {
+    /// Returns `Done` for a command that did its work, or else `Failed`.
+    pub(super) fn of(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::Failed }
+    }
 }
 
 impl From<ExitStatus> for ExitCode {
     fn from(exit: ExitStatus) -> Self {
-        Self::from(match exit {
-            ExitStatus::Done => 0,
-            ExitStatus::Failed => 1,
-            ExitStatus::Usage => 2,
-            ExitStatus::Blocked => 3,
-            ExitStatus::MaxSteps => 4,
-            ExitStatus::Interrupted => 130,
-        })
+        Self::from(exit as u8)
     }
 }
 
@@ -47,36 +48,28 @@ impl From<StopReason> for ExitStatus {
     }
 }
 
-/// Returns the exit status for an error of a command.
 pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
-    // As the outermost context it is not in the chain itself.
-    let is_usage = error.is::<Usage>()
-        || error.chain().any(|cause| {
-            cause.is::<crate::config::Error>()
-            || cause.is::<crate::grant::policy::PolicyError>()
+    use session::Error::{Ambiguous, Elsewhere, Unknown};
+    let is_usage = |cause: &(dyn Error + 'static)| {
+        cause.is::<config::Error>()
+            || cause.is::<PolicyError>()
             || cause.is::<Usage>()
             // The model's failures during a turn are events; here it is a wrong name, a missing key, a bad script.
-            || cause.is::<crate::provider::Error>()
+            || cause.is::<provider::Error>()
             || matches!(
                 cause.downcast_ref(),
-                Some(
-                    session::Error::Unknown { .. }
-                        | session::Error::Ambiguous { .. }
-                        | session::Error::Elsewhere { .. }
-                )
+                Some(Unknown { .. } | Ambiguous { .. } | Elsewhere { .. })
             )
-        });
-    let is_refused = |cause: &(dyn std::error::Error + 'static)| {
-        if let Some(crate::agent::Error::Guard(_)) = cause.downcast_ref() {
-            return true;
-        }
-        let error = cause.downcast_ref();
-        matches!(
-            error,
-            Some(crate::plugin::Error::Required { .. } | crate::plugin::Error::Relied { .. })
-        )
     };
-    if is_usage {
+    let is_refused = |cause: &(dyn Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(agent::Error::Guard(_)))
+            || matches!(
+                cause.downcast_ref(),
+                Some(plugin::Error::Required { .. } | plugin::Error::Relied { .. })
+            )
+    };
+    // As the outermost context it is not in the chain itself.
+    if error.is::<Usage>() || error.chain().any(is_usage) {
         ExitStatus::Usage
     } else if error.chain().any(is_refused) {
         ExitStatus::Blocked
@@ -90,6 +83,13 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
 #[error("{0}")]
 pub(super) struct Usage(pub(super) String);
 
-/// The exit codes for `--help`.
+/// Returns from a function with an error in the command line.
+macro_rules! bail_usage {
+    ($($text:tt)*) => {
+        return Err($crate::cli::exit_code::Usage(format!($($text)*)).into())
+    };
+}
+pub(super) use bail_usage;
+
 pub(super) const HELP: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
                                4 step limit reached · 130 interrupted";

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::args::PluginArgs;
-use super::exit_code::Usage;
+use super::exit_code::{Usage, bail_usage};
 use crate::config::{Config, PluginsConfig};
 use crate::grant::Trust;
 use crate::grant::decide::GrantFlag;
@@ -27,23 +27,15 @@ pub(super) fn check_places(args: &PluginArgs) -> Result<(), Usage> {
                 _ => format!("there is no {FILE_NAME} in it or in its folders"),
             },
         };
-        return Err(Usage(format!(
-            "there is no plugin at --plugin {}: {why}",
-            path.display()
-        )));
+        bail_usage!("there is no plugin at --plugin {}: {why}", path.display());
     }
     Ok(())
 }
 
 fn holds_plugins(path: &Path) -> bool {
-    let source = Source {
-        trust: Trust::Local,
-        path: path.to_owned(),
-    };
-    let found = discover(&[source], None);
-    found
-        .iter()
-        .any(|found| found.folder.join(FILE_NAME).is_file())
+    let found = discover(&[Source::new(Trust::Local, path)], None);
+    let mut folders = found.iter().map(|found| &found.folder);
+    folders.any(|folder| folder.join(FILE_NAME).is_file())
 }
 
 /// Checks that every plugin which a flag names is the one that the flag is for.
@@ -90,10 +82,10 @@ fn check_local(args: &PluginArgs, plugins: &PluginSet) -> Result<(), Usage> {
             }
             Why::Failed(_) | Why::Held(_) | Why::Without => continue,
         };
-        return Err(Usage(format!(
+        bail_usage!(
             "--plugin {folder}: plugin {name} does not run: {}; {todo}",
             left.why
-        )));
+        );
     }
     Ok(())
 }
@@ -107,16 +99,16 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     let name = flag.plugin();
     if names(plugins).filter(|found| *found == name).count() > 1 {
-        return Err(Usage(format!(
+        bail_usage!(
             "there are several plugins called `{name}`, so that --grant {name} does not say which; see `rind plugin list`"
-        )));
+        );
     }
     let idle = |plugin: &Loaded| match flag.idle(&plugin.decision) {
         None => Ok(()),
-        Some(idle) => Err(Usage(format!(
+        Some(idle) => bail_usage!(
             "--grant {name}: plugin {name} does not ask for `{idle}`, or a policy denies it; see `rind plugin inspect {name} \
              --grants`"
-        ))),
+        ),
     };
     if let Some(plugin) = plugins.plugins.iter().find(|p| p.manifest.name == name) {
         return idle(plugin);
@@ -128,13 +120,14 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         // Whoever is named and cannot run keeps the run from starting.
         Why::Held(plugin) => idle(plugin),
         Why::Failed(_) => Ok(()),
-        why => Err(Usage(format!(
+        why => bail_usage!(
             "--grant {name}: plugin {name} does not run: {why}; omit the flag, or enable the plugin"
-        ))),
+        ),
     }
 }
 
-fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
+/// The names of all plugins that were found.
+pub(super) fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }

@@ -25,7 +25,6 @@ const PASSED: &[&str] = &[
     "user.name",
 ];
 
-/// Longest time git may take to read a file.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;

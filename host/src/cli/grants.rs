@@ -17,7 +17,6 @@ use crate::grant::policy::Policy;
 use crate::grant::project::Projects;
 use crate::paths::{ADMIN_POLICY, Paths};
 
-/// Asks at the terminal.
 struct TerminalAsk;
 
 impl Ask for TerminalAsk {
@@ -44,11 +43,6 @@ pub(super) fn options(
     })
 }
 
-/// Now, RFC 3339.
-pub(super) fn now() -> String {
-    crate::clock::now_text()
-}
-
 pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
     let mut answers = Answers::read(&paths.grants())?;
     let mut projects = Projects::read(&paths.projects())?;
@@ -58,11 +52,7 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitSta
             "{} for {plugin} taken back",
             render::count(n_revoked as u64, "answer")
         ));
-        return Ok(if n_revoked == 0 {
-            ExitStatus::Failed
-        } else {
-            ExitStatus::Done
-        });
+        return Ok(ExitStatus::of(n_revoked > 0));
     }
     if let Some(project) = &args.distrust {
         // A project that is gone can still be forgotten.
@@ -74,11 +64,7 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitSta
             "was not trusted"
         };
         render::note(&format!("{} {text}", path.display()));
-        return Ok(if was_trusted {
-            ExitStatus::Done
-        } else {
-            ExitStatus::Failed
-        });
+        return Ok(ExitStatus::of(was_trusted));
     }
     if args.json {
         let projects = projects.all();

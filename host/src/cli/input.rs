@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::exit_code::Usage;
+use super::exit_code::{Usage, bail_usage};
 use super::render;
 
 /// Most that is read of standard input, in bytes: more than the window of any model.
@@ -24,15 +24,12 @@ pub(super) fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
         Some(text) if is_piped(&stdin) => with_block(text, read(&stdin)?.trim_end()),
         Some(text) => text.to_owned(),
         None if stdin.is_terminal() => {
-            return Err(Usage(
-                "pass a prompt, as in `rind run \"what does this project do?\"`".to_owned(),
-            )
-            .into());
+            bail_usage!("pass a prompt, as in `rind run \"what does this project do?\"`");
         }
         None => read(&stdin)?,
     };
     if text.trim().is_empty() {
-        return Err(Usage("the prompt is empty".to_owned()).into());
+        bail_usage!("the prompt is empty");
     }
     Ok(text)
 }
@@ -64,16 +61,15 @@ fn read(stdin: &Stdin) -> anyhow::Result<String> {
     }
     match read {
         Err(error) if error.kind() == ErrorKind::IsADirectory => {
-            return Err(Usage("standard input is a folder; give it a file".to_owned()).into());
+            bail_usage!("standard input is a folder; give it a file");
         }
         read => read.context("read standard input")?,
     };
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Usage(format!(
+        bail_usage!(
             "standard input is larger than {} MiB; put it into a file of the workspace and name the file in the prompt",
             MAX_BYTES >> 20
-        ))
-        .into());
+        );
     }
     String::from_utf8(bytes).map_err(|_| {
         let text =

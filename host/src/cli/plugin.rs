@@ -8,12 +8,11 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
-use super::exit_code::{ExitStatus, Usage};
+use super::exit_code::{ExitStatus, bail_usage};
 use super::{render, setup};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
 use crate::config::Config;
 use crate::grant::Trust;
-use crate::grant::ask::GrantOptions;
 use crate::plugin::Error;
 use crate::plugin::discover::Found;
 use crate::plugin::inspect::{self, Report};
@@ -23,7 +22,6 @@ use crate::plugin::manifest::{FILE_NAME, Manifest};
 /// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-/// Returns the options for loading plugins here, and the settings.
 pub(super) async fn options(args: &PluginArgs) -> anyhow::Result<(LoadOptions, Config)> {
     let paths = setup::paths(None)?;
     // Looking must not ask.
@@ -46,15 +44,9 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
     let (options, config) = options(&args.plugins).await?;
     super::flags::check_places(&args.plugins)?;
     let plugins = load_with(&options).await?;
-    super::flags::check(&args.plugins, &config, &plugins)?;
-    setup::warn_protected(&plugins);
-    let stray = super::stray::complaints(&config, &plugins)?;
-    stray.iter().for_each(|text| render::warn(text));
-    let reports: Vec<Report> = plugins
-        .plugins
-        .iter()
-        .map(|plugin| inspect::inspect(plugin))
-        .collect();
+    setup::check_plugins(&args.plugins, &config, &plugins)?;
+    let all = plugins.plugins.iter();
+    let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
     if args.json {
         render::plugins::list_json(&reports, &plugins)?;
     } else if reports.is_empty() && plugins.left_out.is_empty() && plugins.absent.is_empty() {
@@ -74,12 +66,7 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
 /// A plugin that is broken, or missing where it is relied on, is worth an exit code.
 fn exit(plugins: &PluginSet) -> ExitStatus {
     let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
-    let is_broken = plugins.left_out.iter().any(is_missed);
-    if is_broken || !plugins.absent.is_empty() {
-        ExitStatus::Failed
-    } else {
-        ExitStatus::Done
-    }
+    ExitStatus::of(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
 }
 
 pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
@@ -130,28 +117,23 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
         }
         return Ok(ExitStatus::Done);
     }
-    let Some(at) = plugins
-        .left_out
-        .iter()
-        .position(|left| is_it(&left.name, left.found.trust))
-    else {
-        return Err(Usage(format!(
-            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
-            args.plugin
-        ))
-        .into());
-    };
-    let context = format!("inspect plugin `{}`", args.plugin);
-    match plugins.left_out.into_iter().nth(at) {
+    let mut left_out = plugins.left_out.into_iter();
+    match left_out.find(|left| is_it(&left.name, left.found.trust)) {
         Some(LeftOut {
             why: Why::Failed(error),
             ..
-        }) => Err(anyhow::Error::new(error).context(context)),
+        }) => {
+            let context = format!("inspect plugin `{}`", args.plugin);
+            Err(anyhow::Error::new(error).context(context))
+        }
         Some(left) => {
             let why = render::plugins::why(&left);
-            Err(Usage(format!("plugin `{}` is {why}", args.plugin)).into())
+            bail_usage!("plugin `{}` is {why}", args.plugin)
         }
-        None => Err(Usage(context).into()),
+        None => bail_usage!(
+            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            args.plugin
+        ),
     }
 }
 
@@ -178,11 +160,9 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
             "plugin `{name}` was compiled, and cannot be loaded: {why}"
         ));
     }
-    Ok(if report.failed.is_empty() && unloadable.is_empty() {
-        ExitStatus::Done
-    } else {
-        ExitStatus::Failed
-    })
+    Ok(ExitStatus::of(
+        report.failed.is_empty() && unloadable.is_empty(),
+    ))
 }
 
 /// Describes the built plugins that no host would load, with the reasons: a manifest that does not cover its component, tools
@@ -195,14 +175,7 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
-        let args = PluginArgs {
-            no_plugins: true,
-            ..PluginArgs::default()
-        };
-        let paths = setup::paths(None)?;
-        let no_config = Config::default();
-        let grants = GrantOptions::default();
-        let mut options = setup::load_options(&paths, &no_config, &args, None, grants)?;
+        let mut options = setup::bare_load_options(&setup::paths(None)?, &Config::default())?;
         options.chosen = vec![Found {
             // The names of those that come with Rind are kept for it.
             trust: Trust::Managed,

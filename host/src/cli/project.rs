@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::exit_code::Usage;
+use super::exit_code::{Usage, bail_usage};
 use super::permission::ask_project;
 use super::render;
 use crate::config::{Config, Layer, PluginsConfig};
@@ -71,21 +71,16 @@ pub(super) async fn trusted(
     if is_always {
         let digest = held.digest().to_owned();
         projects
-            .trust(&paths.workspace, digest, super::grants::now())
+            .trust(&paths.workspace, digest, crate::clock::now_text())
             .context("keep that the project is trusted")?;
     }
     Ok(Some(held))
 }
 
-/// Folder of a project's plugins.
 pub(super) fn source(paths: &Paths) -> Source {
-    Source {
-        trust: Trust::Project,
-        path: paths.project().join("plugins"),
-    }
+    Source::new(Trust::Project, paths.project().join("plugins"))
 }
 
-/// The settings of a trusted project.
 pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     let mut layers = Vec::new();
     for (path, bytes) in setting_files(paths, held) {
@@ -101,14 +96,13 @@ pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Lay
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
-        return Err(Usage(format!(
+        bail_usage!(
             "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins \
              belongs \
              into your own config.toml",
             paths.project_config().display(),
             name.escape_debug()
-        ))
-        .into());
+        );
     }
     Ok(layers)
 }
@@ -150,7 +144,6 @@ fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [
         .collect()
 }
 
-/// The settings in the project's own words.
 fn settings(paths: &Paths, held: &HeldFolder) -> String {
     let texts = setting_files(paths, held).into_iter();
     texts

@@ -11,7 +11,6 @@ use super::render::{DIM, WARN, styled};
 use super::terminal::{self, Size};
 use crate::text;
 
-/// Columns that a tab takes in a block.
 const TAB: &str = "    ";
 
 /// Mark before the rest of a line that is wider than the screen.
@@ -29,7 +28,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A line that begins with `mark`.
     pub(super) fn new(mark: impl Into<String>) -> Self {
         Self {
             mark: mark.into(),
@@ -39,29 +37,23 @@ impl Line {
 
     /// Words of the program.
     pub(super) fn own(self, words: &str) -> Self {
-        self.piece(Style::new(), words)
+        self.styled(Style::new(), words)
     }
 
-    /// Words of the program, in a style.
-    pub(super) fn styled(self, style: Style, words: &str) -> Self {
-        self.piece(style, words)
+    pub(super) fn styled(mut self, style: Style, words: &str) -> Self {
+        self.pieces.push((style, words.to_owned()));
+        self
     }
 
     /// A text of somebody else's: on this line whatever is in it.
     pub(super) fn theirs(self, style: Style, text: &str) -> Self {
-        let escaped = text::one_line(text);
-        self.piece(style, &escaped)
+        self.styled(style, &text::one_line(text))
     }
 
     /// One line of a block of somebody else's, in which tabs are usual.
     pub(super) fn of_block(self, line: &str) -> Self {
         let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
-        self.piece(Style::new(), &parts.join(TAB))
-    }
-
-    fn piece(mut self, style: Style, text: &str) -> Self {
-        self.pieces.push((style, text.to_owned()));
-        self
+        self.own(&parts.join(TAB))
     }
 
     /// The rows that it takes on a screen of this width. Broken anywhere: what was added or left out at the end of a row could
@@ -93,7 +85,6 @@ impl Line {
     }
 }
 
-/// One question.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Screen {
     /// The question, and then its parts. Where not everything fits, each part has its share.
@@ -141,12 +132,8 @@ impl Screen {
 
     /// The rows above the answers, and whether some are left out.
     fn rows(&self, size: Size) -> (Vec<String>, bool) {
-        let of = |lines: &[Line]| -> Vec<String> {
-            let rows = lines.iter().flat_map(|line| line.rows(size.columns));
-            rows.collect()
-        };
-        let parts: Vec<Vec<String>> = self.parts.iter().map(|part| of(part)).collect();
-        let covers = of(&self.covers);
+        let parts: Vec<Vec<String>> = self.parts.iter().map(|part| rows(part, size)).collect();
+        let covers = rows(&self.covers, size);
         let n_prompt = self.prompt(true).chars().count() / size.columns + 1;
         // One row more for the answer when it is too long for what is left of the last one.
         let n_free = size.rows.saturating_sub(covers.len() + n_prompt + 1);
@@ -157,9 +144,8 @@ impl Screen {
 
     /// Shows everything, a screen at a time.
     async fn page_through(&self, size: Size) -> Option<()> {
-        let all = self.parts.iter().flatten().chain(&self.covers);
-        let rows: Vec<String> = all.flat_map(|line| line.rows(size.columns)).collect();
-        let mut rest = rows.as_slice();
+        let all = rows(self.parts.iter().flatten().chain(&self.covers), size);
+        let mut rest = all.as_slice();
         let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
         while !rest.is_empty() {
             let (page, more) = rest.split_at(n_page.min(rest.len()));
@@ -183,6 +169,11 @@ impl Screen {
     }
 }
 
+fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, size: Size) -> Vec<String> {
+    let lines = lines.into_iter();
+    lines.flat_map(|line| line.rows(size.columns)).collect()
+}
+
 /// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut ends with the number of missing
 /// rows.
 fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
@@ -191,16 +182,14 @@ fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
         return (parts.concat(), false);
     }
     let mut shares = vec![0; parts.len()];
+    // There are more rows than free ones, so that all of these are given away.
     let mut n_left = n_free;
-    while n_left > 0 {
-        let mut is_given = false;
-        for (share, part) in shares.iter_mut().zip(&parts) {
-            if *share < part.len() && n_left > 0 {
-                (*share, n_left, is_given) = (*share + 1, n_left - 1, true);
-            }
-        }
-        if !is_given {
+    for at in (0..parts.len()).cycle() {
+        if n_left == 0 {
             break;
+        }
+        if shares[at] < parts[at].len() {
+            (shares[at], n_left) = (shares[at] + 1, n_left - 1);
         }
     }
     let mut rows = Vec::with_capacity(n_free);

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
 use super::exit_code::ExitStatus;
-use super::render::turn::{TurnRenderer, View};
+use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
@@ -52,10 +52,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let plugins = Arc::new(plugins.context("load plugins")?);
     // What a project brings may be large, and is not needed any more.
     drop(options);
-    super::flags::check(&args.plugins, &config, &plugins)?;
-    setup::warn_protected(&plugins);
-    let stray = super::stray::complaints(&config, &plugins)?;
-    stray.iter().for_each(|text| render::warn(text));
+    setup::check_plugins(&args.plugins, &config, &plugins)?;
     plugins
         .left_out
         .iter()
@@ -81,7 +78,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     if !args.show.json {
         render::note(&chosen);
     }
-    let exit = turn(session, questions, &prompt, args.show).await;
+    let exit = turn(session, questions, &prompt, args.show, Box::new(|_| {})).await;
     if has_terminal {
         super::terminal::drop_typed();
     }
@@ -114,7 +111,6 @@ fn resolve(paths: &Paths, wanted: &str) -> anyhow::Result<Resolved> {
     Ok(session)
 }
 
-/// Returns the approver for tool calls, and the receiver of its questions.
 pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedReceiver<Asked>) {
     let (sender, questions) = mpsc::unbounded_channel();
     let approver: Arc<dyn Approver> = if has_terminal {
@@ -128,36 +124,20 @@ pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedRecei
     (approver, questions)
 }
 
-/// Observer that receives every event after it is shown.
 pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
 
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
-    session: Session,
-    questions: UnboundedReceiver<Asked>,
-    prompt: &str,
-    show: ShowArgs,
-) -> anyhow::Result<ExitStatus> {
-    watched_turn(session, questions, prompt, show, Box::new(|_| {})).await
-}
-
-/// The same with somebody who watches.
-pub(super) async fn watched_turn(
     mut session: Session,
     questions: UnboundedReceiver<Asked>,
     prompt: &str,
     show: ShowArgs,
     watch: Watch,
 ) -> anyhow::Result<ExitStatus> {
-    let view = View {
-        json: show.json,
-        trace: show.trace,
-        live: render::is_live(),
-    };
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
     let shown = tokio::spawn(show_all(
-        TurnRenderer::new(view),
+        TurnRenderer::new(show),
         Telemetry::from_env(),
         session.events(),
         questions,
@@ -247,12 +227,8 @@ impl Interrupts {
     }
 
     async fn next(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
+        let any = self.0.iter_mut().map(|signal| Box::pin(signal.recv()));
+        futures_util::future::select_all(any).await;
     }
 
     async fn pass_on(mut self, cancel: CancellationToken) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::exit_code::Usage;
+use super::exit_code::{Usage, bail_usage};
 use super::git_settings::git_settings;
 use super::render;
 use crate::config::Config;
@@ -15,7 +15,6 @@ use crate::tool::process::confine::{
 };
 use crate::tool::sandbox::{Choice, Need, SandboxConfig, commands};
 
-/// Requested and available confinement.
 pub(super) struct Sandbox {
     pub(super) config: SandboxConfig,
     /// Confinement of commands, or the reason why there is none.
@@ -82,11 +81,9 @@ impl Sandbox {
 
 /// Folders of Rind's own, which no command may see.
 pub(super) fn own_folders(paths: &Paths) -> Vec<PathBuf> {
-    vec![
-        paths.config.clone(),
-        paths.data.clone(),
-        paths.cache.clone(),
-    ]
+    [&paths.config, &paths.data, &paths.cache]
+        .map(Clone::clone)
+        .to_vec()
 }
 
 fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinement> {
@@ -97,21 +94,21 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
     for text in &config.write {
         let path = opened(text, &home, &own)?;
         if !path.exists() {
-            return Err(Usage(format!(
+            bail_usage!(
                 "`write` in [sandbox] of config.toml names {}, which does not exist",
                 path.display()
-            ))
-            .into());
+            );
         }
         write.push(path);
     }
-    write.extend(worktree_folders(&paths.workspace).unwrap_or_default());
+    write.extend(worktree_folder(&paths.workspace));
     let mut read = system_folders();
     read.extend(tool_folders(&home));
     for text in &config.read {
         read.push(opened(text, &home, &own)?);
     }
-    let confinement = Confinement {
+    add_programs(&mut read, &home, &own, path_folders());
+    Ok(Confinement {
         helper: std::env::current_exe().context("find rind's own program")?,
         mechanism: Mechanism::Namespaces,
         write,
@@ -119,40 +116,24 @@ fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinem
         network: config.network,
         limits: config.limits(),
         git_settings: String::new(),
-    };
-    Ok(with_programs(confinement, &home, &own, path_folders()))
+    })
 }
 
 /// Adds the folders that programs are found in, but none that would give away the home folder or a folder of Rind's own.
-fn with_programs(
-    mut confinement: Confinement,
-    home: &Path,
-    own: &[PathBuf],
-    folders: Vec<PathBuf>,
-) -> Confinement {
-    for folder in folders {
-        let known = confinement
-            .read
-            .iter()
-            .any(|path| folder.starts_with(path) && folder.is_dir());
-        let gives_home = || {
-            folder
-                .canonicalize()
-                .is_ok_and(|real| home.starts_with(real))
-        };
-        if known || !folder.is_dir() || gives_home() {
-            continue;
-        }
-        if check_apart(&folder, own).is_ok() {
-            confinement.read.push(folder);
+fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {
+    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+        let is_known = read.iter().any(|path| folder.starts_with(path));
+        let real = folder.canonicalize();
+        let gives_home = real.is_ok_and(|real| home.starts_with(real));
+        if !is_known && !gives_home && check_apart(&folder, own).is_ok() {
+            read.push(folder);
         }
     }
-    confinement
 }
 
-/// Returns the folders in which git keeps a linked worktree's data, when the workspace is one. The workspace names the folder,
+/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The workspace names the folder,
 /// and could name any; only one that names the workspace in turn counts.
-fn worktree_folders(workspace: &Path) -> Option<Vec<PathBuf>> {
+fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");
     let text = line(own.clone())?;
@@ -166,7 +147,7 @@ fn worktree_folders(workspace: &Path) -> Option<Vec<PathBuf>> {
         .ok()?;
     let is_worktree = back.canonicalize().ok()? == own.canonicalize().ok()?
         && folder.parent()? == shared.join("worktrees");
-    is_worktree.then(|| vec![shared])
+    is_worktree.then_some(shared)
 }
 
 /// Folders that no command could have put a program in: what comes from there runs unconfined.
@@ -207,10 +188,7 @@ fn expanded(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
     if path.is_absolute() {
         return Ok(path);
     }
-    Err(Usage(format!(
-        "`{text}` in [sandbox] of config.toml is neither absolute nor below `~/`"
-    ))
-    .into())
+    bail_usage!("`{text}` in [sandbox] of config.toml is neither absolute nor below `~/`")
 }
 
 #[cfg(test)]
@@ -227,7 +205,7 @@ mod tests {
         let own = shared.join("worktrees/w");
         fs::create_dir_all(&own).unwrap();
         fs::create_dir(&workspace).unwrap();
-        assert_eq!(worktree_folders(&workspace), None);
+        assert_eq!(worktree_folder(&workspace), None);
         fs::write(
             workspace.join(".git"),
             format!("gitdir: {}\n", own.display()),
@@ -235,7 +213,7 @@ mod tests {
         .unwrap();
         fs::write(own.join("commondir"), "../..\n").unwrap();
         assert_eq!(
-            worktree_folders(&workspace),
+            worktree_folder(&workspace),
             None,
             "it does not name it back"
         );
@@ -244,12 +222,12 @@ mod tests {
             format!("{}\n", workspace.join(".git").display()),
         )
         .unwrap();
-        assert_eq!(worktree_folders(&workspace), Some(vec![shared]));
+        assert_eq!(worktree_folder(&workspace), Some(shared));
 
         let other = root.join("other");
         fs::create_dir(&other).unwrap();
         fs::copy(workspace.join(".git"), other.join(".git")).unwrap();
-        assert_eq!(worktree_folders(&other), None, "it names another workspace");
+        assert_eq!(worktree_folder(&other), None, "it names another workspace");
     }
 
     #[test]
@@ -285,15 +263,7 @@ mod tests {
         for made in [&own.join("bin"), &home.join("bin"), &home.join("tools")] {
             fs::create_dir_all(made).unwrap();
         }
-        let confinement = Confinement {
-            helper: PathBuf::new(),
-            mechanism: Mechanism::Landlock,
-            write: Vec::new(),
-            read: vec![home.join("tools")],
-            network: false,
-            limits: Default::default(),
-            git_settings: String::new(),
-        };
+        let mut read = vec![home.join("tools")];
         let folders = [
             "bin",
             "tools",
@@ -304,7 +274,7 @@ mod tests {
             "..",
         ];
         let folders = folders.map(|name| home.join(name)).to_vec();
-        let with = with_programs(confinement, &home.canonicalize().unwrap(), &[own], folders);
-        assert_eq!(with.read, [home.join("tools"), home.join("bin")]);
+        add_programs(&mut read, &home.canonicalize().unwrap(), &[own], folders);
+        assert_eq!(read, [home.join("tools"), home.join("bin")]);
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -15,10 +16,8 @@ use crate::egress::{Secret, Secrets};
 /// The file, with lines like `NAME = "value"`.
 const FILE_NAME: &str = "secrets.toml";
 
-/// Largest file of secrets, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Secrets by name.
 pub(super) struct OperatorSecrets {
     file: BTreeMap<String, Secret>,
 }
@@ -29,12 +28,9 @@ impl OperatorSecrets {
         let path = config.join(FILE_NAME);
         let about = || Usage(format!("read secrets from {}", path.display()));
         let file = read(&path).with_context(about)?;
-        let secrets = file
-            .into_iter()
-            .map(|(name, text)| (name, Secret::new(&text)));
-        Ok(Self {
-            file: secrets.collect(),
-        })
+        let secret = |(name, text): (String, String)| (name, Secret::new(&text));
+        let file = file.into_iter().map(secret).collect();
+        Ok(Self { file })
     }
 }
 
@@ -51,15 +47,11 @@ fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(e) => return Err(e.into()),
     };
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions());
-        if mode & 0o077 != 0 {
-            bail!(
-                "other users can read or change it; run `chmod 600 {}`",
-                path.display()
-            );
-        }
+    if about.permissions().mode() & 0o077 != 0 {
+        bail!(
+            "other users can read or change it; run `chmod 600 {}`",
+            path.display()
+        );
     }
     if about.len() > MAX_BYTES {
         bail!("it has {} bytes, at most {MAX_BYTES} are read", about.len());
@@ -76,7 +68,6 @@ fn read(path: &PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -2,30 +2,21 @@
 
 use serde::Serialize;
 
-use super::args::{SessionListArgs, SessionPromptArgs};
+use super::args::{JsonArgs, SessionPromptArgs};
 use super::exit_code::ExitStatus;
 use super::render;
 use crate::paths::Paths;
-use crate::prompt::ledger::{self, TurnLedger};
+use crate::prompt::ledger;
 use crate::session::{Error, SessionRow, SessionStore};
 
-/// A session in the list.
 #[derive(Debug, Serialize)]
 pub(super) struct Listed {
     #[serde(flatten)]
     pub(super) row: SessionRow,
-    /// Number of its turns.
     pub(super) turns: usize,
 }
 
-/// The prompt ledger of a session.
-#[derive(Debug, Serialize)]
-struct PromptLedger<'a> {
-    session: &'a str,
-    turns: &'a [TurnLedger],
-}
-
-pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn list(paths: &Paths, args: &JsonArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let rows = store.list()?;
     let listed = rows.into_iter().map(|row| {
@@ -50,9 +41,7 @@ pub(super) fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<
     notices.iter().for_each(|notice| render::warn(notice));
     let turns = ledger::turns(&entries);
     if args.json {
-        let session = id.as_str();
-        let turns = turns.as_slice();
-        render::json(&PromptLedger { session, turns })?;
+        render::json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
         render::session::prompt(&id, &turns);
     }

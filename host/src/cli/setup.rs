@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::args::{ModelArgs, PluginArgs};
-use super::exit_code::Usage;
+use super::exit_code::{Usage, bail_usage};
 use super::render;
 use super::secrets::OperatorSecrets;
 use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
@@ -29,7 +29,6 @@ use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 use crate::tool::sandbox::SandboxConfig;
 
-/// Every section of the settings.
 const SECTIONS: &[&str] = &[
     AgentConfig::NAME,
     ArchivalConfig::NAME,
@@ -46,7 +45,6 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns the paths for work in `workspace` or the current folder.
 pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace = match workspace {
         Some(folder) => folder
@@ -56,10 +54,7 @@ pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     };
     let home = std::env::home_dir().unwrap_or_default();
     if home.as_os_str().is_empty() && env(HOME_VARIABLE).is_none() {
-        return Err(Usage(format!(
-            "there is no home folder; set HOME or {HOME_VARIABLE}"
-        ))
-        .into());
+        bail_usage!("there is no home folder; set HOME or {HOME_VARIABLE}");
     }
     Ok(Paths::new(&home, env, &workspace))
 }
@@ -84,7 +79,7 @@ pub(super) fn config(
     if let Err(why) = check_archival(&config.section()?, &config.section()?) {
         let place = config.places(&["archival", "enabled"]).pop();
         let place = place.map_or_else(String::new, |place| format!("{place}: "));
-        return Err(Usage(format!("{place}{why}")).into());
+        bail_usage!("{place}{why}");
     }
     // Before there is a session that nothing happens in.
     agent_config(&config)?;
@@ -138,22 +133,14 @@ pub(super) fn managed_folders() -> Vec<PathBuf> {
     if let Some(home) = env(HOME_VARIABLE) {
         return vec![Path::new(&home).join("managed")];
     }
-    let Some(folder) = std::env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.to_owned()))
-    else {
-        return Vec::new();
-    };
-    let mut folders = vec![folder.join("plugins")];
-    folders.extend(
-        folder
-            .parent()
-            .map(|prefix| prefix.join("share/rind/plugins")),
-    );
-    folders
+    let program = std::env::current_exe().ok();
+    let folder = program.as_deref().and_then(Path::parent);
+    let prefix = folder.and_then(Path::parent);
+    let beside = folder.map(|folder| folder.join("plugins"));
+    let shared = prefix.map(|prefix| prefix.join("share/rind/plugins"));
+    beside.into_iter().chain(shared).collect()
 }
 
-/// Returns the options for loading plugins.
 pub(super) fn load_options(
     paths: &Paths,
     config: &Config,
@@ -161,28 +148,21 @@ pub(super) fn load_options(
     project: Option<Arc<HeldFolder>>,
     grants: GrantOptions,
 ) -> anyhow::Result<LoadOptions> {
-    let managed = managed_folders().into_iter().map(|path| Source {
-        trust: Trust::Managed,
-        path,
-    });
+    let managed = managed_folders().into_iter();
+    let managed = managed.map(|path| Source::new(Trust::Managed, path));
     let mut sources: Vec<Source> = managed.collect();
     let mut chosen = Vec::new();
     if args.no_plugins {
         chosen = protected::among(&sources);
         sources.clear();
     } else {
-        sources.push(Source {
-            trust: Trust::User,
-            path: paths.config.join("plugins"),
-        });
-        if project.is_some() {
-            sources.push(super::project::source(paths));
-        }
+        sources.push(Source::new(Trust::User, paths.config.join("plugins")));
+        sources.extend(project.as_ref().map(|_| super::project::source(paths)));
     }
     // What is answered for a plugin holds for its place, wherever it is named from.
-    let local = |path: &PathBuf| Source {
-        trust: Trust::Local,
-        path: path.canonicalize().unwrap_or_else(|_| path.clone()),
+    let local = |path: &PathBuf| {
+        let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+        Source::new(Trust::Local, path)
     };
     sources.extend(args.plugin.iter().map(local));
     let written = config.without(&paths.project_config());
@@ -212,10 +192,26 @@ pub(super) fn load_options(
     Ok(options.at(paths))
 }
 
-/// Says what was set of plugins that only the administrator can switch off, and does not count. That `--no-plugins` leaves them
-/// stands in its help.
-pub(super) fn warn_protected(plugins: &PluginSet) {
-    plugins.refused.iter().for_each(|text| render::warn(text));
+/// Checks the flags that name plugins, and says what was set of plugins and does not count: of those that only the administrator
+/// can switch off, and of hooks that are not there. That `--no-plugins` leaves the former stands in its help.
+pub(super) fn check_plugins(
+    args: &PluginArgs,
+    config: &Config,
+    plugins: &PluginSet,
+) -> anyhow::Result<()> {
+    super::flags::check(args, config, plugins)?;
+    let stray = super::stray::complaints(config, plugins)?;
+    let all = plugins.refused.iter().chain(&stray);
+    all.for_each(|text| render::warn(text));
+    Ok(())
+}
+
+pub(super) fn bare_load_options(paths: &Paths, config: &Config) -> anyhow::Result<LoadOptions> {
+    let args = PluginArgs {
+        no_plugins: true,
+        ..PluginArgs::default()
+    };
+    load_options(paths, config, &args, None, GrantOptions::default())
 }
 
 /// Refuses a workspace that overlaps with Rind's own folders, with what can be done about it.
@@ -232,7 +228,6 @@ pub(super) fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     })
 }
 
-/// Parts of an agent.
 pub(super) struct Parts<'a> {
     pub(super) paths: &'a Paths,
     pub(super) config: &'a Config,

@@ -7,7 +7,6 @@ use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::catalog;
 use crate::tool::policy::ToolPolicy;
 
-/// Returns complaints for the operator, one line each.
 pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();
@@ -15,15 +14,7 @@ pub(super) fn complaints(config: &Config, plugins: &PluginSet) -> anyhow::Result
         let loaded = plugins.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(plugin) = loaded {
             found.extend(too_long(config, plugin, settings));
-            for (point, why) in of_hooks(plugin, settings) {
-                let keys = ["plugins", name, "hooks", point];
-                let places = config.places(&keys);
-                found.extend(
-                    places
-                        .iter()
-                        .map(|place| format!("{place}: [plugins.{name}.hooks.{point}]: {why}")),
-                );
-            }
+            found.extend(without_hook(config, plugin, settings));
         }
     }
     Ok(found)
@@ -53,26 +44,16 @@ fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<
     let hooks = inspect(plugin).hooks;
     let longest = |point: Option<&str>| {
         let is_it = |hook: &&HookReport| point.is_none_or(|point| hook.point == point);
-        hooks
-            .iter()
-            .filter(is_it)
-            .map(|hook| hook.deadline_ms)
-            .max()
+        let hooks = hooks.iter().filter(is_it);
+        hooks.map(|hook| hook.deadline_ms).max()
     };
     let of_hooks = settings.hooks.iter().map(|(point, hook)| {
-        let row = catalog::find(point).map(|row| row.name);
         let keys = vec!["plugins", name, "hooks", point, "timeout_seconds"];
-        (
-            keys,
-            hook.timeout_seconds,
-            row.and_then(|row| longest(Some(row))),
-        )
+        let longest = catalog::find(point).and_then(|row| longest(Some(row.name)));
+        (keys, hook.timeout_seconds, longest)
     });
-    let of_plugin = (
-        vec!["plugins", name, "timeout_seconds"],
-        settings.timeout_seconds,
-        longest(None),
-    );
+    let keys = vec!["plugins", name, "timeout_seconds"];
+    let of_plugin = (keys, settings.timeout_seconds, longest(None));
     let mut found = Vec::new();
     for (keys, wanted, longest) in of_hooks.chain([of_plugin]) {
         let (Some(seconds), Some(ms)) = (wanted, longest) else {
@@ -92,29 +73,31 @@ fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<
     found
 }
 
-/// Settings for hooks that do nothing, and why.
-fn of_hooks<'a>(plugin: &Loaded, settings: &'a PluginSettings) -> Vec<(&'a str, String)> {
+/// Settings for hooks that the plugin does not have.
+fn without_hook(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<String> {
+    let manifest = &plugin.manifest;
+    let has_none = |point: &&String| {
+        let name = catalog::find(point).map_or(point.as_str(), |row| row.name);
+        !plugin.exports.iter().any(|export| export == name)
+            && !manifest.implements.keys().any(|own| own == name)
+    };
+    let own = plugin.exports.iter().map(String::as_str);
+    let own: Vec<&str> = own
+        .filter(|export| catalog::find(export).is_some())
+        .collect();
+    let why = format!(
+        "this setting has no effect: the plugin has no hook there; it has hooks on: {}",
+        own.join(", ")
+    );
     let mut found = Vec::new();
-    for point in settings.hooks.keys() {
-        let row = catalog::find(point);
-        let name = row.map_or(point.as_str(), |row| row.name);
-        let has_it = plugin.exports.iter().any(|export| export == name)
-            || plugin.manifest.implements.keys().any(|own| own == name);
-        let why = if !has_it {
-            let own: Vec<&str> = plugin
-                .exports
+    for point in settings.hooks.keys().filter(has_none) {
+        let keys = ["plugins", &manifest.name, "hooks", point];
+        let (places, keys) = (config.places(&keys), keys.join("."));
+        found.extend(
+            places
                 .iter()
-                .map(String::as_str)
-                .filter(|export| catalog::find(export).is_some())
-                .collect();
-            format!(
-                "this setting has no effect: the plugin has no hook there; it has hooks on: {}",
-                own.join(", ")
-            )
-        } else {
-            continue;
-        };
-        found.push((point.as_str(), why));
+                .map(|place| format!("{place}: [{keys}]: {why}")),
+        );
     }
     found
 }

@@ -7,7 +7,8 @@ use anyhow::Context;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::args::{PluginArgs, SwitchArgs};
-use super::exit_code::{ExitStatus, Usage};
+use super::exit_code::{ExitStatus, Usage, bail_usage};
+use super::flags::names;
 use super::{plugin, render, setup};
 use crate::disk::{private_folder, replace_private};
 use crate::plugin::protected;
@@ -16,13 +17,8 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     let paths = setup::paths(None)?;
     let name = &args.plugin;
     let plugins = plugin::load(&PluginArgs::default()).await?;
-    let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
-    let left_out = plugins.left_out.iter().map(|left| left.name.as_str());
-    if !loaded.chain(left_out).any(|found| found == name) {
-        return Err(Usage(format!(
-            "there is no plugin `{name}`; see `rind plugin list`"
-        ))
-        .into());
+    if !names(&plugins).any(|found| found == name) {
+        bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
     if !is_on && protected::is_protected(name) {
         return Err(Usage(protected::refusal("`rind plugin disable`", name)).into());
@@ -76,17 +72,15 @@ async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
 fn write(file: &Path, name: &str, is_on: bool, workspace: Option<&Path>) -> anyhow::Result<bool> {
     // What a link leads to is changed, and the link stays.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let (mut head, mut text) = (String::new(), String::new());
-    match fs::read_to_string(file) {
-        Ok(found) => text = found,
+    let (head, text) = match fs::read_to_string(file) {
+        Ok(text) => (String::new(), text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let path = workspace.map(|path| path.display().to_string());
-            head = path.map_or(head, |path| {
-                format!("# Settings for {}\n", path.escape_debug())
-            });
+            let head = path.map(|path| format!("# Settings for {}\n", path.escape_debug()));
+            (head.unwrap_or_default(), String::new())
         }
         Err(e) => return Err(e.into()),
-    }
+    };
     let mut document: DocumentMut = text.parse()?;
     let not_a_table = || Usage("its `plugins` is not a table".to_owned());
     let plugins = table(document.as_table_mut(), "plugins").ok_or_else(not_a_table)?;

@@ -1,8 +1,16 @@
 //! Traces for OpenTelemetry: whether the environment asks for them, and what the user is told when they get lost.
 
+use std::time::Duration;
+
 #[cfg(not(feature = "otel"))]
-use super::setup;
+use self::missing::Telemetry as Exporter;
+use super::{render, setup};
 use crate::event::Stamped;
+#[cfg(feature = "otel")]
+use crate::telemetry::Telemetry as Exporter;
+
+/// Time that the end of the program waits for a collector.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// Variables with the endpoint for traces; the second applies to traces only. Everything else of theirs is read by the library
 /// itself.
@@ -20,116 +28,80 @@ fn asked_by(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     ENDPOINTS.into_iter().rev().find(|name| env(name).is_some())
 }
 
-/// Exporter of traces, if it is enabled.
-#[derive(Default)]
-pub(super) struct Telemetry {
-    #[cfg(feature = "otel")]
-    sending: Option<crate::telemetry::Telemetry>,
+/// Exporter of traces, if the environment asks for it.
+pub(super) struct Telemetry(Option<Exporter>);
+
+impl Telemetry {
+    pub(super) fn from_env() -> Self {
+        let started = asked_by(&setup::env).map(|_| Exporter::start());
+        Self(started.and_then(|started| {
+            started
+                .inspect_err(|error| render::warn(&error.to_string()))
+                .ok()
+        }))
+    }
+
+    pub(super) fn take(&mut self, event: &Stamped) {
+        if let Some(exporter) = &mut self.0 {
+            exporter.take(event);
+        }
+    }
+
+    pub(super) async fn finish(self) {
+        let Some(exporter) = self.0 else { return };
+        if let Err(lost) = exporter.finish(FLUSH).await {
+            let name = asked_by(&setup::env).unwrap_or_default();
+            render::warn(&format!("{lost}; the collector is the one in {name}"));
+        }
+    }
 }
 
-#[cfg(feature = "otel")]
-mod sent {
-    use std::time::Duration;
-
-    use super::super::{render, setup};
-    use super::{Stamped, Telemetry, asked_by};
-
-    /// Time that the end of the program waits for a collector.
-    const FLUSH: Duration = Duration::from_secs(2);
+/// Stands in for the exporter in a build without it.
+#[cfg(not(feature = "otel"))]
+mod missing {
+    pub(super) enum Telemetry {}
 
     impl Telemetry {
-        /// Creates the exporter from the environment.
-        pub(in super::super) fn from_env() -> Self {
-            let sending = asked_by(&setup::env).and_then(|_| {
-                let started = crate::telemetry::Telemetry::start();
-                started
-                    .inspect_err(|error| render::warn(&error.to_string()))
-                    .ok()
-            });
-            Self { sending }
-        }
-
-        /// Takes an event in.
-        pub(in super::super) fn take(&mut self, event: &Stamped) {
-            if let Some(sending) = &mut self.sending {
-                sending.take(event);
-            }
-        }
-
-        /// Sends what is left.
-        pub(in super::super) async fn finish(self) {
-            let Some(sending) = self.sending else { return };
-            if let Err(lost) = sending.finish(FLUSH).await {
-                let name = asked_by(&setup::env).unwrap_or_default();
-                render::warn(&format!("{lost}; the collector is the one in {name}"));
-            }
-        }
-    }
-}
-
-#[cfg(not(feature = "otel"))]
-impl Telemetry {
-    /// Says what is missing when the environment asks for it.
-    pub(super) fn from_env() -> Self {
-        if let Some(name) = asked_by(&setup::env) {
-            super::render::warn(&format!(
+        pub(super) fn start() -> Result<Self, String> {
+            let name = super::asked_by(&super::setup::env).unwrap_or_default();
+            Err(format!(
                 "{name} is set and this build sends no traces: build Rind with `--features otel`"
-            ));
+            ))
         }
-        Self::default()
+
+        pub(super) fn take(&mut self, _: &super::Stamped) {
+            match *self {}
+        }
+
+        pub(super) async fn finish(self, _: super::Duration) -> Result<(), String> {
+            match self {}
+        }
     }
-
-    /// Ignores events.
-    pub(super) fn take(&mut self, _event: &Stamped) {}
-
-    /// Ignores events.
-    pub(super) async fn finish(self) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::asked_by;
 
-    /// Variables, and which of them asks for traces.
-    type Row = (
-        &'static [(&'static str, &'static str)],
-        Option<&'static str>,
-    );
-
     #[test]
     fn traces_are_asked_for_by_an_endpoint_and_switched_off_by_two_variables() {
-        let table: [Row; 5] = [
-            (&[], None),
-            (
-                &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")],
-                Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
-            ),
-            (
-                &[
-                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"),
-                    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b"),
-                ],
-                Some("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
-            ),
-            (
-                &[
-                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"),
-                    ("OTEL_SDK_DISABLED", "TRUE"),
-                ],
-                None,
-            ),
-            (
-                &[
-                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"),
-                    ("OTEL_TRACES_EXPORTER", "none"),
-                ],
-                None,
-            ),
+        let (any, traces) = (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        );
+        let both = format!("{any}=http://a {traces}=http://b");
+        let table = [
+            ("", None),
+            (&format!("{any}=http://a"), Some(any)),
+            (&both, Some(traces)),
+            (&format!("{both} OTEL_SDK_DISABLED=TRUE"), None),
+            (&format!("{both} OTEL_TRACES_EXPORTER=none"), None),
         ];
         for (variables, expected) in table {
             let env = |name: &str| {
-                let found = variables.iter().find(|(key, _)| *key == name);
-                found.map(|(_, value)| (*value).to_owned())
+                let mut all = variables.split(' ');
+                let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+                value.map(str::to_owned)
             };
             assert_eq!(asked_by(&env), expected, "{variables:?}");
         }

@@ -25,23 +25,20 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Longest line that is read. Terminals end theirs at 4096 bytes.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// Columns and rows of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// The size of the terminal that questions are shown on.
 pub(super) fn size() -> Size {
-    let told = tcgetwinsize(std::io::stderr()).ok();
-    let or_usual = |told: Option<u16>, usual| match told {
-        None | Some(0) => usual,
-        Some(n) => usize::from(n),
-    };
+    let told = tcgetwinsize(std::io::stderr()).ok().map(|size| size.ws_row);
+    let rows = told
+        .filter(|rows| *rows > 0)
+        .map_or(USUAL.rows, usize::from);
     Size {
-        columns: or_usual(told.map(|size| size.ws_col), USUAL.columns).max(SMALLEST.columns),
-        rows: or_usual(told.map(|size| size.ws_row), USUAL.rows).max(SMALLEST.rows),
+        columns: columns(std::io::stderr()).unwrap_or(USUAL.columns),
+        rows: rows.max(SMALLEST.rows),
     }
 }
 

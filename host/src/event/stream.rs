@@ -3,6 +3,7 @@
 //! The sending end knows where it stands from what passes through it: a session that is opened, a turn and a step that
 //! start. So nobody who has something to say needs to say where.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -24,7 +25,6 @@ pub const VERSION: u32 = 1;
 /// Fields that every event has; an event's own fields never use these names.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
-/// The name that the main agent goes by.
 const MAIN: &str = "main";
 
 /// One line of the event stream of Rind. The first one is session-opened, which names the version of the stream. Readers
@@ -106,7 +106,6 @@ pub struct Events {
 /// Receivers of the events. The list is replaced and never changed: an observer may subscribe.
 type Listeners = RwLock<Arc<[Listener]>>;
 
-/// One receiver of events.
 #[derive(Clone)]
 enum Listener {
     Observer(Observer),
@@ -114,12 +113,22 @@ enum Listener {
 }
 
 impl Listener {
+    /// Passes an event on. Returns whether somebody received it.
+    fn pass(&self, stamped: Cow<'_, Stamped>) -> bool {
+        match self {
+            Self::Observer(observer) => {
+                observer(&stamped);
+                true
+            }
+            Self::Channel(sender) => sender.send(stamped.into_owned()).is_ok(),
+        }
+    }
+
     fn is_gone(&self) -> bool {
         matches!(self, Self::Channel(sender) if sender.is_closed())
     }
 }
 
-/// Position of an agent's events: session, turn and step.
 #[derive(Debug)]
 struct EventPosition {
     session: Arc<OnceLock<Arc<str>>>,
@@ -234,15 +243,9 @@ impl Events {
         };
         let mut is_any_gone = false;
         for listener in others {
-            match listener {
-                Listener::Observer(observer) => observer(&stamped),
-                Listener::Channel(sender) => is_any_gone |= sender.send(stamped.clone()).is_err(),
-            }
+            is_any_gone |= !listener.pass(Cow::Borrowed(&stamped));
         }
-        match last {
-            Listener::Observer(observer) => observer(&stamped),
-            Listener::Channel(sender) => is_any_gone |= sender.send(stamped).is_err(),
-        }
+        is_any_gone |= !last.pass(Cow::Owned(stamped));
         if is_any_gone {
             self.listen(None);
         }
@@ -268,18 +271,9 @@ impl fmt::Debug for Events {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{turn_end, turn_start};
     use super::*;
-    use crate::message::Usage;
     use crate::point::outcome::Level;
-    use crate::point::payload::{Source, StopReason, TurnSummary};
-
-    fn turn_start(turn: u32) -> Event {
-        Event::TurnStart {
-            turn,
-            input: "go".to_owned(),
-            source: Source::Terminal,
-        }
-    }
 
     #[test]
     fn every_event_says_in_which_agent_turn_and_step_it_happened() {
@@ -301,20 +295,7 @@ mod tests {
         inner.emit(Event::StepStart { step: 7 });
         inner.emit(notice());
         events.emit(notice());
-        events.emit(Event::TurnEnd {
-            turn: 4,
-            summary: TurnSummary {
-                stop: StopReason::Done,
-                steps: 1,
-                tool_calls: 0,
-                usage: Usage::default(),
-                cost_usd: 0.0,
-                unpriced_tokens: 0,
-                duration_ms: 1,
-                output: String::new(),
-            },
-            output: String::new(),
-        });
+        events.emit(turn_end(4));
         events.emit(notice());
         let mut seen = Vec::new();
         let mut last = None;

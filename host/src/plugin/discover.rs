@@ -18,6 +18,14 @@ pub struct Source {
     pub path: PathBuf,
 }
 
+impl Source {
+    /// Creates a source with the trust of what is found there.
+    pub fn new(trust: Trust, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { trust, path }
+    }
+}
+
 /// A folder with a manifest in it, or with something that is meant for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Found {

@@ -123,6 +123,14 @@ pub struct AccessRecord {
     pub origin: Origin,
 }
 
+impl AccessRecord {
+    /// Whether nothing else tells of it. Uses of models, tools and subagents that went well have events of their own.
+    #[must_use]
+    pub fn is_news(&self) -> bool {
+        self.reached != Reached::External || self.outcome != AccessOutcome::Done
+    }
+}
+
 /// Origin of plugin code within a session: agent, turn and step, and hook or tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Origin {

@@ -104,12 +104,6 @@ impl Section for Prices {
     const NAME: &'static str = "prices";
 }
 
-impl FromIterator<(String, Price)> for Prices {
-    fn from_iter<T: IntoIterator<Item = (String, Price)>>(prices: T) -> Self {
-        Self(Arc::new(prices.into_iter().collect()))
-    }
-}
-
 impl Prices {
     /// The cost of a request: the price is that of the first of `models` which has one.
     #[must_use]

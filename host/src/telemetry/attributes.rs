@@ -1,26 +1,132 @@
 //! Attributes of spans: names, numbers and outcomes, and no text that anybody wrote.
 
+use opentelemetry::trace::Span;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde::Serialize;
 
 use super::names as n;
+use super::open::Open;
+use crate::event::{Event, Stamped};
 use crate::message::{Finish, Usage};
-use crate::point::trace::{AccessOutcome, AccessRecord, Reached, TraceRecord};
+use crate::point::payload::StopReason;
+use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// Returns the finish reason, as a list of one.
-pub(super) fn finish_reasons(finish: Finish) -> KeyValue {
+/// Returns the name and the attributes of the span that begins with an event.
+pub(super) fn begun(stamped: &Stamped, provider: &str) -> (String, Vec<KeyValue>) {
+    let aside = |name: &str, messages: &u32, tokens: &u64| {
+        let messages = KeyValue::new(n::MESSAGES, i64::from(*messages));
+        let tokens = KeyValue::new(n::TOKENS, number(*tokens));
+        (name.to_owned(), vec![messages, tokens])
+    };
+    match &stamped.event {
+        Event::RequestStart {
+            provider,
+            model,
+            by,
+            ..
+        } => {
+            let mut attributes = vec![
+                KeyValue::new(n::GEN_AI_OPERATION_NAME, n::CHAT),
+                KeyValue::new(n::GEN_AI_PROVIDER_NAME, provider.clone()),
+                KeyValue::new(n::GEN_AI_REQUEST_MODEL, model.clone()),
+            ];
+            attributes.extend(named(n::PLUGIN, by));
+            (format!("{} {model}", n::CHAT), attributes)
+        }
+        Event::ToolCall {
+            call, plugin, by, ..
+        } => {
+            let name = tool(&call.name);
+            let mut attributes = vec![
+                KeyValue::new(n::GEN_AI_OPERATION_NAME, n::EXECUTE_TOOL),
+                KeyValue::new(n::GEN_AI_TOOL_NAME, name.to_owned()),
+                KeyValue::new(n::GEN_AI_TOOL_CALL_ID, call.id.clone()),
+                KeyValue::new(n::GEN_AI_TOOL_TYPE, n::FUNCTION),
+            ];
+            attributes.extend(named(n::PLUGIN, plugin));
+            attributes.extend(named(n::BY, by));
+            (format!("{} {name}", n::EXECUTE_TOOL), attributes)
+        }
+        Event::CompactStart { messages, tokens } => aside(n::COMPACT, messages, tokens),
+        Event::ArchiveStart {
+            messages, tokens, ..
+        } => aside(n::ARCHIVE, messages, tokens),
+        Event::SubagentStart { subagent, .. } => agent(provider, Some(subagent)),
+        _ if stamped.is_main() => agent(provider, None),
+        _ => agent(provider, Some(&stamped.agent)),
+    }
+}
+
+/// Returns the name and the attributes of the main agent's turn, or of a subagent.
+fn agent(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
+    let name = if id.is_some() { n::SUBAGENT } else { n::MAIN };
+    let mut attributes = vec![
+        KeyValue::new(n::GEN_AI_OPERATION_NAME, n::INVOKE_AGENT),
+        KeyValue::new(n::GEN_AI_AGENT_NAME, name),
+        KeyValue::new(n::GEN_AI_PROVIDER_NAME, provider.to_owned()),
+    ];
+    attributes.extend(id.map(|id| KeyValue::new(n::GEN_AI_AGENT_ID, id.to_owned())));
+    (format!("{} {name}", n::INVOKE_AGENT), attributes)
+}
+
+/// Adds to a span what the event tells that ends it, or the turn of its subagent.
+pub(super) fn ended(open: &mut Open, event: &Event) {
+    match event {
+        Event::RequestEnd {
+            model,
+            usage,
+            finish,
+            error,
+            ..
+        } => {
+            open.span
+                .set_attributes(named(n::GEN_AI_RESPONSE_MODEL, model));
+            if let Some(finish) = finish {
+                open.set(n::GEN_AI_RESPONSE_FINISH_REASONS, finish_reasons(*finish));
+                open.span.set_attributes(used(*usage));
+            }
+            if error.is_some() {
+                open.fail(n::NO_ANSWER);
+            }
+        }
+        Event::ToolEnd {
+            result, refused_by, ..
+        } => {
+            open.span.set_attributes(named(n::REFUSED_BY, refused_by));
+            match (result.is_error, refused_by) {
+                (true, Some(_)) => open.fail(n::DENIED),
+                (true, None) => open.fail(n::TOOL_ERROR),
+                (false, _) => {}
+            }
+        }
+        Event::CompactEnd { is_built_in, .. } => open.set(n::COMPACT_BUILT_IN, *is_built_in),
+        Event::ArchiveEnd { holder, .. } => open.set(n::ARCHIVED, holder.is_some()),
+        Event::SubagentEnd { is_error: true, .. } => open.fail(n::FAILED),
+        Event::TurnEnd { summary, .. } => {
+            open.span.set_attributes(used(summary.usage));
+            open.set(n::STOP, word(&summary.stop));
+            open.set(n::STEPS, i64::from(summary.steps));
+            open.set(n::TOOL_CALLS, i64::from(summary.tool_calls));
+            if summary.stop == StopReason::Failed {
+                open.fail(n::FAILED);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn finish_reasons(finish: Finish) -> Value {
     let reason = match finish {
         Finish::Done => "stop",
         Finish::ToolCalls => "tool_calls",
         Finish::MaxTokens => "length",
         Finish::Refused => "content_filter",
     };
-    let reasons = Value::Array(Array::String(vec![StringValue::from(reason)]));
-    KeyValue::new(n::GEN_AI_RESPONSE_FINISH_REASONS, reasons)
+    Value::Array(Array::String(vec![StringValue::from(reason)]))
 }
 
 /// The name of a tool. A model may ask for one that cannot be and write anything there.
-pub(super) fn tool(name: &str) -> &str {
+fn tool(name: &str) -> &str {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if (1..=64).contains(&name.len()) && name.bytes().all(is_name) {
         name
@@ -29,7 +135,6 @@ pub(super) fn tool(name: &str) -> &str {
     }
 }
 
-/// Returns the attributes of a hook call.
 pub(super) fn hook(record: &TraceRecord) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new(n::POINT, record.point.to_string()),
@@ -45,11 +150,6 @@ pub(super) fn hook(record: &TraceRecord) -> Vec<KeyValue> {
     attributes
 }
 
-/// Uses of models, tools and subagents that went well are spans.
-pub(super) fn is_news(record: &AccessRecord) -> bool {
-    record.reached != Reached::External || record.outcome != AccessOutcome::Done
-}
-
 /// Returns the attributes of an access, without its target, which may be a path or an address that somebody typed.
 pub(super) fn access(record: &AccessRecord) -> Vec<KeyValue> {
     vec![
@@ -59,8 +159,7 @@ pub(super) fn access(record: &AccessRecord) -> Vec<KeyValue> {
     ]
 }
 
-/// Tokens.
-pub(super) fn used(usage: Usage) -> [KeyValue; 4] {
+fn used(usage: Usage) -> [KeyValue; 4] {
     let cached = number(usage.cache_read_tokens);
     let written = number(usage.cache_write_tokens);
     [
@@ -71,12 +170,10 @@ pub(super) fn used(usage: Usage) -> [KeyValue; 4] {
     ]
 }
 
-/// A name, where there is one.
-pub(super) fn named(key: &'static str, name: &Option<String>) -> Option<KeyValue> {
+fn named(key: &'static str, name: &Option<String>) -> Option<KeyValue> {
     Some(KeyValue::new(key, name.clone()?))
 }
 
-/// A count.
 pub(super) fn number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

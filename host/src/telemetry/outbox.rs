@@ -20,7 +20,6 @@ const MAX_BATCH: usize = 512;
 /// Time that a span waits for others to be sent with.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Queue of ended spans.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox(Arc<State>);
 
@@ -30,7 +29,6 @@ struct State {
     sender: Mutex<Option<Sender<SpanData>>>,
     n_ended: AtomicU64,
     n_sent: AtomicU64,
-    /// Error of the first failed request.
     why: Mutex<Option<String>>,
 }
 

@@ -1,5 +1,7 @@
 //! `cost-tracker`: what it counts, and that a spent budget holds the next request up.
 
+use std::collections::BTreeMap;
+
 use rind::point::payload::StopReason;
 use rind::price::Price;
 use rind::provider::scripted::{Reply, ReplyUsage};
@@ -47,7 +49,7 @@ fn priced(mut setup: Setup) -> Setup {
         cache_read: None,
         cache_write: None,
     };
-    setup.config.prices = [("test-model".to_owned(), price)].into_iter().collect();
+    setup.config.prices = BTreeMap::from([("test-model".to_owned(), price)]).into();
     setup
 }
 

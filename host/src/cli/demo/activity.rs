@@ -7,52 +7,48 @@ use std::collections::BTreeMap;
 use crate::event::Event;
 use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// Activity of all plugins in a turn.
 #[derive(Debug, Default)]
 pub(in super::super) struct TurnActivity {
-    /// Activity by plugin name.
     plugins: BTreeMap<String, PluginActivity>,
     /// Author of the last summary.
     summarized: Option<String>,
 }
 
+/// Kind of activity. Those before [`Logged`](Self::Logged) have an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum Kind {
+    /// Messages to the person.
+    Said,
+    /// Messages to the model.
+    Told,
+    /// Refusals and questions, each with its reason.
+    Refused,
+    /// Changes, each with its point.
+    Changed,
+    Reached,
+    Ran,
+    Measured,
+    /// Traces left in the conversation or on the disk.
+    Left,
+    Logged,
+    Failed,
+    /// Points at which its hooks were called.
+    CalledAt,
+    /// Points at which a hook changed, refused, said or measured something.
+    ActedAt,
+}
+
 /// Activity of one plugin. The same twice stands once.
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
-    /// Calls of its hooks.
     pub(in super::super) calls: u32,
     /// Microseconds in them, with what they waited for.
     pub(in super::super) micros: f64,
-    /// Points at which its hooks were called.
-    pub(in super::super) called_at: Vec<String>,
-    /// Points at which a hook changed, refused, said or measured something.
-    pub(in super::super) acted_at: Vec<String>,
-    /// Messages to the person.
-    pub(in super::super) said: Vec<String>,
-    /// Messages to the model.
-    pub(in super::super) told: Vec<String>,
-    /// Changes, each with its point.
-    pub(in super::super) changed: Vec<String>,
-    /// Refusals and questions, each with its reason.
-    pub(in super::super) refused: Vec<String>,
-    /// Accesses outside of the sandbox.
-    pub(in super::super) reached: Vec<String>,
-    /// Tools of its own that ran.
-    pub(in super::super) ran: Vec<String>,
-    /// Names of what it measured.
-    pub(in super::super) measured: Vec<String>,
-    /// Traces left in the conversation or on the disk.
-    pub(in super::super) left: Vec<String>,
-    /// Log lines.
-    pub(in super::super) logged: Vec<String>,
-    /// Failures.
-    pub(in super::super) failed: Vec<String>,
-    /// The point of its last call.
+    all: BTreeMap<Kind, Vec<String>>,
     last_point: Option<String>,
 }
 
 impl TurnActivity {
-    /// Takes an event in.
     pub(super) fn see(&mut self, event: &Event) {
         match event {
             Event::Hook { record } => {
@@ -66,48 +62,34 @@ impl TurnActivity {
                 plugin: Some(plugin),
                 text,
                 ..
-            } => {
-                let activity = self.of(plugin);
-                activity.acts_there();
-                add(&mut activity.said, text.clone());
-            }
+            } => self.of(plugin).add_of_last(Kind::Said, text),
             Event::Metric { plugin, name, .. } => {
-                let activity = self.of(plugin);
-                activity.acts_there();
-                add(&mut activity.measured, name.clone());
+                self.of(plugin).add_of_last(Kind::Measured, name);
             }
-            Event::Injected { plugin, text, .. } => add(&mut self.of(plugin).told, text.clone()),
+            Event::Injected { plugin, text, .. } => self.add(plugin, Kind::Told, text),
             Event::ToolStart {
                 call,
                 plugin: Some(plugin),
                 ..
-            } => add(&mut self.of(plugin).ran, call.name.clone()),
+            } => self.add(plugin, Kind::Ran, format!("`{}`", call.name)),
             Event::CompactEnd {
                 messages,
                 summary: Some(summary),
                 is_built_in: false,
                 ..
             } => {
-                let what = format!(
-                    "a summary of {} bytes in place of {messages} messages",
-                    summary.len()
-                );
+                let size = summary.len();
+                let what = format!("a summary of {size} bytes in place of {messages} messages");
                 if let Some(plugin) = self.summarized.take() {
-                    self.left(&plugin, what);
+                    self.add(&plugin, Kind::Left, what);
                 }
             }
             _ => {}
         }
     }
 
-    /// Adds a log line of a plugin.
-    pub(super) fn logged(&mut self, plugin: &str, line: String) {
-        add(&mut self.of(plugin).logged, line);
-    }
-
-    /// Adds something that a plugin left behind.
-    pub(super) fn left(&mut self, plugin: &str, what: String) {
-        add(&mut self.of(plugin).left, what);
+    pub(super) fn add(&mut self, plugin: &str, kind: Kind, what: impl Into<String>) {
+        self.of(plugin).add(kind, what);
     }
 
     /// Returns the activity of a plugin; `None` when it was never called.
@@ -121,77 +103,69 @@ impl TurnActivity {
 }
 
 impl PluginActivity {
-    /// Whether the plugin had any effect. What a plugin only writes to its log is no deed, and to fail is none.
     pub(in super::super) fn is_any(&self) -> bool {
-        [
-            &self.said,
-            &self.told,
-            &self.changed,
-            &self.refused,
-            &self.reached,
-            &self.ran,
-            &self.measured,
-            &self.left,
-        ]
-        .into_iter()
-        .any(|activity| !activity.is_empty())
+        self.all.range(..Kind::Logged).next().is_some()
+    }
+
+    pub(in super::super) fn all(&self, kind: Kind) -> &[String] {
+        self.all.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    fn add(&mut self, kind: Kind, what: impl Into<String>) {
+        let (all, what) = (self.all.entry(kind).or_default(), what.into());
+        if !all.contains(&what) {
+            all.push(what);
+        }
+    }
+
+    /// Adds an effect of the last hook: effects come right after its record.
+    fn add_of_last(&mut self, kind: Kind, what: &str) {
+        if let Some(point) = self.last_point.clone() {
+            self.add(Kind::ActedAt, point);
+        }
+        self.add(kind, what);
     }
 
     fn hook(&mut self, record: &TraceRecord) {
-        let point = record.point.to_string();
+        let point = &*record.point;
         if record.was_called() {
             self.calls += 1;
             self.micros += record.micros;
-            add(&mut self.called_at, point.clone());
+            self.add(Kind::CalledAt, point);
         }
-        let reason = record.reason.clone().unwrap_or_default();
+        let reason = record.reason.as_deref().unwrap_or_default();
         match record.outcome {
             TraceOutcome::Pass | TraceOutcome::Dropped => {}
             TraceOutcome::Changed => {
-                add(&mut self.acted_at, point.clone());
+                self.add(Kind::ActedAt, point);
                 for what in &record.changed {
                     match *what {
                         // An event of its own says what was told.
                         "inject" => {}
-                        "note" => add(&mut self.told, reason.clone()),
-                        what => add(&mut self.changed, format!("{what} at {point}")),
+                        "note" => self.add(Kind::Told, reason),
+                        what => self.add(Kind::Changed, format!("{what} at {point}")),
                     }
                 }
             }
             TraceOutcome::Asked | TraceOutcome::Blocked | TraceOutcome::DroppedBlocking => {
-                add(&mut self.acted_at, point.clone());
-                add(&mut self.refused, reason);
+                self.add(Kind::ActedAt, point);
+                self.add(Kind::Refused, reason);
             }
             TraceOutcome::Failed | TraceOutcome::FailedBlocking => {
-                add(&mut self.failed, format!("{point}: {reason}"));
+                self.add(Kind::Failed, format!("{point}: {reason}"));
             }
         }
-        self.last_point = Some(point);
+        self.last_point = Some(point.to_owned());
     }
 
     fn access(&mut self, record: &AccessRecord) {
         let why = record.reason.as_deref().unwrap_or_default();
         match record.outcome {
-            AccessOutcome::Done => add(&mut self.reached, record.target.clone()),
+            AccessOutcome::Done => self.add(Kind::Reached, &*record.target),
             // A file that is not there yet is no failure of the plugin, and what is one fails its hook.
             AccessOutcome::Masked | AccessOutcome::Failed => {}
-            AccessOutcome::Denied => {
-                add(&mut self.failed, format!("{}: {why}", record.target));
-            }
+            AccessOutcome::Denied => self.add(Kind::Failed, format!("{}: {why}", record.target)),
         }
-    }
-
-    /// Marks the point of the last call as acted at: effects of a hook come right after its record.
-    fn acts_there(&mut self) {
-        if let Some(point) = self.last_point.clone() {
-            add(&mut self.acted_at, point);
-        }
-    }
-}
-
-fn add(list: &mut Vec<String>, what: String) {
-    if !list.contains(&what) {
-        list.push(what);
     }
 }
 
@@ -223,11 +197,11 @@ mod tests {
         let mut acted = TurnActivity::default();
         acted.see(&hook(TraceOutcome::Pass, &[]));
         acted.see(&hook(TraceOutcome::Failed, &[]));
-        acted.logged("p", "nothing to do".to_owned());
+        acted.add("p", Kind::Logged, "nothing to do");
         let activity = acted.get("p").unwrap();
         assert!(!activity.is_any());
         assert_eq!((activity.calls, activity.micros), (2, 4.0));
-        assert_eq!(activity.failed, ["pre-tool: because"]);
+        assert_eq!(activity.all(Kind::Failed), ["pre-tool: because"]);
         assert!(acted.get("q").is_none());
     }
 
@@ -244,11 +218,9 @@ mod tests {
         }
         let activity = acted.get("p").unwrap();
         assert!(activity.is_any());
-        assert_eq!(activity.acted_at, ["pre-tool"]);
-        assert_eq!(activity.changed, ["arguments at pre-tool"]);
-        assert_eq!(
-            (&activity.told[..], &activity.said[..]),
-            (&["because".to_owned()][..], &["again".to_owned()][..])
-        );
+        assert_eq!(activity.all(Kind::ActedAt), ["pre-tool"]);
+        assert_eq!(activity.all(Kind::Changed), ["arguments at pre-tool"]);
+        assert_eq!(activity.all(Kind::Told), ["because"]);
+        assert_eq!(activity.all(Kind::Said), ["again"]);
     }
 }

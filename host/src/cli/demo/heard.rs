@@ -10,7 +10,6 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The target of all lines of plugins.
 const TARGET: &str = "plugin";
 
 /// Most lines that are kept; a demo has some dozens.
@@ -19,12 +18,9 @@ const MAX_LINES: usize = 10_000;
 /// The lines. A subscriber is one for the whole process, and so is this.
 static HEARD: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
-/// One line.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Name of the plugin.
     pub(super) plugin: String,
-    /// Text of the line.
     pub(super) text: String,
 }
 
@@ -33,7 +29,6 @@ pub(in super::super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl 
     Hearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 
-/// Takes the collected lines.
 pub(super) fn take() -> Vec<Line> {
     std::mem::take(&mut HEARD.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use rind_audit::PLUGIN;
 
-use self::activity::TurnActivity;
+use self::activity::{Kind, TurnActivity};
 use self::story::Story;
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
-use super::exit_code::{ExitStatus, Usage};
+use super::exit_code::{ExitStatus, bail_usage};
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{plugin, render, run, setup};
@@ -105,8 +106,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         trace: (!args.all).then_some(Detail::Short),
     };
     let watch = move |event: &_| lock(&watched).see(event);
-    let mut exit =
-        run::watched_turn(session, questions, story.prompt, show, Box::new(watch)).await?;
+    let mut exit = run::turn(session, questions, story.prompt, show, Box::new(watch)).await?;
     if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
         exit = judge(&mut acted, &plugins, &paths, &id, args.json)?;
@@ -129,28 +129,22 @@ fn judge(
     let loaded: Vec<&str> = names.collect();
     let is_loaded = |name: &str| loaded.contains(&name);
     for line in heard::take() {
-        acted.logged(&line.plugin, line.text);
+        acted.add(&line.plugin, Kind::Logged, line.text);
     }
-    if is_loaded(rind_audit::PLUGIN) {
+    if is_loaded(PLUGIN) {
         let checked = super::audit::checked(paths, session)?.unwrap_or_default();
         match checked.broken {
-            Some(why) => render::warn(&format!(
-                "the log of {} is broken: {why}",
-                rind_audit::PLUGIN
-            )),
+            Some(why) => render::warn(&format!("the log of {PLUGIN} is broken: {why}")),
             None if !checked.gaps.is_empty() => {
-                render::warn(&format!(
-                    "the log of {} has a gap: {}",
-                    rind_audit::PLUGIN,
-                    checked.gaps[0]
-                ));
+                let gap = &checked.gaps[0];
+                render::warn(&format!("the log of {PLUGIN} has a gap: {gap}"));
             }
             None if checked.lines.is_empty() => {}
             None => {
                 let lines = render::count(checked.lines.len() as u64, "line");
                 let whole =
                     format!("a log of {lines}; checked: each holds the hash of the one before");
-                acted.left(rind_audit::PLUGIN, whole);
+                acted.add(PLUGIN, Kind::Left, whole);
             }
         }
     }
@@ -177,11 +171,7 @@ fn judge(
         };
         render::warn(&format!("{name} {what}"));
     }
-    Ok(if idle.is_empty() {
-        ExitStatus::Done
-    } else {
-        ExitStatus::Failed
-    })
+    Ok(ExitStatus::of(idle.is_empty()))
 }
 
 fn lock(acted: &Mutex<TurnActivity>) -> MutexGuard<'_, TurnActivity> {
@@ -210,10 +200,7 @@ async fn build_plugins(of_demos: &Path) -> anyhow::Result<Vec<Source>> {
     }
     Ok(folders
         .into_iter()
-        .map(|path| Source {
-            trust: Trust::Managed,
-            path,
-        })
+        .map(|path| Source::new(Trust::Managed, path))
         .collect())
 }
 
@@ -227,11 +214,10 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     let folder = folders
         .first()
         .map_or_else(String::new, |folder| format!(" to {}", folder.display()));
-    Err(Usage(format!(
+    bail_usage!(
         "there are no plugins to show: run `rind demo` in a checkout of Rind, where it compiles them{folder}, or copy them \
          there"
-    ))
-    .into())
+    )
 }
 
 /// Folders of the first-party plugins' crates, in the checkout that holds the current folder or the binary.
@@ -254,7 +240,7 @@ fn plugin_sources() -> Option<Vec<PathBuf>> {
 }
 
 fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {
-    render::heading(story.title);
+    render::say(render::styled(render::BOLD, story.title));
     render::note(&format!(
         "workspace {}, the model is a script, every tool call is answered with yes",
         workspace.display()

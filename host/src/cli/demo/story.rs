@@ -11,15 +11,10 @@ use anyhow::Context;
 
 use crate::plugin::store::PluginStore;
 
-/// One story.
 pub(super) struct Story {
-    /// The title.
     pub(super) title: &'static str,
-    /// Name of the default model.
     pub(super) model: &'static str,
-    /// Prompt of the turn.
     pub(super) prompt: &'static str,
-    /// Script of the model.
     pub(super) script: &'static str,
     /// Settings of this turn alone, as `--set` takes them.
     pub(super) settings: &'static [&'static str],
@@ -29,7 +24,6 @@ pub(super) struct Story {
     pub(super) is_for_all: bool,
 }
 
-/// The short one.
 pub(super) const SHORT: Story = Story {
     title: "A turn through sandboxed plugins",
     model: "demo",
@@ -40,7 +34,6 @@ pub(super) const SHORT: Story = Story {
     is_for_all: false,
 };
 
-/// The one in which every core plugin acts.
 pub(super) const ALL: Story = Story {
     title: "A turn in which all ten core plugins act",
     model: "demo-large",
@@ -85,7 +78,6 @@ const MORE_FILES: [(&str, &str); 3] = [
 const READINGS: u32 = 4000;
 
 impl Story {
-    /// Writes the files of its workspace.
     pub(super) fn write_files(&self, workspace: &Path) -> std::io::Result<()> {
         let more = MORE_FILES.iter().filter(|_| self.is_for_all);
         for (name, text) in FILES.iter().chain(more) {

@@ -1,7 +1,7 @@
 //! Checks the confinement of `bash` commands.
 
 use super::super::sandbox::{self, Sandbox};
-use super::{Check, State, wrong_settings};
+use super::{Check, wrong_settings};
 use crate::config::Config;
 use crate::paths::Paths;
 use crate::tool::builtin::Commands;
@@ -22,35 +22,31 @@ pub(super) async fn checks(paths: &Paths, config: &Config) -> Vec<Check> {
         Ok(sandbox) => sandbox,
         Err(error) => return vec![wrong_settings(&error)],
     };
-    let mut checks = vec![confinement(&sandbox)];
+    let mut checks = vec![confinement(&sandbox).named("commands")];
     let Ok(detected) = &sandbox.detected else {
         return checks;
     };
     let report = &detected.report;
     let mechanism = &detected.confinement.mechanism;
-    checks.push(apart(mechanism, detected.passed_over.as_deref()));
-    if let Some(version) = report.landlock {
-        checks.push(landlock(version));
-    }
-    checks.push(Check::new(
-        "system calls",
-        State::Ok,
-        if mechanism.is_apart() {
-            "filtered: mounts, namespaces, tracing, kernel modules and keys, io_uring, set-id modes, typing into terminals"
-        } else {
-            "filtered: the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared \
-             memory, semaphores and queues"
-        },
-    ));
-    checks.push(limits(&detected.confinement.limits, mechanism, report));
-    checks.push(network(detected.confinement.network, report));
-    checks.push(signals(report));
-    checks.push(user());
+    let filtered = if mechanism.is_apart() {
+        "mounts, namespaces, tracing, kernel modules and keys, io_uring, set-id modes, typing into terminals"
+    } else {
+        "the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared memory, \
+         semaphores and queues"
+    };
+    checks.push(apart(mechanism, detected.passed_over.as_deref()).named("namespaces"));
+    checks.extend(report.landlock.map(landlock));
+    checks.extend([
+        Check::ok(format!("filtered: {filtered}")).named("system calls"),
+        limits(&detected.confinement.limits, mechanism, report).named("limits of bash"),
+        network(detected.confinement.network, report).named("network of bash"),
+        signals(report).named("signals"),
+        user().named("user"),
+    ]);
     checks
 }
 
 fn confinement(sandbox: &Sandbox) -> Check {
-    const NAME: &str = "commands";
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
     let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
      switched on";
@@ -61,25 +57,18 @@ fn confinement(sandbox: &Sandbox) -> Check {
                 Mechanism::Landlock => "Landlock".to_owned(),
                 Mechanism::Bwrap(path) => path.display().to_string(),
             };
-            Check::new(
-                NAME,
-                State::Ok,
-                format!("bash runs confined by {by} and a system call filter"),
-            )
+            Check::ok(format!("bash runs confined by {by} and a system call filter"))
             .means("its commands change the workspace and a temporary folder only, and read besides that only the system and \
              its tools")
         }
-        (Commands::Refused(why), _) => Check::new(NAME, State::Missing, why)
-            .required()
+        (Commands::Refused(why), _) => Check::required(why)
             .means("bash is refused: `bash = \"required\"` in [sandbox] of config.toml")
             .todo(way),
-        _ if sandbox.config.bash == Need::Off => Check::new(
-            NAME,
-            State::Weaker,
-            "`bash = \"off\"` in [sandbox] of config.toml",
-        )
-        .means(free)
-        .todo("take that line out"),
+        _ if sandbox.config.bash == Need::Off => {
+            Check::weaker("`bash = \"off\"` in [sandbox] of config.toml")
+                .means(free)
+                .todo("take that line out")
+        }
         (_, detected) => {
             let why = detected.as_ref().err().cloned().unwrap_or_default();
             let todo = if why.contains("overlaps") {
@@ -87,7 +76,7 @@ fn confinement(sandbox: &Sandbox) -> Check {
             } else {
                 way
             };
-            Check::new(NAME, State::Weaker, format!("bash runs unconfined: {why}"))
+            Check::weaker(format!("bash runs unconfined: {why}"))
                 .means(free)
                 .todo(todo)
         }
@@ -96,25 +85,18 @@ fn confinement(sandbox: &Sandbox) -> Check {
 
 /// Reports the mechanism in use, and the limits of a weaker one.
 fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
-    const NAME: &str = "namespaces";
     if mechanism.is_apart() {
         let by = match mechanism {
             Mechanism::Bwrap(path) => format!("made by {}", path.display()),
             _ => "made by rind".to_owned(),
         };
-        let why = passed_over
-            .map(|why| format!(" ({why})"))
-            .unwrap_or_default();
-        return Check::new(
-            NAME,
-            State::Ok,
-            format!(
-                "{by}: other processes and personal files are not there; everything ends with the call{why}"
-            ),
-        );
+        let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
+        return Check::ok(format!(
+            "{by}: other processes and personal files are not there; everything ends with the call{why}"
+        ));
     }
     let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
-    Check::new(NAME, State::Weaker, format!("none: {why}"))
+    Check::weaker(format!("none: {why}"))
         .means(
             "a command sees that other files and processes exist, can change permissions and times of your files elsewhere \
              (not what is in them), and can write the repository's settings and hooks, which are looked at only afterwards",
@@ -124,7 +106,6 @@ fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
 }
 
 fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
-    const NAME: &str = "limits of bash";
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     let (processes, temporary) = if mechanism.is_apart() {
         (
@@ -146,74 +127,58 @@ fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
         mib(limits.disk_bytes),
     );
     if !report.bounds_processes {
-        return Check::new(NAME, State::Weaker, found)
+        return Check::weaker(found)
             .means("processes are not counted for root: a command can start as many as the machine has room for")
             .todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
     }
-    Check::new(NAME, State::Ok, found)
+    Check::ok(found)
 }
 
 fn landlock(version: u32) -> Check {
     let named = |wanted: bool| {
         let parts = PARTS
             .iter()
-            .filter(|(since, _)| (*since <= version) == wanted)
-            .map(|(_, part)| *part);
-        parts.collect::<Vec<_>>().join(", ")
+            .filter(|(since, _)| (*since <= version) == wanted);
+        parts.map(|(_, part)| *part).collect::<Vec<_>>().join(", ")
     };
     let mut found = format!("version {version}: {}", named(true));
     let without = named(false);
     if !without.is_empty() {
         found.push_str(&format!("; not {without}"));
     }
-    Check::new("landlock", State::Ok, found)
+    Check::ok(found).named("landlock")
 }
 
 fn network(is_on: bool, report: &Report) -> Check {
-    const NAME: &str = "network of bash";
     if is_on {
-        return Check::new(
-            NAME,
-            State::Weaker,
-            "on: `network = true` in [sandbox] of config.toml",
-        )
-        .means("a command can send what it reads to anybody")
-        .todo("take that line out");
+        return Check::weaker("on: `network = true` in [sandbox] of config.toml")
+            .means("a command can send what it reads to anybody")
+            .todo("take that line out");
     }
     let unix = if report.unix_sockets {
         "Unix sockets only in the workspace"
     } else {
         "and no Unix sockets"
     };
-    Check::new(NAME, State::Ok, format!("off, loopback included, {unix}"))
+    Check::ok(format!("off, loopback included, {unix}"))
 }
 
 fn signals(report: &Report) -> Check {
-    const NAME: &str = "signals";
     if report.can_signal {
-        return Check::new(
-            NAME,
-            State::Weaker,
-            "a confined command can end your other programs",
-        )
-        .means("it cannot read or change them")
-        .todo("use Linux 6.12 or newer");
+        return Check::weaker("a confined command can end your other programs")
+            .means("it cannot read or change them")
+            .todo("use Linux 6.12 or newer");
     }
-    Check::new(
-        NAME,
-        State::Ok,
-        "a confined command reaches no process outside",
-    )
+    Check::ok("a confined command reaches no process outside")
 }
 
 fn user() -> Check {
-    const NAME: &str = "user";
     if rustix::process::geteuid().is_root() {
-        return Check::new(NAME, State::Weaker, "root")
+        return Check::weaker("root")
             .means(
                 "commands may read the system, and of it what only root may, such as /etc/shadow",
             )
             .todo("run rind as an ordinary user");
     }
-    Check::new(NAME, State::Ok, "not root")
+    Check::ok("not root")
 }

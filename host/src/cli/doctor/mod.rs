@@ -9,12 +9,11 @@ mod plugins;
 
 use serde::Serialize;
 
-use super::args::{DoctorArgs, ModelArgs};
+use super::args::{JsonArgs, ModelArgs};
 use super::exit_code::ExitStatus;
 use super::{render, setup};
 use crate::config::Config;
 
-/// State of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -26,32 +25,52 @@ pub(super) enum State {
     Missing,
 }
 
-/// One check.
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
-    /// Name of the check.
     pub(super) name: &'static str,
     pub(super) state: State,
     /// Whether Rind cannot do its work without it.
     pub(super) required: bool,
-    /// Finding.
     pub(super) found: String,
-    /// Meaning for the user.
     pub(super) means: String,
     /// Advice; empty when there is nothing to do.
     pub(super) todo: String,
 }
 
 impl Check {
-    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+    fn new(state: State, found: impl Into<String>) -> Self {
         Self {
-            name,
+            name: "",
             state,
             required: false,
             found: found.into(),
             means: String::new(),
             todo: String::new(),
         }
+    }
+
+    fn ok(found: impl Into<String>) -> Self {
+        Self::new(State::Ok, found)
+    }
+
+    fn weaker(found: impl Into<String>) -> Self {
+        Self::new(State::Weaker, found)
+    }
+
+    fn missing(found: impl Into<String>) -> Self {
+        Self::new(State::Missing, found)
+    }
+
+    /// Failure of what Rind cannot do its work without.
+    fn required(found: impl Into<String>) -> Self {
+        Self {
+            required: true,
+            ..Self::missing(found)
+        }
+    }
+
+    fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     fn means(mut self, means: impl Into<String>) -> Self {
@@ -63,22 +82,15 @@ impl Check {
         self.todo = todo.into();
         self
     }
-
-    fn required(mut self) -> Self {
-        self.required = true;
-        self
-    }
 }
 
-/// The whole report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Whether all requirements are met.
     pub(super) ok: bool,
     pub(super) checks: Vec<Check>,
 }
 
-pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     let paths = setup::paths(None)?;
     let mut checks = Vec::new();
     // The user's own: what a project may set does not bear on these checks. A settings file that is wrong is a finding, and the
@@ -94,11 +106,11 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     checks.extend(commands);
     checks.extend(plugins);
     if !checks.iter().any(|check| check.name == "settings") {
-        checks.push(plugins::loaded(&paths).await);
+        checks.push(plugins::loaded(&paths).await.named("plugins"));
     }
     checks.extend(folders::checks(&paths));
-    checks.push(model::check(&config));
-    checks.push(plugins::target(&paths).await);
+    checks.push(model::check(&config).named("model"));
+    checks.push(plugins::target(&paths).await.named("target for authors"));
     let is_in_the_way = |check: &Check| check.required && check.state == State::Missing;
     let report = Report {
         ok: !checks.iter().any(is_in_the_way),
@@ -109,16 +121,12 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     } else {
         render::doctor::report(&report);
     }
-    Ok(if report.ok {
-        ExitStatus::Done
-    } else {
-        ExitStatus::Failed
-    })
+    Ok(ExitStatus::of(report.ok))
 }
 
 fn wrong_settings(error: &anyhow::Error) -> Check {
-    Check::new("settings", State::Missing, format!("{error:#}"))
-        .required()
+    Check::required(format!("{error:#}"))
+        .named("settings")
         .means("no command runs until the settings can be read")
         .todo("correct the named line")
 }

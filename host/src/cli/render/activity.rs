@@ -1,7 +1,7 @@
 //! Renders the activity of plugins in a turn, one block for each.
 
-use super::{BAD, DIM, GOOD, PLUGIN, WARN, count, heading, one_line, printable, say, styled};
-use crate::cli::demo::activity::{PluginActivity, TurnActivity};
+use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, count, one_line, printable, say, styled};
+use crate::cli::demo::activity::{Kind, PluginActivity, TurnActivity};
 use crate::cli::setup;
 
 /// Columns of a line where `COLUMNS` says nothing else.
@@ -23,7 +23,8 @@ pub(in super::super) fn report<'a>(
     is_loaded: impl Fn(&str) -> bool,
 ) {
     say("");
-    heading("Activity of plugins: points where they acted, calls of their hooks, time in them");
+    let title = "Activity of plugins: points where they acted, calls of their hooks, time in them";
+    say(styled(BOLD, title));
     let columns = setup::env("COLUMNS").and_then(|columns| columns.parse().ok());
     let width = columns.unwrap_or(WIDTH).max(LEAST_WIDTH) - LABEL;
     for plugin in plugins {
@@ -43,10 +44,9 @@ pub(in super::super) fn report<'a>(
 
 /// Points, calls and time. One that only watches has acted wherever it was called.
 fn numbers(activity: &PluginActivity) -> String {
-    let points = if activity.acted_at.is_empty() {
-        &activity.called_at
-    } else {
-        &activity.acted_at
+    let points = match activity.all(Kind::ActedAt) {
+        [] => activity.all(Kind::CalledAt),
+        points => points,
     };
     let points = one_line(&points.join(", "), 48);
     let calls = count(u64::from(activity.calls), "call");
@@ -59,39 +59,33 @@ fn numbers(activity: &PluginActivity) -> String {
 }
 
 fn lines(activity: &PluginActivity, width: usize) -> Vec<String> {
-    let line = |label: &str, text: &str| line(label, text, width);
-    let quoted = |names: &[String]| {
-        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        names.join(", ")
-    };
     let mut lines = Vec::new();
-    some(&mut lines, width, "said", &activity.said);
-    some(&mut lines, width, "told the model", &activity.told);
-    some(&mut lines, width, "refused", &activity.refused);
-    if activity.said.is_empty() {
-        some(&mut lines, width, "logged", &activity.logged);
+    let kinds = [
+        ("said", Kind::Said),
+        ("told the model", Kind::Told),
+        ("refused", Kind::Refused),
+        ("logged", Kind::Logged),
+        ("changed", Kind::Changed),
+        ("used", Kind::Reached),
+        ("answered calls", Kind::Ran),
+        ("measured", Kind::Measured),
+        ("left behind", Kind::Left),
+    ];
+    for (label, kind) in kinds {
+        match (kind, activity.all(kind)) {
+            (_, []) => {}
+            (Kind::Logged, _) if !activity.all(Kind::Said).is_empty() => {}
+            (Kind::Changed | Kind::Reached | Kind::Ran | Kind::Measured, all) => {
+                lines.push(line(label, &all.join(", "), width));
+            }
+            (_, all) => some(&mut lines, width, label, all),
+        }
     }
-    if !activity.changed.is_empty() {
-        lines.push(line("changed", &activity.changed.join(", ")));
-    }
-    if !activity.reached.is_empty() {
-        lines.push(line("used", &activity.reached.join(", ")));
-    }
-    if !activity.ran.is_empty() {
-        lines.push(line("answered calls", &quoted(&activity.ran)));
-    }
-    if !activity.measured.is_empty() {
-        lines.push(line("measured", &activity.measured.join(", ")));
-    }
-    some(&mut lines, width, "left behind", &activity.left);
     if !activity.is_any() {
-        lines.push(line("", "no effect in this turn"));
+        lines.push(line("", "no effect in this turn", width));
     }
-    let failed = activity
-        .failed
-        .iter()
-        .map(|why| styled(BAD, printable(why)));
-    lines.extend(failed.map(|why| format!("  {why}")));
+    let failed = activity.all(Kind::Failed).iter();
+    lines.extend(failed.map(|why| format!("  {}", styled(BAD, printable(why)))));
     lines
 }
 

@@ -3,7 +3,6 @@
 use super::super::doctor::{Check, Report, State};
 use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, count, indented, styled};
 
-/// Prints each check with its meaning and advice, then the sum.
 pub(in super::super) fn report(report: &Report) {
     report.checks.iter().for_each(check);
     let n_of = |state| {

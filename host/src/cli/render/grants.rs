@@ -10,10 +10,8 @@ use crate::grant::project::TrustedProject;
 use crate::grant::{Request, Trust, in_words};
 use crate::plugin::inspect::Report;
 
-/// Longest path that is shown.
 const PATH: usize = 4096;
 
-/// Origin of a plugin, in words.
 pub(in super::super) fn from_where(trust: Trust) -> &'static str {
     match trust {
         Trust::Managed => "came with Rind",
@@ -103,7 +101,6 @@ pub(in super::super) fn table(report: &Report) {
     }
 }
 
-/// Prints all answers.
 pub(in super::super) fn list(
     answers: &[GrantAnswer],
     projects: &BTreeMap<PathBuf, TrustedProject>,

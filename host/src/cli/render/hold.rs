@@ -7,12 +7,11 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::output::put_at_once;
+pub(in super::super) use super::output::at_once;
 
 /// Most bytes that are held. More of them would scroll away what led to the next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
-/// Held output, and the number of open questions.
 struct Held {
     n_questions: usize,
     text: String,
@@ -59,7 +58,7 @@ impl Drop for Open {
 }
 
 /// Writes to standard error, or keeps the text until no question is open.
-pub(super) fn write(text: impl Display) {
+pub(in super::super) fn put(text: impl Display) {
     let mut held = held();
     if held.n_questions == 0 {
         drop(held);
@@ -73,17 +72,12 @@ pub(super) fn write(text: impl Display) {
     }
 }
 
-/// Writes to standard error whatever is open: for questions themselves.
-pub(in super::super) fn at_once(text: impl Display) {
-    put_at_once(text);
-}
-
 /// Standard error for logs.
 pub(in super::super) struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        write(String::from_utf8_lossy(bytes));
+        put(String::from_utf8_lossy(bytes));
         Ok(bytes.len())
     }
 
@@ -100,7 +94,7 @@ mod tests {
     fn what_is_said_while_a_question_is_open_waits_and_is_bounded() {
         let open = hold();
         for n in 0..10_000 {
-            write(format_args!("line {n}\n"));
+            put(format_args!("line {n}\n"));
         }
         {
             let mut held = held();

@@ -1,47 +1,18 @@
 //! Events that are one line for people, whatever came before them.
 
-use super::{BAD, DIM, PLUGIN, WARN, count, millis, one_line, printable, steps, styled};
+use anstyle::Style;
+
+use super::row::Row;
+use super::steps::{self, WHY_WIDTH};
+use super::{BAD, DIM, WARN, count, millis, one_line, printable, styled};
 use crate::event::Event;
-use crate::point::outcome::Level;
 use crate::point::payload::Decision;
 
-/// The session that is open.
-pub(super) fn session(event: &Event) -> Option<String> {
-    let Event::SessionOpened {
-        id,
-        resumed,
-        messages,
-        ..
-    } = event
-    else {
-        return None;
-    };
-    let what = if *resumed {
-        format!("resumed with {}", count(u64::from(*messages), "message"))
-    } else {
-        "new".to_owned()
-    };
-    Some(styled(DIM, format_args!("session {id} ({what})")))
-}
-
-/// Formats the assessment of an input.
-pub(super) fn assessed(event: &Event) -> Option<String> {
-    let Event::Assessed {
-        decision,
-        confidence,
-        reasons,
-    } = event
-    else {
-        return None;
-    };
-    let word = serde_json::to_value(decision)
-        .ok()
-        .and_then(|v| v.as_str().map(str::to_owned))
-        .unwrap_or_default();
-    Some(format!(
-        "assessed as {word} ({confidence:.2}): {}",
-        one_line(&reasons.join(", "), 160)
-    ))
+pub(super) fn assessed(decision: Decision, confidence: f64, reasons: &[String]) -> String {
+    let word = serde_json::to_value(decision).unwrap_or_default();
+    let word = word.as_str().unwrap_or_default();
+    let reasons = one_line(&reasons.join(", "), 160);
+    format!("assessed as {word} ({confidence:.2}): {reasons}")
 }
 
 /// A text whose lines after the first begin with a mark: none of them can look like a line of the program.
@@ -52,82 +23,95 @@ fn quoted_lines(text: &str) -> String {
 /// The line for an event, if it has one.
 pub(super) fn line(event: &Event) -> Option<String> {
     match event {
-        Event::SessionOpened { .. } => session(event),
-        Event::Assessed { decision, .. } if *decision != Decision::Direct => {
-            assessed(event).map(|text| styled(DIM, text))
+        Event::SessionOpened {
+            id,
+            resumed,
+            messages,
+            ..
+        } => {
+            let what = match resumed {
+                true => format!("resumed with {}", count(u64::from(*messages), "message")),
+                false => "new".to_owned(),
+            };
+            Some(styled(DIM, format_args!("session {id} ({what})")))
+        }
+        Event::Assessed {
+            decision,
+            confidence,
+            reasons,
+        } if *decision != Decision::Direct => {
+            Some(styled(DIM, assessed(*decision, *confidence, reasons)))
         }
         Event::Retry {
             attempt,
             delay_ms,
             reason,
         } => {
-            let wait = millis(*delay_ms);
-            Some(styled(
-                WARN,
-                format_args!("attempt {attempt} in {wait}: {}", one_line(reason, 160)),
-            ))
+            let (wait, reason) = (millis(*delay_ms), one_line(reason, 160));
+            let what = format_args!("attempt {attempt} in {wait}: {reason}");
+            Some(styled(WARN, what))
         }
         Event::ToolStart {
             call, plugin, by, ..
-        } => Some(steps::tool_start(call, plugin.as_deref(), by.as_deref())),
-        Event::CompactEnd {
-            messages,
-            summary,
-            is_built_in,
-            refused,
-        } => Some(steps::compact_end(
-            *messages,
-            summary.as_deref(),
-            *is_built_in,
-            refused.as_deref(),
-        )),
-        Event::ArchiveEnd {
-            messages,
-            holder,
-            summary,
-            refused,
-        } => Some(steps::archive_end(
-            *messages,
-            holder.as_deref().zip(summary.as_deref()),
-            refused.as_deref(),
-        )),
+        } => {
+            let row = steps::tool_call(0, call, plugin, by);
+            Some(row.then(DIM, &steps::arguments(call)).line())
+        }
+        Event::CompactEnd { .. } | Event::ArchiveEnd { .. } => {
+            let (shorter, same) = match event {
+                Event::CompactEnd { .. } => (
+                    "the conversation was too long",
+                    "the conversation is too long and stays so",
+                ),
+                _ => (
+                    "an earlier turn was archived",
+                    "an earlier turn is not archived",
+                ),
+            };
+            Some(match steps::shortened(event) {
+                Ok(what) => styled(DIM, format_args!("≡ {shorter}: {what}")),
+                Err(why) => {
+                    let why = one_line(why, WHY_WIDTH);
+                    styled(WARN, format_args!("≡ {same}: {why}"))
+                }
+            })
+        }
         Event::SubagentStart {
-            subagent: agent,
+            subagent,
             plugin,
             task,
             ..
-        } => Some(steps::subagent_start(agent, plugin.as_deref(), task)),
+        } => {
+            let row = steps::subagent(0, subagent, plugin);
+            Some(row.then(DIM, &one_line(task, 100)).line())
+        }
         Event::SubagentEnd {
-            subagent: agent,
+            subagent,
             answer,
             is_error,
             usage,
-        } => Some(steps::subagent_end(agent, answer, *is_error, *usage)),
+        } => {
+            let (style, word, width) = match is_error {
+                true => (WARN, "failed", WHY_WIDTH),
+                false => (DIM, "answered", 100),
+            };
+            let row = Row::at(1).add(style, &format!("└ {subagent} {word}:"));
+            let row = row.then(Style::new(), &one_line(answer, width));
+            let tokens = format!("{} tokens", usage.total());
+            Some(row.then(DIM, &tokens).line())
+        }
         Event::Notice {
             level,
             plugin,
             text,
         } => {
-            let style = match level {
-                Level::Debug | Level::Info => DIM,
-                Level::Warn => WARN,
-                Level::Error => BAD,
-            };
-            let who = plugin
-                .as_deref()
-                .map(|plugin| format!("{} ", styled(PLUGIN, plugin)))
-                .unwrap_or_default();
-            Some(format!(
-                "{} {who}{}",
-                styled(style, "▲"),
-                styled(style, quoted_lines(text))
-            ))
+            let (row, style) = steps::notice(0, *level, plugin);
+            Some(row.then(style, &quoted_lines(text)).line())
         }
-        Event::Error { place, message } => Some(format!(
-            "{} {}",
-            styled(BAD, format_args!("{place}:")),
-            quoted_lines(message)
-        )),
+        Event::Error { place, message } => {
+            let row = Row::at(0).add(BAD, &format!("{place}:"));
+            Some(row.then(Style::new(), &quoted_lines(message)).line())
+        }
         _ => None,
     }
 }

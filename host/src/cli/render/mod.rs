@@ -12,6 +12,7 @@ mod line;
 mod output;
 mod plain;
 pub(super) mod plugins;
+mod row;
 pub(super) mod session;
 mod steps;
 pub(super) mod trace;
@@ -26,52 +27,36 @@ use anstyle::{AnsiColor, Style};
 
 use crate::message::Usage;
 pub(super) use crate::text::{printable, prose};
-pub(super) use output::{answer, answer_line, failure, put, say};
+pub(super) use hold::put;
+pub(super) use output::{answer, answer_line, failure, say};
 
-/// Style of secondary text.
 pub(super) const DIM: Style = Style::new().dimmed();
-/// Bold: names.
 pub(super) const BOLD: Style = Style::new().bold();
-/// Style of successes.
 pub(super) const GOOD: Style = AnsiColor::Green.on_default();
-/// Style of warnings.
 pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
-/// Style of failures.
 pub(super) const BAD: Style = AnsiColor::Red.on_default();
-/// Style of plugins.
 pub(super) const PLUGIN: Style = AnsiColor::Cyan.on_default();
 
-/// A text in a style.
 pub(super) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Whether standard output is a terminal.
 pub(super) fn is_live() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Whether standard error is a terminal.
 pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// The title of what follows.
-pub(super) fn heading(text: &str) {
-    say(styled(BOLD, text));
-}
-
-/// Prints a note.
 pub(super) fn note(text: &str) {
     say(styled(DIM, printable(text)));
 }
 
-/// Prints a warning.
 pub(super) fn warn(text: &str) {
     say(warning(text));
 }
 
-/// The same as a text.
 pub(super) fn warning(text: &str) -> String {
     format!("{} {}", styled(WARN, "▲"), printable(text))
 }
@@ -85,35 +70,33 @@ pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// An error with everything that led to it, on standard error.
 pub(super) fn error(error: &anyhow::Error) {
-    say(format_args!(
-        "{} {}",
-        styled(BAD.bold(), "error:"),
-        indented(&error.to_string())
-    ));
-    for cause in error.chain().skip(1) {
-        say(format_args!(
-            "  {} {}",
-            styled(DIM, "because"),
-            indented(&cause.to_string())
-        ));
+    let mut head = styled(BAD.bold(), "error:");
+    for cause in error.chain() {
+        say(format_args!("{head} {}", indented(&cause.to_string())));
+        head = format!("  {}", styled(DIM, "because"));
     }
 }
 
-/// Indents the lines of a text after the first.
 pub(super) fn indented(text: &str) -> String {
     printable(text).trim_end().replace('\n', "\n    ")
 }
 
-/// One line of at most `width` characters.
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    let flat: String = printable(text)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    if flat.chars().count() <= width {
-        return flat;
+    cut(flat(text), width)
+}
+
+/// One line without what must not reach a terminal.
+fn flat(text: &str) -> String {
+    let text = printable(text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The text, or its beginning with `…`, of at most `width` characters.
+fn cut(text: String, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text;
     }
-    let mut cut: String = flat.chars().take(width.saturating_sub(1)).collect();
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
     cut.push('…');
     cut
 }
@@ -151,7 +134,6 @@ pub(super) fn millis(ms: u64) -> String {
     }
 }
 
-/// A number of things, by the name of one.
 pub(super) fn count(n: u64, what: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };
     format!("{n} {what}{ending}")

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
-use super::hold;
+use super::hold::put;
 use super::wrap::wrap;
 use crate::cli::terminal::columns;
 
@@ -20,13 +20,8 @@ pub(in super::super) fn say(line: impl Display) {
     put(wrap(&line, columns(std::io::stderr())));
 }
 
-/// Writes to standard error with no newline behind it, after the question that is open, if one is.
-pub(in super::super) fn put(text: impl Display) {
-    hold::write(text);
-}
-
-/// The same, whatever is open.
-pub(super) fn put_at_once(text: impl Display) {
+/// Writes to standard error whatever is open: for questions themselves.
+pub(in super::super) fn at_once(text: impl Display) {
     write(anstream::stderr(), "standard error", text);
 }
 

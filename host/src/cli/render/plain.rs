@@ -1,12 +1,15 @@
 //! A turn in lines for people who did not ask for a trace: tool calls, and what went wrong.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{DIM, line, steps, styled};
-use crate::event::{Event, Stamped};
-use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome};
+use anstyle::Style;
+
+use super::row::Row;
+use super::steps::{self, End, WHY_WIDTH};
+use super::{BAD, BOLD, DIM, PLUGIN, WARN, line, one_line, styled};
+use crate::event::{Event, Part, Stamped};
+use crate::message::ToolResult;
+use crate::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
 /// Refusals of one plugin that are shown to those who did not ask for a trace.
 const MAX_REFUSALS: u32 = 5;
@@ -14,17 +17,14 @@ const MAX_REFUSALS: u32 = 5;
 /// Notices of one plugin that are shown to those who did not ask for a trace.
 const MAX_NOTICES: u32 = 8;
 
-/// State of the plain view of a turn.
 #[derive(Default)]
 pub(super) struct Plain {
-    /// Number of refusals by plugin.
     refusals: BTreeMap<String, u32>,
-    /// Number of notices of each plugin.
     notices: BTreeMap<String, u32>,
-    /// The calls that run, in words, by agent and id.
-    calls: BTreeMap<(Arc<str>, String), String>,
+    /// The calls that run, in words.
+    calls: HashMap<Part, String>,
     /// The call that the last line tells the start of.
-    above: Option<(Arc<str>, String)>,
+    above: Option<Part>,
 }
 
 impl Plain {
@@ -34,13 +34,17 @@ impl Plain {
         let line = match &stamped.event {
             // A refusal is told where it takes effect; without its line, a failure that is skipped would not be told at all.
             Event::Hook { record } => {
-                (record.outcome == TraceOutcome::Failed).then(|| steps::hook(record))
+                (record.outcome == TraceOutcome::Failed).then(|| failed_hook(record))
             }
             Event::Access { record } => self.access(record),
             Event::Notice {
                 plugin: Some(plugin),
                 ..
-            } => self.notice(plugin, &stamped.event),
+            } => {
+                // A plugin that says much must not scroll away what led to a question.
+                let more = further(&mut self.notices, plugin, MAX_NOTICES)?;
+                line::line(&stamped.event).map(|line| line + &more)
+            }
             Event::Assessed { .. } if !stamped.is_main() => None,
             Event::ToolEnd {
                 result,
@@ -48,25 +52,19 @@ impl Plain {
                 refused_by,
                 ..
             } => {
-                let call = (stamped.agent.clone(), result.call_id.clone());
-                let words = self.calls.remove(&call);
+                let call = Part::ended(stamped);
+                let words = call.as_ref().and_then(|call| self.calls.remove(call));
                 // Right below its start a result needs no name; among others it does.
-                let named = words.filter(|_| self.above.as_ref() != Some(&call));
-                let named = named.unwrap_or_default();
-                Some(steps::tool_end(
-                    result,
-                    *duration_ms,
-                    refused_by.as_deref(),
-                    &named,
-                ))
+                let named = words.filter(|_| self.above != call);
+                let refused_by = refused_by.as_deref();
+                Some(tool_end(result, *duration_ms, refused_by, named))
             }
             event => line::line(event),
         };
         if let Event::ToolStart { call, .. } = &stamped.event {
-            let id = (stamped.agent.clone(), call.id.clone());
+            self.above = Part::above(stamped, |_| true);
             let words = format!("{} {}", call.name, steps::arguments(call));
-            self.calls.insert(id.clone(), words);
-            self.above = Some(id);
+            self.calls.extend(self.above.clone().zip(Some(words)));
         } else if line.is_some() {
             self.above = None;
         }
@@ -77,34 +75,71 @@ impl Plain {
         line.map(|line| format!("  {} {line}", styled(DIM, &stamped.agent)))
     }
 
-    /// A plugin that says much must not scroll away what led to a question.
-    fn notice(&mut self, plugin: &str, event: &Event) -> Option<String> {
-        let n_shown = self.notices.entry(plugin.to_owned()).or_default();
-        *n_shown = n_shown.saturating_add(1);
-        let more = match (*n_shown).cmp(&MAX_NOTICES) {
-            Ordering::Less => "",
-            Ordering::Equal => " (further ones with --trace)",
-            Ordering::Greater => return None,
-        };
-        line::line(event).map(|line| format!("{line}{}", styled(DIM, more)))
-    }
-
-    /// Prints accesses that were refused or masked: the first few of each plugin, further ones only in detailed views.
     fn access(&mut self, record: &AccessRecord) -> Option<String> {
-        let is_news = matches!(
-            record.outcome,
-            AccessOutcome::Denied | AccessOutcome::Masked
-        );
-        let n_shown = self.refusals.entry(record.plugin.to_string()).or_default();
-        *n_shown += u32::from(is_news);
-        if !is_news || *n_shown > MAX_REFUSALS {
-            return None;
-        }
-        let more = if *n_shown == MAX_REFUSALS {
-            " (further ones with --trace)"
-        } else {
-            ""
+        let (style, word) = match record.outcome {
+            AccessOutcome::Denied => (BAD, "refused"),
+            AccessOutcome::Masked => (WARN, "masked a secret in"),
+            AccessOutcome::Done | AccessOutcome::Failed => return None,
         };
-        Some(format!("{}{}", steps::access(record), styled(DIM, more)))
+        let more = further(&mut self.refusals, &record.plugin, MAX_REFUSALS)?;
+        let why = record.reason.as_deref().unwrap_or_default();
+        let row = Row::at(1).add(PLUGIN, &format!("{:<24}", record.plugin));
+        let row = row
+            .then(style, word)
+            .then(Style::new(), &one_line(&record.target, WHY_WIDTH))
+            .then(DIM, &one_line(why, WHY_WIDTH));
+        Some(row.line() + &more)
+    }
+}
+
+/// Counts a line of a plugin. `None` when it has had its `most`; with the last one goes a hint at further ones.
+fn further(shown: &mut BTreeMap<String, u32>, plugin: &str, most: u32) -> Option<String> {
+    let n_shown = shown.entry(plugin.to_owned()).or_default();
+    *n_shown = n_shown.saturating_add(1);
+    let more = match *n_shown == most {
+        true => " (further ones with --trace)",
+        false => "",
+    };
+    (*n_shown <= most).then(|| styled(DIM, more))
+}
+
+/// A tool call that ended; `named` when its line is not directly below that of its start.
+fn tool_end(
+    result: &ToolResult,
+    duration_ms: u64,
+    refused_by: Option<&str>,
+    named: Option<String>,
+) -> String {
+    let text = result.content.text();
+    let end = End::of(result, &text, duration_ms, refused_by);
+    let named = named.map_or_else(String::new, |named| one_line(&named, 80) + ": ");
+    let row = if refused_by.is_some() {
+        let name = one_line(&result.name, 64);
+        let row = Row::at(0).add(end.style, end.mark).then(BOLD, &name);
+        match result.is_error {
+            true => row.then(end.style, &end.what),
+            false => return row.then(Style::new(), &one_line(&text, WHY_WIDTH)).line(),
+        }
+    } else if result.is_error {
+        let row = Row::at(1).add(end.style, end.mark).then(DIM, &named);
+        row.add(end.style, &end.what)
+    } else {
+        let what = format!("{} {named}{}", end.mark, end.what);
+        return Row::at(1).add(end.style, &what).line();
+    };
+    row.then(Style::new(), &one_line(end.why, WHY_WIDTH)).line()
+}
+
+fn failed_hook(record: &TraceRecord) -> String {
+    let (style, word) = steps::hook_outcome(record.outcome);
+    let took = steps::took(record.was_called(), record.micros);
+    let row = Row::at(1)
+        .add(DIM, &format!("{:<24}", record.point))
+        .then(PLUGIN, &format!("{:<24}", record.plugin))
+        .then(DIM, &format!("{took:>9}"))
+        .then(style, word);
+    match &record.reason {
+        Some(reason) => row.then(DIM, &one_line(reason, WHY_WIDTH)).line(),
+        None => row.line(),
     }
 }

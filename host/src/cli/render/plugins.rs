@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, one_line, printable, say,
@@ -11,7 +11,6 @@ use super::{
 };
 use crate::author::BuildError;
 use crate::author::build::BuildReport;
-use crate::grant::Trust;
 use crate::grant::decide::Standing;
 use crate::plugin::inspect::{HookReport, Report};
 use crate::plugin::load::{LeftOut, Loaded, PluginSet, Why};
@@ -21,7 +20,6 @@ use crate::point::failure::OnFailure;
 /// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
 const NAME: usize = 64;
 
-/// Longest value of a setting that is shown.
 const SETTING: usize = 60;
 
 /// Width of the column of names: the longest of those that come with Rind.
@@ -49,14 +47,12 @@ pub(in super::super) fn row(report: &Report) {
 
 /// Prints whether the model's text is shown while it is written, and which plugins prevent that.
 pub(in super::super) fn streaming(reports: &[Report]) {
-    let mut holders = Vec::new();
-    for report in reports {
+    let holders = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
         let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
-        if !points.is_empty() {
-            holders.push(format!("{} ({})", report.name, points.join(", ")));
-        }
-    }
+        (!points.is_empty()).then(|| format!("{} ({})", report.name, points.join(", ")))
+    });
+    let holders: Vec<String> = holders.collect();
     if holders.is_empty() {
         return super::note("answers are shown as they are written");
     }
@@ -119,20 +115,21 @@ fn failure(on_failure: OnFailure) -> &'static str {
 
 /// One line on standard error for a plugin that was loaded: what it is for, and how long that took.
 pub(in super::super) fn loaded(plugin: &Loaded) {
-    let from = if plugin.was_cached {
-        "from the cache"
-    } else {
-        "compiled"
-    };
-    let took = styled(
-        DIM,
-        format_args!("{:.1} ms {from}", plugin.load_time.as_secs_f64() * 1000.0),
+    let (ms, from) = (
+        plugin.load_time.as_secs_f64() * 1000.0,
+        from(plugin.was_cached),
     );
+    let took = styled(DIM, format_args!("{ms:.1} ms {from}"));
     let name = styled(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
-    say(format_args!(
-        "  {name} {} {took}",
-        one_line(&plugin.manifest.description, usize::MAX)
-    ));
+    let what = one_line(&plugin.manifest.description, usize::MAX);
+    say(format_args!("  {name} {what} {took}"));
+}
+
+fn from(was_cached: bool) -> &'static str {
+    match was_cached {
+        true => "from the cache",
+        false => "compiled",
+    }
 }
 
 /// One line, and why, for a plugin that does not run.
@@ -143,39 +140,26 @@ pub(in super::super) fn left_out(left: &LeftOut) {
         _ if left.reliance.is_some() => styled(BAD, "✗"),
         _ => styled(DIM, "○"),
     };
-    let name = one_line(&left.name, NAME);
-    let name = styled(BOLD, format_args!("{name:<NAME_COLUMN$}"));
-    answer_line(format_args!(
-        "{mark} {name} {:<8} {}",
-        left.found.trust.to_string(),
-        indented(&why(left))
-    ));
-    needed(left.reliance.as_ref(), &left.name);
+    let (trust, reliance) = (left.found.trust.to_string(), left.reliance.as_ref());
+    idle(&mark, &left.name, &trust, &why(left), reliance);
 }
 
 /// One line for a plugin that was configured and not found.
 pub(in super::super) fn absent(absent: &Absent) {
-    let name = styled(
-        BOLD,
-        format_args!("{:<NAME_COLUMN$}", one_line(&absent.name, NAME)),
-    );
-    answer_line(format_args!(
-        "{} {name} {:<8} {ABSENT}",
-        styled(BAD, "✗"),
-        "-"
-    ));
-    needed(Some(&absent.reliance), &absent.name);
+    let reliance = Some(&absent.reliance);
+    idle(&styled(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
 }
 
-/// Says that nothing runs without a plugin, and what to do about it.
-fn needed(reliance: Option<&Reliance>, name: &str) {
+/// One line, and why, for a plugin that does not run; where nothing runs without it, what to do about that.
+fn idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
+    let shown = one_line(name, NAME);
+    let shown = styled(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
+    answer_line(format_args!("{mark} {shown} {trust:<8} {}", indented(why)));
     if let Some(reliance) = reliance {
         let go_on = reliance.go_on(name);
         let text = format!("required: {reliance}; to run without it: {go_on}");
-        answer_line(format_args!(
-            "  {}",
-            styled(WARN, one_line(&text, usize::MAX))
-        ));
+        let text = styled(WARN, one_line(&text, usize::MAX));
+        answer_line(format_args!("  {text}"));
     }
 }
 
@@ -204,7 +188,6 @@ pub(in super::super) fn warn_left_out(left: &LeftOut) {
     }
 }
 
-/// Prints the report on a plugin.
 pub(in super::super) fn report(report: &Report) {
     let line = |name: &str, value: String| {
         answer_line(format_args!(
@@ -248,10 +231,8 @@ pub(in super::super) fn report(report: &Report) {
             Some(may) => format!(", may only {}", may.join(", ")),
             None => String::new(),
         };
-        line(
-            "hook",
-            format!("{:<24} {kind:<8} {holds}{wait}{may}", hook.point),
-        );
+        let about = format!("{kind:<8} {holds}{wait}{may}");
+        line("hook", format!("{:<24} {about}", hook.point));
         if hook.holds_text {
             let text = "  holds answers back until they are complete: it may change or refuse them";
             line("", styled(WARN, text));
@@ -279,15 +260,9 @@ pub(in super::super) fn report(report: &Report) {
         line("setting", format!("{:<24} {value}", setting.name));
     }
     for tool in &report.tools {
-        line(
-            "tool",
-            format!(
-                "{:<24} {:<8} {}",
-                tool.name,
-                tool.effect_class.to_string(),
-                printable(&tool.description)
-            ),
-        );
+        let class = tool.effect_class.to_string();
+        let what = printable(&tool.description);
+        line("tool", format!("{:<24} {class:<8} {what}", tool.name));
     }
     for name in &report.other_exports {
         line("exports", name.clone());
@@ -297,33 +272,22 @@ pub(in super::super) fn report(report: &Report) {
             true => String::new(),
             false => format!(", may be called by {}", point.callers.join(", ")),
         };
-        line(
-            "defines",
-            format!("{}.{} ({}){callers}", report.name, point.name, point.kind),
-        );
+        let name = format!("{}.{}", report.name, point.name);
+        line("defines", format!("{name} ({}){callers}", point.kind));
     }
     for name in &report.implements {
         line("implements", name.clone());
     }
     if let Some(stamp) = &report.built_with {
-        let with = format!(
-            "{} ({}), contract {}",
-            stamp.sdk, stamp.language, stamp.contract
-        );
-        line("built with", with);
+        let sdk = format!("{} ({})", stamp.sdk, stamp.language);
+        line("built with", format!("{sdk}, contract {}", stamp.contract));
     }
     for import in &report.imports {
-        line(
-            "import",
-            format!("{:<40} {}", import.interface, styled(DIM, import.gives)),
-        );
+        let gives = styled(DIM, import.gives);
+        line("import", format!("{:<40} {gives}", import.interface));
     }
     line("memory", format!("at most {}", bytes(report.memory_limit)));
-    let from = if report.was_cached {
-        "from the cache"
-    } else {
-        "compiled"
-    };
+    let from = from(report.was_cached);
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
 
@@ -335,47 +299,25 @@ fn or_none(text: &str) -> String {
     }
 }
 
-/// Row of the list for a plugin that does not run.
-#[derive(Serialize)]
-struct LeftOutRow {
-    name: String,
-    trust: Trust,
-    folder: String,
-    why: String,
-    /// Reason why nothing runs without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    relied_on: Option<String>,
-}
-
-/// Row of a plugin that is configured and missing.
-#[derive(Serialize)]
-struct AbsentRow {
-    name: String,
-    why: &'static str,
-    relied_on: String,
-}
-
 /// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}], "absent": [{name, why,
 /// relied_on}]}`.
 pub(in super::super) fn list_json(reports: &[Report], plugins: &PluginSet) -> anyhow::Result<()> {
-    let row = |left: &LeftOut| LeftOutRow {
-        name: left.name.clone(),
-        trust: left.found.trust,
-        folder: left.found.folder.display().to_string(),
-        why: why(left),
-        relied_on: left.reliance.as_ref().map(ToString::to_string),
-    };
-    let left_out: Vec<LeftOutRow> = plugins.left_out.iter().map(row).collect();
-    let absent = plugins.absent.iter().map(|absent| AbsentRow {
-        name: absent.name.clone(),
-        why: ABSENT,
-        relied_on: absent.reliance.to_string(),
+    let left_out = plugins.left_out.iter().map(|left| {
+        let folder = left.found.folder.display().to_string();
+        let trust = left.found.trust;
+        let mut row =
+            json!({"name": left.name, "trust": trust, "folder": folder, "why": why(left)});
+        if let Some(reliance) = &left.reliance {
+            row["relied_on"] = reliance.to_string().into();
+        }
+        row
     });
-    super::json(&serde_json::json!({
-        "plugins": reports,
-        "left_out": left_out,
-        "absent": absent.collect::<Vec<_>>(),
-    }))
+    let absent = plugins.absent.iter().map(|absent| {
+        let relied_on = absent.reliance.to_string();
+        json!({"name": absent.name, "why": ABSENT, "relied_on": relied_on})
+    });
+    let (left_out, absent): (Vec<Value>, Vec<Value>) = (left_out.collect(), absent.collect());
+    super::json(&json!({"plugins": reports, "left_out": left_out, "absent": absent}))
 }
 
 /// Prints the results of a build. `is_told` says that cargo's own messages were printed already.
@@ -404,7 +346,6 @@ pub(in super::super) fn built(report: &BuildReport, is_told: bool) {
     }
 }
 
-/// Prints why a plugin was not built.
 pub(in super::super) fn not_built(why: &str) {
     say(format_args!("{} {}", styled(BAD, "✗"), printable(why)));
 }

@@ -9,7 +9,6 @@ use crate::prompt::ledger::{Border, Change, PartRow, TurnLedger};
 /// Widest key and source in the table; longer ones push the rest of their line out.
 const WIDTH: usize = 40;
 
-/// One line for each session.
 pub(in super::super) fn list(listed: &[Listed], now: i64) {
     for Listed { row, turns } in listed {
         let input = row.first_input.as_deref().unwrap_or_default();

@@ -3,69 +3,50 @@
 use std::collections::BTreeMap;
 
 use super::plain::Plain;
-use super::trace::{Detail, Totals, Trace};
+use super::trace::{Totals, Trace};
 use super::waiting::Waiting;
 use super::{BAD, DIM, WARN, answer, count, has_terminal, millis, prose, say, styled, warning};
 use crate::agent::NO_ANSWER;
+use crate::cli::args::ShowArgs;
 use crate::event::{Event, Stamped};
 use crate::message::{Message, Role};
 use crate::point::payload::{StopReason, TurnSummary};
 use crate::provider::scripted;
 
-/// Options of the view of a turn.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in super::super) struct View {
-    /// JSON lines instead of text.
-    pub(in super::super) json: bool,
-    /// Shows a tree with every hook.
-    pub(in super::super) trace: Option<Detail>,
-    /// Whether the model's words are shown while they come.
-    pub(in super::super) live: bool,
-}
-
-/// Shows events in the order they come.
+#[derive(Default)]
 pub(in super::super) struct TurnRenderer {
-    view: View,
+    is_json: bool,
+    /// Whether the model's words are shown as they come.
+    is_live: bool,
     waiting: Waiting,
     /// Text of the last step's message that was shown live.
     streamed: String,
     /// Whether what was shown live stops in the middle of a line.
     is_line_open: bool,
-    /// Whether the model is a script.
     is_scripted: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: Totals,
-    lines: Lines,
-}
-
-/// View of everything besides the model's words.
-enum Lines {
-    Plain(Plain),
-    Trace(Box<Trace>),
+    plain: Plain,
+    /// Shows all but the model's words, in place of the plain view.
+    trace: Option<Trace>,
 }
 
 impl TurnRenderer {
-    pub(in super::super) fn new(view: View) -> Self {
+    pub(in super::super) fn new(show: ShowArgs) -> Self {
+        let is_live = super::is_live();
         Self {
-            view,
-            waiting: Waiting::new(!view.json && has_terminal()),
-            streamed: String::new(),
-            is_line_open: false,
-            is_scripted: false,
-            running: BTreeMap::new(),
-            hooks: Totals::default(),
-            lines: match view.trace {
-                None => Lines::Plain(Plain::default()),
-                Some(detail) => Lines::Trace(Box::new(Trace::new(detail, view.live))),
-            },
+            is_json: show.json,
+            is_live,
+            waiting: Waiting::new(!show.json && has_terminal()),
+            trace: show.trace.map(|detail| Trace::new(detail, is_live)),
+            ..Self::default()
         }
     }
 
-    /// Shows one event.
     pub(in super::super) fn show(&mut self, stamped: &Stamped) {
         let event = &stamped.event;
-        if self.view.json {
+        if self.is_json {
             match serde_json::to_string(stamped) {
                 Ok(line) => answer(line + "\n"),
                 Err(e) => say(format_args!("an event could not be written: {e}")),
@@ -81,9 +62,9 @@ impl TurnRenderer {
         if stamped.is_main() {
             self.before(event);
         }
-        let lines = match &mut self.lines {
-            Lines::Plain(plain) => plain.show(stamped).into_iter().collect(),
-            Lines::Trace(trace) => trace.show(stamped),
+        let lines = match &mut self.trace {
+            None => self.plain.show(stamped).into_iter().collect(),
+            Some(trace) => trace.show(stamped),
         };
         lines.into_iter().for_each(|line| self.line(line));
         if stamped.is_main() {
@@ -141,7 +122,7 @@ impl TurnRenderer {
     /// Ends the view; call it when no more events come.
     pub(in super::super) fn finish(&mut self) {
         self.waiting.stop();
-        if let Lines::Trace(trace) = &mut self.lines {
+        if let Some(trace) = &mut self.trace {
             trace.finish().iter().for_each(say);
         }
     }
@@ -157,7 +138,6 @@ impl TurnRenderer {
         self.end_line();
     }
 
-    /// Says that the turn is being ended.
     pub(in super::super) fn interrupted(&mut self) {
         // The terminal shows what was typed, `^C`: the line goes over it.
         let over = if has_terminal() && !self.is_line_open {
@@ -170,7 +150,7 @@ impl TurnRenderer {
     }
 
     fn text(&mut self, text: &str) {
-        if self.view.live {
+        if self.is_live {
             self.waiting.stop();
             answer(prose(text));
             self.streamed.push_str(text);
@@ -201,8 +181,7 @@ impl TurnRenderer {
         }
         self.waiting.stop();
         let text = message.joined_text();
-        let is_plain = matches!(self.lines, Lines::Plain(_));
-        if is_plain
+        if self.trace.is_none()
             && self.streamed.is_empty()
             && !text.trim().is_empty()
             && message.tool_calls().next().is_some()
@@ -259,7 +238,7 @@ impl TurnRenderer {
                 }
             }
         }
-        if let Lines::Trace(_) = self.lines {
+        if self.trace.is_some() {
             self.hooks.lines(summary.duration_ms).iter().for_each(say);
         }
         say(self.summary(summary));
@@ -290,7 +269,7 @@ impl TurnRenderer {
         words.extend(self.cost(summary));
         words.push(millis(summary.duration_ms));
         // Under a trace they have lines of their own.
-        if matches!(self.lines, Lines::Plain(_)) {
+        if self.trace.is_none() {
             words.extend(self.hooks.short());
         }
         let line = styled(DIM, words.join(" · "));

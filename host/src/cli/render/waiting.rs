@@ -11,7 +11,6 @@ pub(in super::super) const TICK: Duration = Duration::from_millis(120);
 /// Time without output before the line appears: short waits need none.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// Sequence that returns to the first column and erases the line.
@@ -23,6 +22,7 @@ const WIDTH: usize = 60;
 /// Current wait, if there is one. The line is drawn on [`tick`](Self::tick) alone, so nothing can be written over it as long as
 /// it is [hidden](Self::hide) first. Not one of `indicatif`'s, because those fill the terminal's whole width, and the `^C` that
 /// a terminal shows then moves to a line of its own.
+#[derive(Default)]
 pub(super) struct Waiting {
     has_terminal: bool,
     since: Option<(String, Instant)>,
@@ -34,9 +34,7 @@ impl Waiting {
     pub(super) fn new(has_terminal: bool) -> Self {
         Self {
             has_terminal,
-            since: None,
-            frame: 0,
-            is_shown: false,
+            ..Self::default()
         }
     }
 
@@ -48,7 +46,6 @@ impl Waiting {
         }
     }
 
-    /// Ends the wait.
     pub(super) fn stop(&mut self) {
         self.hide();
         self.since = None;
@@ -61,7 +58,6 @@ impl Waiting {
         }
     }
 
-    /// Turns the line.
     pub(super) fn tick(&mut self) {
         let Some((what, since)) = &self.since else {
             return;

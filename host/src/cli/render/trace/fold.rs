@@ -1,14 +1,15 @@
 //! Hooks that had nothing to say, in one line for all that came one after the other.
 
-use super::super::{DIM, count, duration};
-use super::row::Row;
-use super::scope::Scope;
+use super::super::row::Row;
+use super::super::steps::took;
+use super::super::{DIM, count, cut};
+use crate::event::Part;
 use crate::point::trace::{TraceOutcome, TraceRecord};
 
 /// Hooks that wait for their line.
 #[derive(Default)]
 pub(super) struct Fold {
-    place: Option<(Scope, usize)>,
+    place: Option<(Part, usize)>,
     points: Vec<String>,
     n_passed: u64,
     n_left_out: u64,
@@ -22,12 +23,12 @@ impl Fold {
     }
 
     /// Whether collected hooks are of another scope.
-    pub(super) fn is_elsewhere(&self, scope: &Scope, level: usize) -> bool {
+    pub(super) fn is_elsewhere(&self, scope: &Part, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
     }
 
-    pub(super) fn add(&mut self, scope: Scope, level: usize, record: &TraceRecord) {
+    pub(super) fn add(&mut self, scope: Part, level: usize, record: &TraceRecord) {
         self.place = Some((scope, level));
         if !self.points.iter().any(|point| *point == record.point) {
             self.points.push(record.point.to_string());
@@ -40,16 +41,11 @@ impl Fold {
         }
     }
 
-    /// Takes the line of the collected hooks, with its scope.
-    pub(super) fn take(&mut self) -> Option<(Scope, String)> {
+    pub(super) fn take(&mut self) -> Option<(Part, String)> {
         let fold = std::mem::take(self);
         let (scope, level) = fold.place?;
         let row = Row::at(level);
-        let mut points = fold.points.join(", ");
-        if points.chars().count() > row.before_time() {
-            points = points.chars().take(row.before_time() - 1).collect();
-            points.push('…');
-        }
+        let points = cut(fold.points.join(", "), row.before_time());
         let mut said = Vec::new();
         if fold.n_passed > 0 {
             said.push(format!("{} passed", count(fold.n_passed, "hook")));
@@ -57,11 +53,7 @@ impl Fold {
         if fold.n_left_out > 0 {
             said.push(format!("{} out this turn", fold.n_left_out));
         }
-        let took = if fold.n_passed > 0 {
-            duration(fold.micros)
-        } else {
-            "–".to_owned()
-        };
+        let took = took(fold.n_passed > 0, fold.micros);
         let row = row.add(DIM, &points).time(&took);
         Some((scope, row.add(DIM, &said.join(", ")).line()))
     }

@@ -1,14 +1,10 @@
 //! Renders messages of the model, of plugins and of the host in a trace.
 
-use std::sync::Arc;
-
-use super::super::{BAD, DIM, PLUGIN, WARN, line, millis};
+use super::super::row::{Long, Row, paragraph};
+use super::super::{BAD, DIM, PLUGIN, WARN, line, millis, steps};
 use super::Trace;
-use super::row::{Long, Row, paragraph};
-use super::scope::Scope;
-use crate::event::{Event, Stamped};
+use crate::event::{Event, Part, Stamped};
 use crate::message::{Message, Role};
-use crate::point::outcome::Level;
 
 impl Trace {
     /// The words that come with tool calls: those of the main agent whole, those of a subagent in a line.
@@ -18,31 +14,35 @@ impl Trace {
         if !is_said || text.trim().is_empty() || (stamped.is_main() && self.is_shown) {
             return;
         }
-        let level = self.level(&stamped.agent);
+        let (part, level) = self.place(stamped);
         let rows = if stamped.is_main() || self.is_full {
             paragraph(level, DIM, &text)
         } else {
             Row::at(level).tail(DIM, &text, Long::Cut)
         };
-        let scope = Scope::Agent(stamped.agent.clone());
-        self.put_beside(&scope, level, rows);
+        self.put_beside(&part, level, rows);
     }
 
-    pub(super) fn other(&mut self, agent: &Arc<str>, event: &Event) {
-        let call = match event {
-            Event::Notice {
-                plugin: Some(plugin),
-                ..
-            } if **plugin == *self.last.0 => self.last.1.clone(),
-            _ => None,
+    pub(super) fn other(&mut self, stamped: &Stamped) {
+        let (part, level) = match (&stamped.event, &self.last) {
+            (
+                Event::Notice {
+                    plugin: Some(plugin),
+                    ..
+                },
+                Some((last, part @ Part::Call(agent, _))),
+            ) if **plugin == **last && *agent == stamped.agent => self.inside(part.clone()),
+            _ => self.place(stamped),
         };
-        let (scope, level) = self.place(agent, call.as_deref());
-        let rows = match event {
-            Event::Assessed { .. } => {
-                let Some(text) = line::assessed(event) else {
-                    return;
-                };
-                Row::at(level).tail(DIM, &text, Long::Cut)
+        let row = Row::at(level);
+        let rows = match &stamped.event {
+            Event::Assessed {
+                decision,
+                confidence,
+                reasons,
+            } => {
+                let text = line::assessed(*decision, *confidence, reasons);
+                row.tail(DIM, &text, Long::Cut)
             }
             Event::Retry {
                 attempt,
@@ -50,42 +50,29 @@ impl Trace {
                 reason,
             } => {
                 let what = format!("attempt {attempt} in {}:", millis(*delay_ms));
-                Row::at(level)
-                    .add(WARN, &what)
-                    .tail(DIM, reason, Long::Wrap)
+                row.add(WARN, &what).tail(DIM, reason, Long::Wrap)
             }
             Event::Notice {
-                level: how,
+                level: loudness,
                 plugin,
                 text,
             } => {
-                let style = match how {
-                    Level::Debug | Level::Info => DIM,
-                    Level::Warn => WARN,
-                    Level::Error => BAD,
-                };
-                let row = Row::at(level).add(style, "▲");
-                let row = match plugin {
-                    Some(plugin) => row.then(PLUGIN, plugin),
-                    None => row,
-                };
+                let (row, style) = steps::notice(level, *loudness, plugin);
                 row.tail(style, text, Long::Wrap)
             }
             Event::Injected { plugin, text, .. } => {
-                let row = Row::at(level)
-                    .add(PLUGIN, plugin)
-                    .then(DIM, "told the model:");
+                let row = row.add(PLUGIN, plugin).then(DIM, "told the model:");
                 row.tail(DIM, text, self.long())
             }
             Event::Error { place, message } => {
-                let row = Row::at(level).add(BAD, &format!("{place}:"));
+                let row = row.add(BAD, &format!("{place}:"));
                 row.tail(BAD, message, Long::Wrap)
             }
-            _ => match line::line(event) {
-                Some(line) => vec![Row::at(level).line() + &line],
+            event => match line::line(event) {
+                Some(line) => vec![row.line() + &line],
                 None => return,
             },
         };
-        self.put_beside(&scope, level, rows);
+        self.put_beside(&part, level, rows);
     }
 }

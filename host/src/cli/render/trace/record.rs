@@ -1,22 +1,17 @@
 //! Renders a hook call and its accesses, in the columns of the trace.
 
-use std::sync::Arc;
-
-use super::super::steps::{WHY_WIDTH, hook_outcome};
-use super::super::{BAD, DIM, PLUGIN, WARN, duration, one_line};
+use super::super::row::{Long, Row};
+use super::super::steps::{WHY_WIDTH, hook_outcome, took};
+use super::super::{BAD, DIM, PLUGIN, WARN, one_line};
 use super::Trace;
 use super::fold::Fold;
-use super::row::{Long, Row};
+use crate::event::{Part, Stamped};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
 
 /// One hook: point, plugin, time, what it did. Why it failed or refused is never cut to fit.
 fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
     let (style, word) = hook_outcome(record.outcome);
-    let took = if record.was_called() {
-        duration(record.micros)
-    } else {
-        "–".to_owned()
-    };
+    let took = took(record.was_called(), record.micros);
     let row = Row::at(level).add(DIM, &record.point).at_plugin();
     let row = row.add(PLUGIN, &record.plugin).time(&took).add(style, word);
     let row = if record.changed.is_empty() {
@@ -71,55 +66,44 @@ fn access(record: &AccessRecord, level: usize, is_named: bool, long: Long) -> Ve
     row.then(style, word).tail(DIM, reason, long)
 }
 
-/// Whether it is the use of a model, a tool or a subagent that went well, which is shown as what it is.
-fn is_done_elsewhere(record: &AccessRecord) -> bool {
-    record.reached == Reached::External && record.outcome == AccessOutcome::Done
-}
-
 impl Trace {
-    pub(super) fn hook(&mut self, agent: &Arc<str>, record: &TraceRecord) {
-        let is_own = |access: &AccessRecord| {
+    pub(super) fn hook(&mut self, stamped: &Stamped, record: &TraceRecord) {
+        let is_own = |(part, access): &mut (Part, AccessRecord)| {
             let origin = &access.origin;
             access.plugin == record.plugin
-                && origin.agent == *agent
+                && *part.agent() == stamped.agent
                 && origin.point.as_ref() == Some(&record.point)
                 && origin.call_id == record.call_id
         };
-        let (own, others) = std::mem::take(&mut self.accesses)
-            .into_iter()
-            .partition(is_own);
-        self.accesses = others;
-        let own: Vec<AccessRecord> = own;
+        let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
         // These come after it, where it is made.
         if ["context", "pre-reason"].contains(&&*record.point) {
-            self.progress(agent).is_compacting = false;
+            self.progress(&stamped.agent).is_compacting = false;
         }
-        self.last = (record.plugin.clone(), record.call_id.clone());
-        let (scope, level) = self.place(agent, record.call_id.as_deref());
+        let (part, level) = self.place(stamped);
+        self.last = Some((record.plugin.clone(), part.clone()));
         if own.is_empty() && Fold::takes(record) && !self.is_full {
-            if self.fold.is_elsewhere(&scope, level) {
+            if self.fold.is_elsewhere(&part, level) {
                 self.flush();
             }
-            self.fold.add(scope, level, record);
+            self.fold.add(part, level, record);
             return;
         }
         let long = self.long();
         let mut rows = hook(record, level, long);
-        let shown = own.iter().filter(|reach| self.is_news(reach));
-        rows.extend(shown.flat_map(|reach| access(reach, level + 1, false, long)));
-        self.put_beside(&scope, level, rows);
+        let shown = own.iter().filter(|(_, reach)| self.is_news(reach));
+        rows.extend(shown.flat_map(|(_, reach)| access(reach, level + 1, false, long)));
+        self.put_beside(&part, level, rows);
     }
 
-    /// Uses of models, tools and subagents have lines of their own.
-    pub(super) fn is_news(&self, record: &AccessRecord) -> bool {
-        self.is_full || !is_done_elsewhere(record)
+    fn is_news(&self, record: &AccessRecord) -> bool {
+        self.is_full || record.is_news()
     }
 
-    pub(super) fn access(&mut self, agent: &Arc<str>, record: &AccessRecord) {
+    pub(super) fn access(&mut self, part: Part, record: &AccessRecord) {
         if self.is_news(record) {
-            let (scope, level) = self.place(agent, record.origin.call_id.as_deref());
-            let rows = access(record, level, true, self.long());
-            self.put_below(&scope, rows);
+            let (part, level) = self.inside(part);
+            self.put_below(&part, access(record, level, true, self.long()));
         }
     }
 }

@@ -1,36 +1,44 @@
 //! Requests to the model, and what is done so that they stay small enough.
 
-use std::sync::Arc;
-
-use super::super::{BAD, DIM, PLUGIN, WARN, bytes, count, millis, one_line};
+use super::super::row::{Long, Row};
+use super::super::{BAD, DIM, PLUGIN, WARN, count, estimated, millis, one_line, steps};
 use super::Trace;
-use super::row::{Long, Row};
-use crate::event::Event;
+use crate::event::{Event, Part, Stamped};
 use crate::message::{Finish, Usage};
 
 impl Trace {
-    pub(super) fn request_end(&mut self, agent: &Arc<str>, request: u32, event: &Event) {
+    pub(super) fn request_start(&mut self, stamped: &Stamped, by: Option<&str>) {
+        self.flush();
+        let progress = self.progress(&stamped.agent);
+        // That of the step comes when nothing is made shorter any more.
+        progress.is_compacting &= by.is_some() || !progress.is_in_step;
+        if let Some(request) = Part::begun(stamped) {
+            self.requests.insert(request, stamped.clone());
+        }
+    }
+
+    pub(super) fn request_end(&mut self, stamped: &Stamped) {
         let Event::RequestEnd {
-            model,
+            model: answered,
             usage,
             latency_ms,
             finish,
             error,
             ..
-        } = event
+        } = &stamped.event
         else {
             return;
         };
-        let asked = self.progress(agent).requests.remove(&request);
-        let asked = asked.unwrap_or_default();
-        let (scope, level) = self.place(agent, asked.call.as_deref());
+        let asked = Part::ended(stamped).and_then(|request| self.requests.remove(&request));
+        let (part, level) = self.place(asked.as_ref().unwrap_or(stamped));
         let row = Row::at(level).add(DIM, "request").at_plugin();
-        let row = match &asked.by {
-            Some(plugin) => row.add(PLUGIN, plugin),
-            None => {
-                let model = model.as_ref().unwrap_or(&asked.model);
+        let row = match asked.map(|asked| asked.event) {
+            Some(Event::RequestStart { by: Some(by), .. }) => row.add(PLUGIN, &by),
+            Some(Event::RequestStart { model, .. }) => {
+                let model = answered.as_ref().unwrap_or(&model);
                 row.add(DIM, &one_line(model, 24))
             }
+            _ => row,
         };
         let rows = match error {
             Some(why) => row.time("–").add(BAD, "failed").tail(DIM, why, Long::Wrap),
@@ -40,79 +48,49 @@ impl Trace {
                     Some(Finish::Refused) => (BAD, ", held back"),
                     _ => (DIM, ""),
                 };
-                let row = row.time(&millis(*latency_ms)).add(DIM, &tokens(*usage));
+                let row = row.time(&millis(*latency_ms)).add(DIM, &tokens(usage));
                 vec![row.add(style, how).line()]
             }
         };
-        self.put_below(&scope, rows);
+        self.put_below(&part, rows);
     }
 
-    pub(super) fn compact_end(&mut self, agent: &Arc<str>, event: &Event) {
-        let Event::CompactEnd {
-            messages,
-            summary,
-            is_built_in,
-            refused,
-        } = event
-        else {
-            return;
-        };
-        let row = Row::at(self.level(agent));
-        let rows = match summary {
-            Some(summary) => {
-                let by = if *is_built_in {
-                    ""
-                } else {
-                    ", written by a plugin"
-                };
+    pub(super) fn aside(&mut self, stamped: &Stamped) {
+        let row = Row::at(self.level(&stamped.agent));
+        let n_messages = |messages: &u32| count(u64::from(*messages), "message");
+        let rows = match &stamped.event {
+            Event::CompactStart { messages, tokens } => {
                 let what = format!(
-                    "└ {} replaced by a summary of {}{by}",
-                    count(u64::from(*messages), "message"),
-                    bytes(summary.len() as u64)
+                    "≡ making {} shorter, the request would have {tokens} tokens",
+                    n_messages(messages)
                 );
                 row.tail(DIM, &what, Long::Cut)
             }
-            None => {
-                let why = refused.as_deref().unwrap_or("no reason given");
-                row.add(WARN, "└ it stays as it is:")
-                    .tail(DIM, why, Long::Wrap)
-            }
-        };
-        self.put(agent, None, rows);
-    }
-
-    pub(super) fn archive_end(&mut self, agent: &Arc<str>, event: &Event) {
-        let Event::ArchiveEnd {
-            messages,
-            holder,
-            summary,
-            refused,
-        } = event
-        else {
-            return;
-        };
-        let row = Row::at(self.level(agent));
-        let rows = match (holder, summary) {
-            (Some(holder), Some(summary)) => {
-                let what = format!(
-                    "└ {} are kept by {holder}, a summary of {} stays",
-                    count(u64::from(*messages), "message"),
-                    bytes(summary.len() as u64)
-                );
+            Event::ArchiveStart {
+                messages, reason, ..
+            } => {
+                let n = n_messages(messages);
+                let what = format!("≡ archiving an earlier turn of {n}: {reason}");
                 row.tail(DIM, &what, Long::Cut)
             }
-            _ => {
-                let why = refused.as_deref().unwrap_or("no reason given");
-                row.add(WARN, "└ it is not archived:")
-                    .tail(DIM, why, Long::Wrap)
-            }
+            event => match steps::shortened(event) {
+                Ok(what) => row.tail(DIM, &format!("└ {what}"), Long::Cut),
+                Err(why) => {
+                    let same = match event {
+                        Event::CompactEnd { .. } => "└ it stays as it is:",
+                        _ => "└ it is not archived:",
+                    };
+                    row.add(WARN, same).tail(DIM, why, Long::Wrap)
+                }
+            },
         };
-        self.put(agent, None, rows);
+        self.put(stamped, rows);
+        self.progress(&stamped.agent).is_compacting |= Part::begun(stamped).is_some();
     }
 }
 
 /// `1234 tokens in, 56 out, 1000 cached`
-fn tokens(usage: Usage) -> String {
+fn tokens(usage: &Usage) -> String {
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
         n => format!(", {n} cached"),
@@ -121,6 +99,6 @@ fn tokens(usage: Usage) -> String {
         "{} tokens in, {} out{cached}{}",
         usage.input_tokens,
         usage.output_tokens,
-        super::super::estimated(&usage)
+        estimated(usage)
     )
 }

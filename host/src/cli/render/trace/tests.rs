@@ -4,8 +4,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
 use crate::event::Events;
-use crate::message::{EffectClass, ToolResult, Usage};
-use crate::point::payload::{Source, StopReason, TurnSummary};
+use crate::event::tests::{turn_end, turn_start};
+use crate::message::{EffectClass, ToolResult};
 use crate::point::trace::{AccessOutcome, Origin, Reached, TraceOutcome, TraceRecord};
 
 struct Turn {
@@ -24,11 +24,7 @@ impl Turn {
             trace: Trace::new(detail, false),
             shown: Vec::new(),
         };
-        turn.emit(Event::TurnStart {
-            turn: 1,
-            input: "go".to_owned(),
-            source: Source::Terminal,
-        });
+        turn.emit(turn_start(1));
         turn.emit(Event::StepStart { step: 1 });
         turn
     }
@@ -97,23 +93,6 @@ impl Turn {
         });
     }
 
-    fn end(&mut self) {
-        self.emit(Event::TurnEnd {
-            turn: 1,
-            summary: TurnSummary {
-                stop: StopReason::Done,
-                steps: 1,
-                tool_calls: 0,
-                usage: Usage::default(),
-                cost_usd: 0.0,
-                unpriced_tokens: 0,
-                duration_ms: 1,
-                output: String::new(),
-            },
-            output: String::new(),
-        });
-    }
-
     /// Returns what was shown since the last call, without colors and with runs of spaces collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
@@ -146,7 +125,7 @@ fn what_was_reached_for_stands_below_the_hook_or_the_tool_that_did_it() {
     turn.hook("post-tool", TraceOutcome::Pass, Some("1"));
     turn.end_call("1");
     turn.access("GET https://four", Some("pre-output"), None);
-    turn.end();
+    turn.emit(turn_end(1));
     assert_eq!(
         turn.shown(),
         [

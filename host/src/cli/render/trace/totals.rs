@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::super::row::Row;
 use super::super::{BAD, DIM, PLUGIN, count, duration, styled};
-use super::row::Row;
 use crate::point::trace::{TraceOutcome, TraceRecord};
 
-/// Number of the slowest hooks that are named.
 const N_SLOWEST: usize = 3;
 
-/// Sums over the hooks of a turn.
 #[derive(Default)]
 pub(in super::super) struct Totals(BTreeMap<(String, String), Sum>);
 
@@ -22,7 +20,6 @@ struct Sum {
 }
 
 impl Totals {
-    /// Counts a hook, if it was called.
     pub(in super::super) fn add(&mut self, record: &TraceRecord) {
         if !record.was_called() {
             return;

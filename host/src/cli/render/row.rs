@@ -1,8 +1,8 @@
-//! Lines of the trace: indented, in columns, and no wider than a terminal.
+//! Lines about a turn, put together of pieces: indented, and those of the trace in columns and no wider than a terminal.
 
 use anstyle::Style;
 
-use super::super::{DIM, styled};
+use super::{DIM, PLUGIN, cut, flat, styled};
 
 /// Columns of a terminal that is not narrow.
 const WIDTH: usize = 100;
@@ -10,7 +10,6 @@ const WIDTH: usize = 100;
 /// First column of plugin names, for lines whose indentation leaves room for it.
 const PLUGIN_AT: usize = 29;
 
-/// Width of the column of plugins.
 const PLUGIN_WIDTH: usize = 24;
 
 /// Width of the column of times, which are aligned to the right.
@@ -19,23 +18,18 @@ const TIME_WIDTH: usize = 9;
 /// Columns that must be left for a text to begin on a line that it does not fit into.
 const FIRST_WIDTH: usize = 40;
 
-/// Columns of one level of indentation.
 const LEVEL: usize = 2;
 
 /// Handling of a text that does not fit into its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Long {
-    /// Truncates the text.
     Cut,
-    /// Wraps the text.
     Wrap,
 }
 
-/// A line that is being put together.
 pub(super) struct Row {
     indent: usize,
     text: String,
-    /// Columns that are taken.
     width: usize,
 }
 
@@ -50,7 +44,6 @@ impl Row {
         }
     }
 
-    /// A piece of it.
     pub(super) fn add(mut self, style: Style, text: &str) -> Self {
         self.text.push_str(&styled(style, text));
         self.width += text.chars().count();
@@ -60,6 +53,14 @@ impl Row {
     /// A piece, and a space before it.
     pub(super) fn then(self, style: Style, text: &str) -> Self {
         self.pad(1).add(style, text)
+    }
+
+    /// The name of a plugin, if there is one.
+    pub(super) fn plugin(self, name: &Option<String>) -> Self {
+        match name {
+            Some(name) => self.then(PLUGIN, name),
+            None => self,
+        }
     }
 
     fn pad(mut self, n: usize) -> Self {
@@ -86,7 +87,6 @@ impl Row {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
 
-    /// Returns the line unchanged.
     pub(super) fn line(self) -> String {
         self.text
     }
@@ -112,11 +112,7 @@ impl Row {
         }
         match long {
             Long::Cut if left < 8 => vec![row.line()],
-            Long::Cut => {
-                let mut cut: String = text.chars().take(left - 1).collect();
-                cut.push('…');
-                vec![row.add(style, &cut).line()]
-            }
+            Long::Cut => vec![row.add(style, &cut(text, left)).line()],
             Long::Wrap => {
                 let indent = row.indent + 2 * LEVEL;
                 let (first, rest) = split(&text, left);
@@ -133,30 +129,16 @@ impl Row {
 fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
     let lines = wrapped(text, indent);
     lines
-        .map(|line| format!("{}{}", " ".repeat(indent), styled(style, line)))
+        .map(|line| " ".repeat(indent) + &styled(style, line))
         .collect()
 }
 
 /// A text of several lines, each at the level.
 pub(super) fn paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
-    let indent = level * LEVEL;
-    let lines = text.trim().lines().flat_map(|line| {
-        let line = flat(line);
-        let wrapped: Vec<String> = wrapped(&line, indent).collect();
-        wrapped
-    });
+    let lines = text.trim().lines();
     lines
-        .map(|line| format!("{}{}", " ".repeat(indent), styled(style, line)))
+        .flat_map(|line| lines_at(level * LEVEL, style, &flat(line)))
         .collect()
-}
-
-/// One line without what must not reach a terminal.
-fn flat(text: &str) -> String {
-    let words: Vec<String> = super::super::printable(text)
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
-    words.join(" ")
 }
 
 /// Splits a text into what fits into `room` columns, at a word boundary if there is one, and the rest.

@@ -1,0 +1,79 @@
+//! The tree of a turn, folded from its events: the part that an event begins, the one that it ends, the one it belongs to.
+//!
+//! It must not know what a reader keeps of a part: a span, or a level of indentation. Start from [`Part`].
+
+use std::sync::Arc;
+
+use super::{Event, Stamped};
+
+/// A part of a turn that has a beginning and an end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// The turn of an agent.
+    Agent(Arc<str>),
+    /// Compaction or archival, by the agent whose conversation it is.
+    Aside(Arc<str>),
+    /// A request of an agent, by its number.
+    Request(Arc<str>, u32),
+    /// A tool call of an agent, by its id.
+    Call(Arc<str>, String),
+}
+
+impl Part {
+    /// Returns the agent, with whose end the part is over.
+    pub(crate) fn agent(&self) -> &Arc<str> {
+        match self {
+            Self::Agent(agent)
+            | Self::Aside(agent)
+            | Self::Request(agent, _)
+            | Self::Call(agent, _) => agent,
+        }
+    }
+
+    /// Returns the part that begins with an event.
+    pub(crate) fn begun(stamped: &Stamped) -> Option<Self> {
+        let agent = stamped.agent.clone();
+        match &stamped.event {
+            Event::TurnStart { .. } => Some(Self::Agent(agent)),
+            Event::SubagentStart { subagent, .. } => Some(Self::Agent(subagent.as_str().into())),
+            Event::CompactStart { .. } | Event::ArchiveStart { .. } => Some(Self::Aside(agent)),
+            Event::RequestStart { request, .. } => Some(Self::Request(agent, *request)),
+            Event::ToolCall { call, .. } => Some(Self::Call(agent, call.id.clone())),
+            _ => None,
+        }
+    }
+
+    /// Returns the part that ends with an event. A subagent ends after its turn.
+    pub(crate) fn ended(stamped: &Stamped) -> Option<Self> {
+        let agent = stamped.agent.clone();
+        match &stamped.event {
+            Event::TurnEnd { .. } if stamped.is_main() => Some(Self::Agent(agent)),
+            Event::SubagentEnd { subagent, .. } => Some(Self::Agent(subagent.as_str().into())),
+            Event::CompactEnd { .. } | Event::ArchiveEnd { .. } => Some(Self::Aside(agent)),
+            Event::RequestEnd { request, .. } => Some(Self::Request(agent, *request)),
+            Event::ToolEnd { result, .. } => Some(Self::Call(agent, result.call_id.clone())),
+            _ => None,
+        }
+    }
+
+    /// Returns the part that an event belongs to, of those that are known: the tool call that it names, or else compaction, or
+    /// else the agent.
+    pub(crate) fn above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
+        let agent = || stamped.agent.clone();
+        let call = match &stamped.event {
+            Event::RequestStart { call_id, .. } | Event::SubagentStart { call_id, .. } => {
+                call_id.as_deref()
+            }
+            Event::ToolCall { parent_id, .. } => parent_id.as_deref(),
+            Event::ToolStart { call, .. } => Some(&*call.id),
+            Event::ToolEnd { result, .. } => Some(&*result.call_id),
+            Event::Hook { record } => record.call_id.as_deref(),
+            Event::Access { record } => record.origin.call_id.as_deref(),
+            _ => None,
+        };
+        call.map(|id| Self::Call(agent(), id.to_owned()))
+            .filter(&is_known)
+            .or_else(|| Some(Self::Aside(agent())).filter(&is_known))
+            .or_else(|| Some(Self::Agent(agent())).filter(&is_known))
+    }
+}
