@@ -121,7 +121,6 @@ pub(crate) fn replace(
 /// A name that is left to walk.
 struct Name {
     text: String,
-    /// Whether it is from the target of a link.
     is_of_link: bool,
 }
 

@@ -54,7 +54,6 @@ enum Kind {
     Digits,
     Blank,
     Punctuation,
-    /// All that is not ASCII.
     Other,
 }
 

@@ -18,7 +18,6 @@ const LEAST_TRANSCRIPT: u64 = 10_000;
 /// Longest part of the model's words that the session keeps, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// One question of the host to the model.
 pub(super) struct HostQuestion<'a> {
     /// Purpose: `reflect`, `archive` or `query`.
     pub(super) about: &'static str,
@@ -26,7 +25,6 @@ pub(super) struct HostQuestion<'a> {
     pub(super) agent: Option<&'a str>,
     /// The model; `None` is that of the agent.
     pub(super) model: Option<&'a str>,
-    /// The system prompt.
     pub(super) system: String,
     /// The question, with the transcript.
     pub(super) prompt: String,

@@ -110,7 +110,6 @@ const CUES: &[(Decision, f64, &[&str])] = &[
     ),
 ];
 
-/// Judges an input.
 pub(super) fn assess(input: &str) -> Assessment {
     let words: Vec<String> = input
         .split_whitespace()

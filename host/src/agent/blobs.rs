@@ -22,7 +22,6 @@ impl TurnScope {
         kept.unwrap_or_else(|_| content.text().into_owned().into())
     }
 
-    /// The images that a request is sent with.
     pub(super) async fn images(&self, request: &Request) -> Images {
         let blobs = request.messages.iter().flat_map(Message::blobs);
         let found: Vec<Blob> = blobs.cloned().collect();

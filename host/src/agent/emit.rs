@@ -55,7 +55,6 @@ impl Turn<'_> {
         Ok(self.agent.spec.session.append(Body::Message { message })?)
     }
 
-    /// Emits a message that is in the session.
     pub(super) async fn emit_message(&self, message: Message) {
         self.emit_message_as(message, None).await;
     }

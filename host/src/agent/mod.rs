@@ -83,7 +83,6 @@ pub enum Error {
     Guard(String),
 }
 
-/// Parts of an agent.
 #[derive(Clone)]
 pub(crate) struct AgentSpec {
     /// Client of the model API.
@@ -217,7 +216,6 @@ impl Agent {
         }
     }
 
-    /// Returns the parts of the agent.
     #[must_use]
     pub(crate) fn spec(&self) -> &AgentSpec {
         &self.spec

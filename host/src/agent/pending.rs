@@ -21,7 +21,6 @@ use crate::tokens;
 #[derive(Clone, Default)]
 pub(super) struct Heard(Arc<Mutex<Attempts>>);
 
-/// The attempts of one request.
 #[derive(Default)]
 struct Attempts {
     /// Text of the running attempt.

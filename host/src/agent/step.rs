@@ -19,7 +19,6 @@ use crate::prompt;
 use crate::provider::{Finish, Request, Response};
 use crate::session::Body;
 
-/// Outcome of a step.
 pub(super) struct Step {
     /// The text that the model wrote.
     pub(super) draft: String,
@@ -37,7 +36,6 @@ struct Reply {
 }
 
 impl Turn<'_> {
-    /// Makes one step.
     pub(super) async fn take_step(&mut self) -> Result<Step, Stop> {
         self.step += 1;
         self.emit(Event::StepStart { step: self.step });

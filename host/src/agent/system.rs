@@ -50,7 +50,6 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The parts that are not from hooks.
     fn own_parts(&self, decision: Decision) -> Vec<PromptPart> {
         let spec = &self.agent.spec;
         let mut parts = prompt::host_parts(HostFacts {

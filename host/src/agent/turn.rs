@@ -42,7 +42,6 @@ pub(super) enum Stop {
     Cancelled,
     /// The provider gave no answer, for this reason.
     Provider(String),
-    /// The host failed.
     Host(Error),
 }
 
@@ -52,7 +51,6 @@ impl From<session::Error> for Stop {
     }
 }
 
-/// A turn on its way.
 pub(super) struct Turn<'a> {
     pub(super) agent: &'a mut Agent,
     /// State shared with those who act for plugins in this turn.

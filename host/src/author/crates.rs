@@ -10,13 +10,11 @@ use super::BuildError;
 
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
-/// A folder with the crate of one plugin.
 #[derive(Clone, Debug)]
 pub(super) struct PluginCrate {
     /// The folder, without links.
     pub(super) dir: PathBuf,
     pub(super) name: String,
-    /// Path of the component in the folder.
     pub(super) component: PathBuf,
     pub(super) package: String,
 }

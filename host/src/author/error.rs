@@ -13,7 +13,6 @@ pub enum BuildError {
     File {
         /// Name of the plugin, or of its folder while the name is not known.
         plugin: String,
-        /// The file.
         path: PathBuf,
         /// Error of the system.
         #[source]
@@ -24,22 +23,17 @@ pub enum BuildError {
     Manifest {
         /// Name of the plugin, or of its folder while the name is not known.
         plugin: String,
-        /// The file.
         path: PathBuf,
-        /// Problem, as a sentence.
         problem: String,
     },
     /// Two plugins to build have the same name.
     #[error("plugin `{plugin}` is there twice: {first} and {second}")]
     SameName {
-        /// The name.
         plugin: String,
-        /// Folder of the one.
         first: PathBuf,
         /// Folder of the other.
         second: PathBuf,
     },
-    /// Cargo is not installed.
     #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
     NoCargo(#[source] SpawnError),
     /// The wasm32-wasip2 target is missing and there is no rustup to add it.
@@ -57,7 +51,6 @@ pub enum BuildError {
     /// A program of the toolchain failed.
     #[error("{command} failed:\n{text}")]
     Toolchain {
-        /// Command that ran.
         command: String,
         /// Output of the command.
         text: String,
@@ -78,33 +71,21 @@ pub enum BuildError {
         "plugin `{plugin}`: cargo built no component of package `{package}`. Its Cargo.toml needs `[lib]` with \
          `crate-type = [\"cdylib\"]`"
     )]
-    NoComponent {
-        /// Name of the plugin.
-        plugin: String,
-        /// Name of the package.
-        package: String,
-    },
+    NoComponent { plugin: String, package: String },
     /// The build ran into its deadline.
     #[error("plugin {}: the build was stopped after {seconds} s", quoted(.plugins))]
     Deadline {
         /// Names of the plugins that were being built.
         plugins: Vec<String>,
-        /// The deadline.
         seconds: u64,
     },
-    /// The build was cancelled.
     #[error("the build was cancelled")]
     Cancelled,
     /// The path of the assembled plugin holds something that is not a plugin.
     #[error(
         "plugin `{plugin}`: {path} is in the way: it is not a plugin folder and is not overwritten"
     )]
-    InTheWay {
-        /// Name of the plugin.
-        plugin: String,
-        /// Path that is in the way.
-        path: PathBuf,
-    },
+    InTheWay { plugin: String, path: PathBuf },
 }
 
 fn quoted(plugins: &[String]) -> String {

@@ -126,7 +126,6 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     }
 }
 
-/// The names of all plugins that were found.
 pub(super) fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))

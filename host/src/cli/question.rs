@@ -35,7 +35,6 @@ impl Line {
         }
     }
 
-    /// Words of the program.
     pub(super) fn own(self, words: &str) -> Self {
         self.styled(Style::new(), words)
     }

@@ -108,7 +108,6 @@ impl Mask {
         Some(masked)
     }
 
-    /// The same for a text.
     pub(super) fn text(&self, text: &str) -> String {
         match self.bytes(text.as_bytes()) {
             Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
@@ -125,7 +124,6 @@ impl Mask {
     }
 }
 
-/// Returns the spellings in which a secret is searched for.
 fn spellings(secret: &str) -> Vec<String> {
     let percent = |is_kept: fn(u8) -> bool| {
         let mut text = String::new();

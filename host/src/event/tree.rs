@@ -9,7 +9,6 @@ use super::{Event, Stamped};
 /// A part of a turn that has a beginning and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
-    /// The turn of an agent.
     Agent(Arc<str>),
     /// Compaction or archival, by the agent whose conversation it is.
     Aside(Arc<str>),

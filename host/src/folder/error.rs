@@ -64,7 +64,6 @@ pub enum FolderError {
     /// The system refused.
     #[error("{}", plain(.0))]
     Io(#[from] io::Error),
-    /// The host failed.
     #[error("internal error during work on files")]
     Host,
 }

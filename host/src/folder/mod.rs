@@ -85,11 +85,9 @@ pub enum Base {
     Granted(usize),
     /// A folder that was opened below one.
     Below {
-        /// Number of the grant.
         grant: usize,
         /// Names from the root to the folder.
         names: Vec<String>,
-        /// The folder.
         folder: Arc<File>,
     },
     /// The empty folder.

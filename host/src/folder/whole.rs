@@ -20,9 +20,7 @@ pub const MAX_ENTRIES: usize = 10_000;
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
     File,
-    /// A folder.
     Folder,
     /// A link, or anything else.
     Other,

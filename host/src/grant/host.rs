@@ -43,7 +43,6 @@ enum Name {
     Below(String),
     /// One name, in lower case, without a dot at its end.
     Exact(String),
-    /// One address.
     Address(IpAddr),
 }
 

@@ -37,7 +37,6 @@ struct Lists {
     deny: Vec<CapabilityPattern>,
 }
 
-/// Lists of capabilities, for a plugin.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PluginLists {

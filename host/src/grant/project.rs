@@ -40,7 +40,6 @@ pub enum ProjectTrust {
         /// Time of the trust, RFC 3339.
         since: String,
     },
-    /// The project is trusted as it is.
     Trusted,
 }
 

@@ -10,9 +10,7 @@ use super::{Access, Capability, Root, Trust};
 pub enum Ruling {
     /// Never granted.
     Deny,
-    /// The operator is asked.
     Ask,
-    /// Granted.
     Allow,
 }
 

@@ -47,7 +47,6 @@ struct Parts {
     paths: Paths,
     store: SessionStore,
     plugins: Arc<PluginSet>,
-    /// Tools that are not of plugins.
     tools: ToolRegistry,
     hooks: Vec<native::Bind>,
     policy: Arc<dyn Policy>,

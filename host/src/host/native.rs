@@ -30,7 +30,6 @@ impl Bind {
     }
 }
 
-/// A hook that is a function.
 pub(super) struct Function<P, F>(F, PhantomData<fn(P)>);
 
 impl<P, F> Function<P, F> {

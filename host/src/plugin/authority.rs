@@ -132,7 +132,6 @@ pub fn shows_session(export: &str) -> bool {
 /// Kind of an exported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Export {
-    /// A hook on a built-in point.
     Hook(&'static catalog::PointRow),
     /// `tools`, `implement`, `loop` or `commands`.
     Other(&'static str),

@@ -27,9 +27,7 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("commands", &["list", "run"]),
 ];
 
-/// A hook that a component exports.
 pub(super) struct ExportedHook {
-    /// Name of its point.
     pub(super) point: &'static str,
     /// The types of the version that the component was built against.
     pub(super) binding: &'static dyn Binding,
@@ -39,7 +37,6 @@ pub(super) struct ExportedHook {
 /// The functions that a component exports.
 #[derive(Default)]
 pub(super) struct Exports {
-    /// Exported hooks.
     pub(super) hooks: Vec<ExportedHook>,
     tools: Option<[ComponentExportIndex; 2]>,
     implement: Option<ComponentExportIndex>,
@@ -48,14 +45,12 @@ pub(super) struct Exports {
 /// The function of `implement`: the point's name and the payload as JSON text.
 type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
-/// The functions of one instance.
 pub(super) struct Functions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
     pub(super) tools: Option<Tools>,
     pub(super) implement: Option<Implement>,
 }
 
-/// The functions of `tools`.
 pub(super) struct Tools {
     pub(super) list: TypedFunc<(), (Vec<ToolSpec>,)>,
     pub(super) call: TypedFunc<(String, String), (Result<Answer, Error>,)>,

@@ -28,7 +28,6 @@ pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Re
     Ok(bytes)
 }
 
-/// The folders that are directly in one.
 pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf> {
     match covering(path, held) {
         Some(held) => held.folders_in(path),

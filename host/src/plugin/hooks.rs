@@ -41,7 +41,6 @@ pub(super) trait Binding: Send + Sync {
 pub(super) trait Wire<V>: Point {
     /// Type of the payload, or a handle.
     type Shown: Lower + Send + Sync + 'static;
-    /// Type of the outcome.
     type Answer: Lift + Send + Sync + 'static;
 
     /// Copies the payload, or lends it to `call`.
@@ -84,7 +83,6 @@ impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
     }
 }
 
-/// One hook of a plugin.
 struct WasmHook<P, V> {
     slot: Arc<Slot>,
     at: usize,
@@ -139,7 +137,6 @@ mod current {
     use crate::point::Point;
     use crate::point::catalog::{self, for_each_point};
 
-    /// A payload that is lent.
     type Lent<T> = Resource<T>;
 
     macro_rules! current {

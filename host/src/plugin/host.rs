@@ -25,22 +25,18 @@ use crate::point::handle::AgentHandle;
 
 /// State that all instances of a plugin in a session share.
 pub(super) struct Backing {
-    /// Name of the plugin.
     pub(super) plugin: Arc<str>,
     /// The name under which the session keeps its state: that of its own folder, so that one from elsewhere does not inherit
     /// what another of its name kept.
     pub(super) keeper: Arc<str>,
-    /// Granted permissions.
     pub(super) granted: Arc<Granted>,
     /// Settings, a JSON object.
     pub(super) config: Arc<Value>,
     /// Values that persist across sessions.
     pub(super) store: PluginStore,
-    /// The folders among it.
     pub(super) folders: Arc<GrantedFolders>,
     /// The way out for its requests, if it has one.
     pub(super) egress: Option<Arc<Egress>>,
-    /// The session.
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Lines of log left for the rest of the session.
     pub(super) log_lines_left: AtomicU32,
@@ -55,7 +51,6 @@ pub(super) struct Backing {
 /// this one.
 #[derive(Default)]
 pub(super) struct CurrentCall {
-    /// The caller.
     pub(super) caller: Caller,
     /// Points that the guest may still call.
     pub(super) point_calls_left: u32,

@@ -32,7 +32,6 @@ pub(super) struct Template {
     pub(super) waits_for_others: bool,
 }
 
-/// A live instance.
 pub(super) struct Instance {
     pub(super) store: Store<HostState>,
     pub(super) functions: Functions,

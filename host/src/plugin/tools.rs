@@ -24,7 +24,6 @@ use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<Slot>,
-    /// Deadline of one call.
     pub(super) deadline: Duration,
     /// Permissions of the plugin, in plain words.
     pub(super) may: Arc<[String]>,

@@ -42,7 +42,6 @@ fn clock() -> Option<Arc<CallClock>> {
     CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
 }
 
-/// The clock of one call.
 struct CallClock {
     started: Instant,
     waits: Mutex<Waits>,

@@ -21,7 +21,6 @@ pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
 /// Names of context files, in the order they are taken within a folder.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// Context files that were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ContextFiles {
     /// One part for each file; the outermost folder comes first, so that what is nearest has the last word.
@@ -30,7 +29,6 @@ pub(crate) struct ContextFiles {
     pub notices: Vec<String>,
 }
 
-/// Reads the context files of a workspace.
 #[must_use]
 pub(crate) fn context_files(workspace: &Path) -> ContextFiles {
     let mut found = ContextFiles::default();
@@ -115,7 +113,6 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
     true
 }
 
-/// Text read from a file.
 struct ReadFile {
     text: String,
     /// Whether there is more in the file.

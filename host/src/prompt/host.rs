@@ -51,7 +51,6 @@ pub(crate) fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
     parts
 }
 
-/// A part that the host contributes.
 pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> PromptPart {
     PromptPart {
         tier,

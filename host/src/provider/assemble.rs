@@ -42,7 +42,6 @@ pub(crate) struct ModelReply {
     pub(crate) usage: Usage,
 }
 
-/// Fault of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The stream does not match the format.
@@ -93,7 +92,6 @@ impl Assembler {
             .or_else(|| self.model.take());
     }
 
-    /// More text.
     pub(crate) fn text(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
         if delta.is_empty() {
             return;

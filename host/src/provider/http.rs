@@ -128,7 +128,6 @@ impl Http {
         })
     }
 
-    /// Name of the provider.
     pub(crate) fn provider(&self) -> &str {
         &self.endpoint.provider
     }

@@ -22,7 +22,6 @@ pub(super) struct RuleSet {
     pub(super) rules: Vec<RuleSpec>,
 }
 
-/// One table of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleSpec {

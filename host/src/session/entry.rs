@@ -433,7 +433,6 @@ pub enum Report<'a> {
     },
 }
 
-/// The entry of a report.
 #[derive(Serialize)]
 pub(super) struct ReportLine<'a> {
     pub(super) id: String,

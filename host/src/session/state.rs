@@ -95,7 +95,6 @@ impl States {
         (!all.any(is_used)).then_some(name)
     }
 
-    /// The value of a key.
     pub(super) fn get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
         match self.plugins.get(plugin).and_then(|keys| keys.get(key)) {
             None => Ok(None),

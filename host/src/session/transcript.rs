@@ -12,13 +12,11 @@ use crate::message::{Message, Role, ToolCall, unanswered};
 /// Conversation, and the position of its last turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transcript {
-    /// Messages in order.
     pub(super) messages: Vec<Message>,
     /// Number of the last turn that started.
     pub(super) turn: u32,
     /// Whether that turn has not ended.
     pub(super) is_turn_open: bool,
-    /// Whether there was a header.
     pub(super) has_header: bool,
     /// Subagents that have a session below this one, oldest first.
     pub(super) children: Vec<Child>,

@@ -20,7 +20,6 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Most tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
-/// Origin of a tool, for messages.
 fn origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),

@@ -63,7 +63,6 @@ impl FileGlob {
             .map_err(|error| format!("`{pattern}` is not a valid glob: {}", error.kind()))
     }
 
-    /// Whether it matches a path of a walk from `start`.
     pub(super) fn is_match(&self, path: &Path, start: &str) -> bool {
         let below = path.strip_prefix(start);
         self.0.is_match(path) || below.is_ok_and(|below| self.0.is_match(below))

@@ -150,7 +150,6 @@ impl Workspace {
         }
     }
 
-    /// Opens a folder for listing.
     pub(super) fn open_folder(&self, path: &str) -> Result<Dir, WorkspaceError> {
         let walked = self.walk(path, Missing::Refused)?;
         let opened = walked.folder.open_dir(&walked.name);

@@ -55,7 +55,6 @@ const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Reason why a turn is not archived.
 pub(super) enum Kept {
-    /// A hook refused.
     Refused(String),
     /// The summary is not ready yet.
     Later(String),

@@ -45,7 +45,6 @@ const PARAGRAPH: &str = "Write one paragraph of three to five sentences: what wa
  what \
      is still open. No headings and no lists.";
 
-/// A structured summary.
 #[derive(Debug, Serialize, Deserialize)]
 struct Structured {
     outcome: String,

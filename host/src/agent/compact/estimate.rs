@@ -55,7 +55,6 @@ impl Gauge {
         self.ratio = Some(ratio + SMOOTHING * (measured - ratio));
     }
 
-    /// Tokens, from an estimate.
     pub(super) fn tokens(self, estimated: u64) -> u64 {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }

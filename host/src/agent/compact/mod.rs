@@ -59,7 +59,6 @@ impl Compaction {
         }
     }
 
-    /// Tokens of messages for a model, estimated.
     pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
         self.gauge.tokens(self.counter.of_messages(model, messages))
     }
@@ -232,7 +231,6 @@ fn slice_of(
     slice::choose(messages, tail, tokens, |m| summary_in(m).is_some())
 }
 
-/// The summary that a message is, if it is one.
 fn summary_in(message: &Message) -> Option<&str> {
     match &message.content[..] {
         [crate::message::Content::Text { text }]

@@ -27,11 +27,9 @@ const MAX_TARGET_BYTES: usize = 200;
 /// A metered call that a plugin makes into the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum HostCall {
-    /// `model.ask`.
     Model,
     /// `tools-host.call`.
     Tool,
-    /// `agents.run`.
     Agent,
 }
 

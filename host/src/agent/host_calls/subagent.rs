@@ -158,7 +158,6 @@ impl Drop for Running<'_> {
 
 /// A subagent on its way, as it sees itself.
 struct Run {
-    /// The turn of its parent.
     scope: Arc<TurnScope>,
     /// The plugin that runs it; `None` is the model.
     plugin: Option<Arc<str>>,

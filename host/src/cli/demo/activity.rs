@@ -23,7 +23,6 @@ pub(in super::super) enum Kind {
     Told,
     /// Refusals and questions, each with its reason.
     Refused,
-    /// Changes, each with its point.
     Changed,
     Reached,
     Ran,

@@ -75,7 +75,6 @@ impl Row {
         self.pad(n)
     }
 
-    /// A time in its column.
     pub(super) fn time(self, took: &str) -> Self {
         let end = PLUGIN_AT + PLUGIN_WIDTH + 1 + TIME_WIDTH;
         let n = end.saturating_sub(self.width + took.chars().count()).max(1);

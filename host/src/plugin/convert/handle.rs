@@ -37,7 +37,6 @@ pub(in super::super) trait Show {
 /// A payload that guests are shown as it is. Of two methods of one name the one that takes fewer references is chosen, so
 /// `payload.show(call)` prefers [`Show`] where a payload has both.
 pub(in super::super) trait ShowAsIs {
-    /// The type itself.
     type Shown;
 
     /// Copies the payload.

@@ -64,7 +64,6 @@ impl Needs {
         line.map(|line| format!("which needs `{line}` under `[external]` in plugin.toml"))
     }
 
-    /// Whether `capability` is one that it takes.
     pub(in super::super) fn is_met_by(self, capability: &Capability) -> bool {
         match (self, capability) {
             (Self::Session, Capability::Session)

@@ -22,7 +22,6 @@ pub(super) type Fd = Resource<Descriptor>;
 /// Most files and folders that an instance holds open. Each is one of the host's, which has 1024 in all on many systems.
 const MAX_OPEN: usize = 128;
 
-/// Handles of a guest.
 #[derive(Default)]
 pub(in super::super) struct Handles {
     /// Handles by the number of the resource.
@@ -46,7 +45,6 @@ pub(super) struct Handle {
 /// Intended operation on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Looking.
     Read,
     /// Changing what is there.
     Write,

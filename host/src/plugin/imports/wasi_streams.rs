@@ -21,7 +21,6 @@ pub(super) struct FileStream {
     /// Held while something is on its way into the file.
     pub(super) writing: Option<Arc<()>>,
     pub(super) access_log: AccessLog,
-    /// Target for the record.
     pub(super) target: String,
 }
 

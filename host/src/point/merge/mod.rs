@@ -60,7 +60,6 @@ impl MergeEnv<'_> {
 pub enum Objection {
     /// Ask the user first.
     Ask(String),
-    /// Refuse.
     Block(String),
 }
 

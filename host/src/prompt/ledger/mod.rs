@@ -45,17 +45,13 @@ impl Border {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Change {
-    /// Unchanged.
     Kept,
-    /// Added.
     Added,
     /// Changed text or source.
     Changed,
-    /// Removed.
     Removed,
 }
 
-/// A part in a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PartRow {
     /// The part; one that was removed as it was.
@@ -99,7 +95,6 @@ pub(crate) struct StepCost {
     pub usage: Usage,
 }
 
-/// The ledger of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct TurnLedger {
     /// Number of the turn.

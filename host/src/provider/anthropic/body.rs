@@ -20,7 +20,6 @@ const MAX_BORDERS: usize = 4;
 /// Start of the signature of reasoning that the provider keeps secret; what follows is its encrypted text.
 pub(super) const REDACTED: &str = "redacted_thinking:";
 
-/// The body for `request`.
 pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));

@@ -18,7 +18,6 @@ pub(super) enum TokenLimit {
     MaxCompletionTokens,
 }
 
-/// The body for `request`.
 pub(super) fn write(request: &Request, images: &Images, token_limit: TokenLimit) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));

@@ -62,7 +62,6 @@ impl From<&Message> for WireMessage {
     }
 }
 
-/// The body for `request`.
 pub(super) fn write(request: &Request) -> Value {
     let mut body = json!({"model": request.model});
     if !request.system.is_empty() {

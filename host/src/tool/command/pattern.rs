@@ -80,7 +80,6 @@ impl CommandPattern {
         self.matched(part).max(self.against(part, Some(name)))
     }
 
-    /// Matches a part, with `name` for its program.
     fn against(&self, part: &Part, name: Option<&str>) -> Matched {
         let readings = readings(part, name);
         let widest = pieces(part, name, |_| Reading::Either);
@@ -113,9 +112,7 @@ impl CommandPattern {
 enum Reading {
     /// No text.
     Nothing,
-    /// One word or more.
     Words,
-    /// Any of that.
     Either,
 }
 

@@ -32,7 +32,6 @@ pub struct PolicyRule {
     pub(super) decision: Rule,
 }
 
-/// A rule of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleText {
@@ -109,11 +108,9 @@ impl From<PolicyRule> for RuleText {
 pub(super) enum Facet<'a> {
     /// The call as a whole, of which no more is known.
     Whole,
-    /// One part of a command.
     Part(&'a Part),
     /// Effects of a command that its parts do not show.
     Doubt,
-    /// A file.
     File(&'a WorkspacePath),
     /// A folder with everything below it.
     Tree(&'a WorkspacePath),

@@ -91,9 +91,7 @@ pub enum Ending {
     Exited(i32),
     /// A signal that was not ours ended it.
     Signaled(i32),
-    /// Stopped at its deadline.
     Deadline,
-    /// Cancelled and stopped.
     Cancelled,
     /// Stopped because it exceeded a limit.
     Exceeded(Exceeded),

@@ -62,7 +62,6 @@ pub(super) struct Files {
     pub(super) read: Vec<PathBuf>,
 }
 
-/// Attempts of a trial.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Trial {
     /// A folder that must be out of reach, with a file `canary` in it.

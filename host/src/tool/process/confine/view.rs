@@ -28,7 +28,6 @@ pub(super) enum What {
     ReadOnly(PathBuf),
     /// The same, to change as well.
     Writable(PathBuf),
-    /// A harmless device.
     Device(PathBuf),
     /// An empty folder in memory with this capacity in bytes, which ends with the view.
     Memory(u64),
@@ -36,7 +35,6 @@ pub(super) enum What {
     Folder,
     /// A link with this text.
     Link(PathBuf),
-    /// The processes of the view.
     Processes,
 }
 
