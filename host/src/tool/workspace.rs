@@ -1,6 +1,6 @@
 //! The folder that built-in tools may touch, and nothing outside of it.
 //!
-//! Every path is walked [beneath](crate::beneath) one open folder handle: `..`, absolute paths and links that lead out are
+//! Every path is walked beneath one open folder handle: `..`, absolute paths and links that lead out are
 //! refused, also when a link is swapped in between a check and its use. It must not know which tool asks. Start from
 //! [`Workspace`].
 
