@@ -159,9 +159,13 @@ fn an_update_takes_the_recorded_source_and_an_older_or_changed_version_is_refuse
     assert!(acts(&rind));
 
     hello(&rind, "src", "0.1.0", "");
-    assert_snapshot!(masked(&update().exits(1).stderr), @"");
+    let refused = |what: &str| {
+        let ran = update().exits(1);
+        assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+    };
+    refused("hello is not updated: hello 0.1.0 is older than the installed 0.2.0");
     hello(&rind, "src", "0.2.0", "# other bytes");
-    assert_snapshot!(masked(&update().exits(1).stderr), @"");
+    refused("has other files under the same version");
     assert!(lock_file(&rind).contains("version = \"0.2.0\""));
     assert_eq!(installed(&rind), ["hello"]);
 
@@ -198,7 +202,7 @@ fn a_name_from_another_source_needs_a_flag_and_a_folder_of_ones_own_is_left_alon
     plugin(&rind, "install", &hello(&rind, "one", "0.1.0", "")).exits(0);
     let other = hello(&rind, "other", "0.2.0", "");
     let ran = plugin(&rind, "install", &other).exits(1);
-    assert_snapshot!(masked(&ran.stderr), @"");
+    assert!(ran.stderr.contains("add --change-source"), "{}", ran.stderr);
     let other = other.to_str().unwrap();
     rind.run(&["plugin", "install", other, "--change-source"])
         .exits(0);
@@ -206,7 +210,11 @@ fn a_name_from_another_source_needs_a_flag_and_a_folder_of_ones_own_is_left_alon
     let rind = Rind::default();
     let own = guests::put("hello", &rind.user_plugins(), |manifest| manifest);
     let ran = plugin(&rind, "install", &hello(&rind, "src", "0.2.0", "")).exits(1);
-    assert_snapshot!(masked(&ran.stderr), @"");
+    assert!(
+        ran.stderr.contains("without `rind plugin install`"),
+        "{}",
+        ran.stderr
+    );
     assert!(own.join("plugin.toml").is_file());
     let ran = rind.run(&["plugin", "remove", "hello"]).exits(2);
     assert!(
@@ -222,10 +230,20 @@ fn a_removed_plugin_is_gone_with_the_answers_about_it_and_no_session_misses_it()
     let guard = guests::guest("injection-guard");
     plugin(&rind, "install", guard).exits(0);
     rind.run(&["run", "hello"]).exits(0);
-    assert_snapshot!(rind.run(&["plugin", "remove", "injection-guard"]).screen(), @"");
+    let ran = rind.run(&["plugin", "remove", "injection-guard"]).exits(0);
+    assert!(
+        ran.stdout.contains("injection-guard removed"),
+        "{}",
+        ran.stdout
+    );
     assert!(installed(&rind).is_empty());
     rind.run(&["run", "hello"]).exits(0);
-    assert_snapshot!(rind.run(&["plugin", "remove", "injection-guard"]).screen(), @"");
+    let ran = rind.run(&["plugin", "remove", "injection-guard"]).exits(2);
+    assert!(
+        ran.stderr.contains("was installed; see `rind plugin list`"),
+        "{}",
+        ran.stderr
+    );
     rind.run(&["plugin", "remove", "../../data"]).exits(2);
     assert!(rind.home().join("data").is_dir());
 }
@@ -234,7 +252,11 @@ fn a_removed_plugin_is_gone_with_the_answers_about_it_and_no_session_misses_it()
 fn the_search_path_is_the_order_in_which_plugins_are_found() {
     let rind = Rind::default();
     rind.managed("hello");
-    assert_snapshot!(rind.run(&["plugin", "search-path"]).screen(), @"");
+    assert_snapshot!(rind.run(&["plugin", "search-path"]).exits(0).stdout, @r"
+    managed  [RIND_HOME]/managed
+    user     [RIND_HOME]/config/plugins (not there)
+    project  [WORKSPACE]/.rind/plugins (not there) (once the project is trusted)
+    ");
     let ran = rind.run(&["plugin", "search-path", "--json"]).exits(0);
     let rows: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(rows[0]["trust"], "managed");

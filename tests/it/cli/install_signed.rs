@@ -1,31 +1,49 @@
 //! Signatures of plugins, made with minisign.
 
 use std::fs;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use insta::assert_snapshot;
-use minisign::KeyPair;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rind_tests::cli::Rind;
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 use super::install::{hello, installed, packed, plugin};
 
-fn key() -> KeyPair {
-    KeyPair::generate_unencrypted_keypair().unwrap()
+/// A key of minisign: an Ed25519 key and its number.
+struct Key(Ed25519KeyPair, [u8; 8]);
+
+impl Key {
+    fn public(&self) -> String {
+        STANDARD.encode([b"Ed", &self.1[..], self.0.public_key().as_ref()].concat())
+    }
 }
 
-fn sign(key: &KeyPair, file: &Path) -> PathBuf {
-    let bytes = fs::read(file).unwrap();
-    let signature = minisign::sign(None, &key.sk, Cursor::new(bytes), None, None).unwrap();
+fn key() -> Key {
+    let secret = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    let key = Ed25519KeyPair::from_pkcs8(secret.as_ref()).unwrap();
+    let number = key.public_key().as_ref()[..8].try_into().unwrap();
+    Key(key, number)
+}
+
+/// Writes a signature as `minisign -S` does: of the BLAKE2b digest, and one more that covers the comment.
+fn sign(key: &Key, file: &Path) -> PathBuf {
+    let digest = blake2b_simd::blake2b(&fs::read(file).unwrap());
+    let signature = key.0.sign(digest.as_bytes());
+    let line = STANDARD.encode([b"ED", &key.1[..], signature.as_ref()].concat());
+    let all = key.0.sign(&[signature.as_ref(), b"test"].concat());
+    let all = STANDARD.encode(all.as_ref());
     let path = PathBuf::from(format!("{}.minisig", file.display()));
-    fs::write(&path, signature.into_string()).unwrap();
+    let text = format!("untrusted comment: test\n{line}\ntrusted comment: test\n{all}\n");
+    fs::write(&path, text).unwrap();
     path
 }
 
-fn trust(rind: &Rind, keys: &[(&str, &KeyPair)]) {
+fn trust(rind: &Rind, keys: &[(&str, &Key)]) {
     let keys = keys
         .iter()
-        .map(|(name, key)| format!("{name} = \"{}\"\n", key.pk.to_base64()));
+        .map(|(name, key)| format!("{name} = \"{}\"\n", key.public()));
     rind.config(&format!("[install.keys]\n{}", keys.collect::<String>()));
 }
 
@@ -57,7 +75,7 @@ fn with_keys_only_what_one_of_them_signed_is_installed() {
     refused(&file, "is not a signature of minisign");
     fs::write(&signature, text).unwrap();
     let ran = plugin(&rind, "install", &file).exits(0);
-    let signed = format!(", signed with {}", ours.pk.to_base64());
+    let signed = format!(", signed with {}", ours.public());
     assert!(ran.stdout.contains(&signed), "{}", ran.stdout);
 }
 
@@ -95,7 +113,9 @@ fn a_key_that_is_none_is_an_error_that_names_it() {
     let rind = Rind::default();
     rind.config("[install.keys]\nours = \"RWxyz\"\n");
     let file = packed(&rind, &hello(&rind, "src", "0.1.0", ""), "hello.wasm");
-    assert_snapshot!(plugin(&rind, "install", &file).screen(), @"");
+    let ran = plugin(&rind, "install", &file).exits(1);
+    let what = "[install] keys.ours is not a public key of minisign";
+    assert!(ran.stderr.contains(what), "{}", ran.stderr);
     rind.config("[install]\nkey = 1\n");
     plugin(&rind, "install", &file).exits(2);
 }
