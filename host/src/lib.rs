@@ -113,6 +113,10 @@ pub mod agent;
 pub mod author;
 pub mod plugin;
 
+// Packed and installed plugins.
+#[cfg(feature = "cli")]
+pub(crate) mod package;
+
 // The host, which puts the parts together.
 pub mod host;
 

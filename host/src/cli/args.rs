@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::install::args::{InstallArgs, PackArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
 use super::render::trace::Detail;
 use crate::grant::decide::GrantFlag;
 
@@ -21,7 +22,7 @@ pub(super) enum Command {
     Run(RunArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
     Demo(DemoArgs),
-    /// List, inspect, switch and build plugins, and take back what they were granted
+    /// List, inspect, switch, build and install plugins, and take back what they were granted
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
@@ -160,6 +161,16 @@ pub(super) enum PluginCommand {
     Disable(SwitchArgs),
     /// Compile plugin crates to components
     Build(BuildArgs),
+    /// Pack a plugin into one file
+    Pack(PackArgs),
+    /// Install a plugin from a folder, a packed file or an archive
+    Install(InstallArgs),
+    /// Install what the sources of installed plugins have now
+    Update(UpdateArgs),
+    /// Remove an installed plugin
+    Remove(RemoveArgs),
+    /// List the folders that are searched for plugins, in order
+    SearchPath(SearchPathArgs),
 }
 
 #[derive(Debug, ClapArgs)]

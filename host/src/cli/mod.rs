@@ -13,6 +13,7 @@ mod flags;
 mod git_settings;
 mod grants;
 mod input;
+mod install;
 mod permission;
 mod plugin;
 mod project;
@@ -147,6 +148,11 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             PluginCommand::Enable(args) => switch::switch(args, true).await,
             PluginCommand::Disable(args) => switch::switch(args, false).await,
             PluginCommand::Build(build) => plugin::build(build).await,
+            PluginCommand::Pack(pack) => install::pack(pack).await,
+            PluginCommand::Install(args) => install::install(args).await,
+            PluginCommand::Update(args) => install::update(args).await,
+            PluginCommand::Remove(args) => install::remove(&args),
+            PluginCommand::SearchPath(args) => install::search_path(&args),
         },
     }
 }

@@ -16,6 +16,7 @@ use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::host::{self, Host, Session};
+use crate::package::signature::InstallConfig;
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
@@ -38,6 +39,7 @@ const SECTIONS: &[&str] = &[
     PluginsConfig::NAME,
     Prices::NAME,
     SandboxConfig::NAME,
+    InstallConfig::NAME,
 ];
 
 /// A variable of the environment that is set to text and not empty.

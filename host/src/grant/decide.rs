@@ -89,8 +89,17 @@ impl GrantFlag {
         self.capabilities.iter().find(|pattern| !gives(pattern))
     }
 
-    fn gives(&self, request: &Request, wanted: &Capability) -> bool {
-        self.plugin == request.plugin
+    /// Whether it names no capabilities, and so gives all.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.capabilities.is_empty()
+    }
+
+    /// Whether it gives this capability to the plugin of this name.
+    #[must_use]
+    pub fn gives(&self, plugin: &str, wanted: &Capability) -> bool {
+        self.plugin == plugin
             && (self.capabilities.is_empty()
                 || self.capabilities.iter().any(|own| own.covers(wanted)))
     }
@@ -131,7 +140,12 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
                 format!("the default for {} plugins", request.trust),
             )
         });
-        let is_flagged = || known.flags.iter().any(|f| f.gives(request, capability));
+        let is_flagged = || {
+            known
+                .flags
+                .iter()
+                .any(|f| f.gives(&request.plugin, capability))
+        };
         let (standing, why) = match (ruling, answer.filter(|a| a.is_for(capability))) {
             (Ruling::Deny, _) => (Standing::Denied, format!("denied: {place}")),
             (Ruling::Allow, _) => (Standing::Granted, format!("allowed: {place}")),

@@ -81,6 +81,12 @@ impl HeldFolder {
         &self.digest
     }
 
+    /// Takes the files out, by the names that lead to each.
+    #[cfg(feature = "cli")]
+    pub(crate) fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
+        self.files
+    }
+
     /// Whether a path leads into the folder, so that only what is held counts.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
@@ -131,8 +137,9 @@ impl HeldFolder {
     }
 }
 
-/// Lengths go before texts, so that no two folders run together into the same bytes.
-fn digest(files: &BTreeMap<Vec<String>, Vec<u8>>) -> String {
+/// Returns the digest of files by the names that lead to them. Lengths go before texts, so that no two folders run together
+/// into the same bytes.
+pub(crate) fn digest(files: &BTreeMap<Vec<String>, Vec<u8>>) -> String {
     let mut hasher = blake3::Hasher::new();
     for (names, content) in files {
         for part in names.iter().map(String::as_bytes).chain([&content[..]]) {
@@ -238,7 +245,7 @@ fn unreadable(path: &Path, errno: Errno) -> ProjectError {
 fn other_kind(path: &Path) -> ProjectError {
     refuse(
         path,
-        "is neither a file nor a folder; a project that holds such things in .rind cannot be trusted",
+        "is neither a file nor a folder; links and devices are refused here",
     )
 }
 

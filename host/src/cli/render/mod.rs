@@ -8,6 +8,7 @@ pub(super) mod activity;
 pub(super) mod doctor;
 pub(super) mod grants;
 pub(super) mod hold;
+pub(super) mod install;
 mod line;
 mod output;
 mod plain;

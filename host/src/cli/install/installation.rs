@@ -1,0 +1,321 @@
+//! The plugins that are installed, under the lock that keeps two commands from changing them at once.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use super::super::args::{ModelArgs, PluginArgs};
+use super::super::exit_code::Usage;
+use super::super::{grants, setup};
+use super::args::WiderArgs;
+use super::{trial, wider};
+use crate::disk::lock_beside;
+use crate::grant::Trust;
+use crate::grant::answers::Answers;
+use crate::grant::decide::Standing;
+use crate::grant::held::HeldFolder;
+use crate::package::lock_file::{self, LockFile, Locked};
+use crate::package::place::{self, Staged};
+use crate::package::signature::{self, InstallConfig};
+use crate::package::source::{Fetched, fetch};
+use crate::paths::Paths;
+use crate::plugin::discover::{Source, discover};
+use crate::plugin::manifest::Manifest;
+
+/// Returns the folder that plugins are installed into.
+pub(super) fn folder(paths: &Paths) -> PathBuf {
+    paths.config.join("plugins")
+}
+
+/// Installed plugins, locked.
+pub(super) struct Installation {
+    paths: Paths,
+    config: InstallConfig,
+    plugins: PathBuf,
+    lock_path: PathBuf,
+    lock: LockFile,
+    /// Held until the command ends.
+    _exclusive: File,
+}
+
+/// One plugin to install.
+pub(super) struct Wanted<'a> {
+    pub(super) source: &'a Path,
+    /// Name that the source must have, for an update.
+    pub(super) name: Option<&'a str>,
+    pub(super) may_change_source: bool,
+    pub(super) wider: &'a WiderArgs,
+    pub(super) has_terminal: bool,
+}
+
+/// Change that an installation made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Change {
+    /// There was no plugin of this name.
+    Installed,
+    /// There was this version.
+    Updated(semver::Version),
+    /// The same files were there already.
+    Unchanged,
+    /// The same version was there, and its files had been changed or taken away.
+    Restored,
+}
+
+/// Outcome of an installation.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Outcome {
+    pub(in super::super) name: String,
+    pub(in super::super) version: semver::Version,
+    pub(in super::super) change: Change,
+    pub(in super::super) folder: PathBuf,
+    /// Key that the signature was checked with.
+    pub(in super::super) key: Option<String>,
+    /// Capabilities that the operator will be asked about.
+    pub(in super::super) waiting: Vec<crate::grant::Capability>,
+}
+
+/// Outcome of a removal.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Removed {
+    pub(in super::super) name: String,
+    pub(in super::super) n_answers: usize,
+    /// Folder with what the plugin stored, if there is one.
+    pub(in super::super) data: Option<PathBuf>,
+    /// Line of the settings that still configures it.
+    pub(in super::super) configured: Option<String>,
+    /// Whether its name stays pinned to a key.
+    pub(in super::super) is_pinned: bool,
+}
+
+impl Installation {
+    /// Reads what is installed, and waits for another command that changes it.
+    pub(super) fn open() -> anyhow::Result<Self> {
+        let paths = setup::paths(None)?;
+        let config = setup::config(&paths, &ModelArgs::default(), None)?;
+        let lock_path = paths.config.join(lock_file::FILE_NAME);
+        let exclusive = lock_beside(&lock_path)
+            .with_context(|| format!("cannot lock {}", lock_path.display()))?;
+        let plugins = folder(&paths);
+        place::clean_up(&plugins);
+        Ok(Self {
+            config: config.section()?,
+            lock: LockFile::read(&lock_path)?,
+            _exclusive: exclusive,
+            paths,
+            plugins,
+            lock_path,
+        })
+    }
+
+    /// Lists the installed plugins with their sources.
+    pub(super) fn sources(&self) -> Vec<(String, PathBuf)> {
+        let all = self.lock.plugins.iter();
+        all.map(|(name, locked)| (name.clone(), locked.source.clone()))
+            .collect()
+    }
+
+    /// Returns the message for a name that was not installed.
+    pub(super) fn unknown(&self, name: &str) -> String {
+        let shown = name.escape_debug();
+        // A name is not a path yet.
+        let is_there = !name.contains('/') && self.plugins.join(name).is_dir();
+        if is_there {
+            let place = self.plugins.join(name);
+            format!(
+                "plugin `{shown}` was put into {} without `rind plugin install`; change or delete the folder yourself",
+                place.display()
+            )
+        } else {
+            format!("no plugin `{shown}` was installed; see `rind plugin list`")
+        }
+    }
+
+    /// Installs, updates or restores one plugin.
+    pub(super) async fn install(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
+        let fetched = fetch(wanted.source)?;
+        let manifest = &fetched.contents.manifest;
+        let name = manifest.name.clone();
+        if let Some(expected) = wanted.name {
+            ensure!(
+                name == expected,
+                "{} is another plugin now: `{name}`; remove {expected}, or install it from elsewhere",
+                fetched.source.display()
+            );
+        }
+        let mut flags = wanted.wider.grant.iter();
+        if let Some(flag) = flags.find(|flag| wanted.name.is_none() && flag.plugin() != name) {
+            let plugin = flag.plugin().escape_debug();
+            let why = format!("--grant {plugin} has no effect: the plugin is `{name}`");
+            return Err(Usage(why).into());
+        }
+        self.check_name(&name)?;
+        let pinned = self.lock.keys.get(&name).map(String::as_str);
+        let key = signature::check(&self.config, pinned, &fetched)?;
+        let place = self.plugins.join(&name);
+        let digest = fetched.contents.digest();
+        let locked = self.lock.plugins.get(&name).cloned();
+        let change = match &locked {
+            Some(locked) => change(locked, &fetched, &digest, &place, wanted)?,
+            None => Change::Installed,
+        };
+        ensure!(
+            locked.is_some() || place.symlink_metadata().is_err(),
+            "{}",
+            self.unknown(&name)
+        );
+        let staged = place::stage(&fetched.contents, &self.plugins)?;
+        let waiting = self.check_loads(&staged, &name).await?;
+        if let Change::Updated(_) = change {
+            let earlier = Manifest::read(&place, None).ok();
+            wider::accept(
+                earlier.as_ref(),
+                manifest,
+                wanted.wider,
+                wanted.has_terminal,
+            )
+            .await?;
+        }
+        let new = Locked {
+            version: manifest.version.clone(),
+            source: fetched.source.clone(),
+            digest,
+        };
+        self.put(staged, &place, &name, new, key.clone(), &change)?;
+        Ok(Outcome {
+            version: manifest.version.clone(),
+            name,
+            change,
+            folder: place,
+            key,
+            waiting,
+        })
+    }
+
+    /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
+    fn check_name(&self, name: &str) -> anyhow::Result<()> {
+        let managed = setup::managed_folders().into_iter().map(|path| Source {
+            trust: Trust::Managed,
+            path,
+        });
+        let managed: Vec<Source> = managed.collect();
+        for found in discover(&managed, None) {
+            let is_it = Manifest::read(&found.folder, None).is_ok_and(|other| other.name == name);
+            ensure!(
+                !is_it,
+                "a plugin `{name}` comes with Rind, in {}, and would run in place of this one; give it another name",
+                found.folder.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Loads the plugin as a session would. Returns the capabilities that the operator will be asked about.
+    async fn check_loads(
+        &self,
+        staged: &Staged,
+        name: &str,
+    ) -> anyhow::Result<Vec<crate::grant::Capability>> {
+        let grants = grants::options(&self.paths, &PluginArgs::default(), None, false)?;
+        let set = trial::load(&staged.plugin, Trust::User, grants).await?;
+        if let Some(why) = trial::refusal(&set, name) {
+            bail!("{name} is not installed, because it cannot be loaded: {why}");
+        }
+        let waiting = trial::decision(&set).map(|decision| decision.of(Standing::Waiting));
+        Ok(waiting.into_iter().flatten().cloned().collect())
+    }
+
+    fn put(
+        &mut self,
+        staged: Staged,
+        place: &Path,
+        name: &str,
+        new: Locked,
+        key: Option<String>,
+        change: &Change,
+    ) -> anyhow::Result<()> {
+        let mut lock = self.lock.clone();
+        lock.plugins.insert(name.to_owned(), new);
+        lock.keys.extend(key.map(|key| (name.to_owned(), key)));
+        let placed = match change {
+            Change::Unchanged => None,
+            _ => Some(staged.put(place)?),
+        };
+        if let Err(error) = lock.write(&self.lock_path) {
+            // Without its line in the lock file nobody could tell that it was installed.
+            let undone = placed.map_or(Ok(()), place::Placed::undo);
+            return Err(match undone {
+                Ok(()) => error,
+                Err(why) => error.context(format!(
+                    "{} is replaced already, and what was there before could not be put back ({why})",
+                    place.display()
+                )),
+            });
+        }
+        self.lock = lock;
+        Ok(())
+    }
+
+    /// Removes an installed plugin, with the operator's answers about it. Its data and the key of its name stay.
+    pub(super) fn remove(&mut self, name: &str) -> anyhow::Result<Removed> {
+        if !self.lock.plugins.contains_key(name) {
+            return Err(Usage(self.unknown(name)).into());
+        }
+        let mut lock = self.lock.clone();
+        lock.plugins.remove(name);
+        place::remove(&self.plugins.join(name), &self.plugins)?;
+        lock.write(&self.lock_path)?;
+        self.lock = lock;
+        // An answer that stays would say that the plugin is missed.
+        let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
+        let config = setup::config(&self.paths, &ModelArgs::default(), None)?;
+        let data = self.paths.data.join("plugins").join(name);
+        Ok(Removed {
+            name: name.to_owned(),
+            n_answers,
+            data: Some(data).filter(|data| data.is_dir()),
+            configured: config.places(&["plugins", name]).pop(),
+            is_pinned: self.lock.keys.contains_key(name),
+        })
+    }
+}
+
+/// Decides what installing over this would change; refuses another source, an older version, and other bytes of the same one.
+fn change(
+    locked: &Locked,
+    fetched: &Fetched,
+    digest: &str,
+    place: &Path,
+    wanted: &Wanted<'_>,
+) -> anyhow::Result<Change> {
+    let manifest = &fetched.contents.manifest;
+    let (name, version) = (&manifest.name, &manifest.version);
+    ensure!(
+        locked.source == fetched.source || wanted.may_change_source,
+        "{name} was installed from {}, and {} may be somebody else's plugin of the same name; add --change-source if it is not, or \
+         `rind plugin remove {name}` first",
+        locked.source.display(),
+        fetched.source.display()
+    );
+    ensure!(
+        *version >= locked.version,
+        "{name} {version} is older than the installed {}; an older version may have faults that were corrected since. To go back \
+         to it, `rind plugin remove {name}` first",
+        locked.version
+    );
+    if *version > locked.version {
+        return Ok(Change::Updated(locked.version.clone()));
+    }
+    ensure!(
+        digest == locked.digest,
+        "{name} {version} is installed already, and {} has other files under the same version; raise `version` in plugin.toml, or \
+         `rind plugin remove {name}` first",
+        fetched.source.display()
+    );
+    let is_same = HeldFolder::read(place).is_ok_and(|held| held.digest() == digest);
+    Ok(if is_same {
+        Change::Unchanged
+    } else {
+        Change::Restored
+    })
+}

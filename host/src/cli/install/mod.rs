@@ -1,0 +1,136 @@
+//! `rind plugin pack`, `install`, `update`, `remove` and `search-path`.
+
+pub(super) mod args;
+mod installation;
+mod trial;
+mod wider;
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use super::exit_code::{ExitStatus, Usage};
+use super::{project, render, setup};
+use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::package::source::fetch;
+use crate::package::{pack as packing, place};
+use args::{InstallArgs, PackArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
+use installation::{Installation, Wanted};
+
+pub(super) use installation::{Change, Outcome, Removed};
+
+pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
+    if !args.folder.is_dir() {
+        return Err(Usage(format!("{} is not a folder", args.folder.display())).into());
+    }
+    let fetched = fetch(&args.folder)?;
+    let contents = &fetched.contents;
+    let name = &contents.manifest.name;
+    // What is packed is what is checked.
+    let checked = tempfile::tempdir().context("make a temporary folder")?;
+    let staged = place::stage(contents, checked.path())?;
+    // The names of those that come with Rind are kept for it.
+    let set = trial::load(&staged.plugin, Trust::Managed, GrantOptions::default()).await?;
+    if let Some(why) = trial::refusal(&set, name) {
+        bail!("{name} is not packed, because it cannot be loaded: {why}");
+    }
+    let bytes = packing::pack(contents)?;
+    let version = &contents.manifest.version;
+    let out = args
+        .out
+        .unwrap_or_else(|| format!("{name}-{version}.wasm").into());
+    write(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
+    render::install::packed(contents, &out, bytes.len() as u64);
+    Ok(ExitStatus::Done)
+}
+
+/// Writes a file whole or not at all, for everybody to read.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        .prefix(".pack-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = Installation::open()?;
+    let wanted = Wanted {
+        source: &args.source,
+        name: None,
+        may_change_source: args.change_source,
+        wider: &args.wider,
+        has_terminal: has_terminal(),
+    };
+    let outcome = installation.install(&wanted).await?;
+    render::install::installed(&outcome);
+    Ok(ExitStatus::Done)
+}
+
+pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = Installation::open()?;
+    let installed = installation.sources();
+    let chosen: Vec<_> = match &args.plugin {
+        None => installed,
+        Some(name) => {
+            let chosen = installed.into_iter().filter(|(found, _)| found == name);
+            let chosen: Vec<_> = chosen.collect();
+            if chosen.is_empty() {
+                return Err(Usage(installation.unknown(name)).into());
+            }
+            chosen
+        }
+    };
+    if chosen.is_empty() {
+        render::note("no plugins are installed; see `rind plugin install --help`");
+    }
+    let mut exit = ExitStatus::Done;
+    for (name, source) in chosen {
+        let wanted = Wanted {
+            source: &source,
+            name: Some(&name),
+            may_change_source: false,
+            wider: &args.wider,
+            has_terminal: has_terminal(),
+        };
+        match installation.install(&wanted).await {
+            Ok(outcome) => render::install::installed(&outcome),
+            Err(error) => {
+                // The others do not wait for this one.
+                render::install::not_updated(&name, &error);
+                exit = ExitStatus::Failed;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+pub(super) fn remove(args: &RemoveArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = Installation::open()?;
+    let removed = installation.remove(&args.plugin)?;
+    render::install::removed(&removed);
+    Ok(ExitStatus::Done)
+}
+
+pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
+    let paths = setup::paths(None)?;
+    let mut places: Vec<_> = setup::managed_folders()
+        .into_iter()
+        .map(|path| (Trust::Managed, path))
+        .collect();
+    places.push((Trust::User, installation::folder(&paths)));
+    places.push((Trust::Project, project::source(&paths).path));
+    render::install::search_path(&places, args.json)?;
+    Ok(ExitStatus::Done)
+}
+
+fn has_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}

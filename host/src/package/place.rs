@@ -1,0 +1,123 @@
+//! Puts a plugin into the folder of plugins, or takes it out, in one step each.
+//!
+//! A plugin is complete in a folder within the folder of plugins, a level deeper than plugins are looked for, before it takes
+//! its place. Where one was there before, the two are exchanged: a session that begins meanwhile finds the one or the other, and
+//! a guard is never missing.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+use super::contents::Contents;
+use crate::disk::private_folder;
+
+/// Beginning of the names of folders that plugins are made in.
+const PREFIX: &str = ".install-";
+
+/// A plugin that is complete and not in its place yet.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    _folder: TempDir,
+    /// Folder of the plugin.
+    pub(crate) plugin: PathBuf,
+}
+
+/// A plugin that is in its place, with what was there before.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    staged: Staged,
+    place: PathBuf,
+    had_earlier: bool,
+}
+
+/// Writes a plugin where it can be checked, in a folder of `plugins`.
+pub(crate) fn stage(contents: &Contents, plugins: &Path) -> anyhow::Result<Staged> {
+    let make = || {
+        private_folder(plugins)?;
+        tempfile::Builder::new().prefix(PREFIX).tempdir_in(plugins)
+    };
+    let folder = make().with_context(|| format!("cannot write {}", plugins.display()))?;
+    let plugin = folder.path().join(&contents.manifest.name);
+    contents.write(&plugin)?;
+    Ok(Staged {
+        _folder: folder,
+        plugin,
+    })
+}
+
+impl Staged {
+    /// Puts the plugin in its place.
+    pub(crate) fn put(self, place: &Path) -> anyhow::Result<Placed> {
+        let had_earlier = place.symlink_metadata().is_ok();
+        let put = if had_earlier {
+            exchange(&self.plugin, place)
+        } else {
+            fs::rename(&self.plugin, place)
+        };
+        put.with_context(|| format!("cannot put the plugin at {}", place.display()))?;
+        Ok(Placed {
+            place: place.to_owned(),
+            staged: self,
+            had_earlier,
+        })
+    }
+}
+
+impl Placed {
+    /// Puts back what was there before.
+    pub(crate) fn undo(self) -> io::Result<()> {
+        if self.had_earlier {
+            exchange(&self.place, &self.staged.plugin)
+        } else {
+            fs::rename(&self.place, &self.staged.plugin)
+        }
+    }
+}
+
+/// Takes a plugin away in one step; whether there was one.
+pub(crate) fn remove(place: &Path, plugins: &Path) -> anyhow::Result<bool> {
+    let remove = || {
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir_in(plugins)?;
+        match fs::rename(place, folder.path().join("plugin")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            moved => moved.map(|()| true),
+        }
+    };
+    match remove() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.with_context(|| format!("cannot remove {}", place.display())),
+    }
+}
+
+/// Removes what an installation that was interrupted left behind. Only for the one who has the lock.
+pub(crate) fn clean_up(plugins: &Path) {
+    let entries = fs::read_dir(plugins).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            // What stays has no effect, and the next one tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        // The file system cannot; then the earlier one steps aside first.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            let aside = one.with_extension("earlier");
+            fs::rename(other, &aside)?;
+            fs::rename(one, other).inspect_err(|_| {
+                let _ = fs::rename(&aside, other);
+            })?;
+            fs::rename(&aside, one)
+        }
+        exchanged => exchanged.map_err(io::Error::from),
+    }
+}

@@ -1,0 +1,260 @@
+//! Sources that lie, are torn, or want to be written elsewhere: refused, with nothing left behind.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+use tar::{EntryType, Header};
+
+use super::install::{hello, installed, packed, plugin};
+
+const MANIFEST: &str = "name = \"words\"\nversion = \"1.0.0\"\ndescription = \"Prompts.\"\n";
+
+/// Expects a source to be refused with this reason, and nothing to be there afterwards.
+fn refused(rind: &Rind, source: &Path, what: &str) {
+    let before = installed(rind);
+    let ran = plugin(rind, "install", source);
+    assert_eq!(ran.code, Some(1), "{what}: {} {}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+    assert_eq!(installed(rind), before, "{what}");
+}
+
+/// An archive with a manifest and one more entry, whose name and target are written as they are.
+fn archive(rind: &Rind, name: &str, kind: EntryType, target: &str, content: &[u8]) -> PathBuf {
+    let path = rind.workspace().join("words.tar.gz");
+    let mut tar = tar::Builder::new(GzEncoder::new(
+        fs::File::create(&path).unwrap(),
+        Compression::fast(),
+    ));
+    let mut add = |name: &str, kind, target: &str, content: &[u8]| {
+        let mut header = Header::new_gnu();
+        let fields = header.as_gnu_mut().unwrap();
+        fields.name[..name.len()].copy_from_slice(name.as_bytes());
+        fields.linkname[..target.len()].copy_from_slice(target.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        tar.append(&header, content).unwrap();
+    };
+    add("plugin.toml", EntryType::Regular, "", MANIFEST.as_bytes());
+    add(name, kind, target, content);
+    tar.into_inner().unwrap().finish().unwrap();
+    path
+}
+
+#[test]
+fn archives_that_lead_out_of_themselves_are_refused() {
+    let rind = Rind::default();
+    for (name, kind, target, what) in [
+        ("../x", EntryType::Regular, "", "it has `..` in it"),
+        (
+            "prompts/../../x",
+            EntryType::Regular,
+            "",
+            "it has `..` in it",
+        ),
+        ("/tmp/x", EntryType::Regular, "", "it is absolute"),
+        ("..", EntryType::Directory, "", "it has `..` in it"),
+        ("prompts", EntryType::Symlink, "/etc", "is a link"),
+        ("prompts/a", EntryType::Link, "plugin.toml", "is a link"),
+        (
+            "prompts/a",
+            EntryType::Fifo,
+            "",
+            "neither a file nor a folder",
+        ),
+        (
+            "prompts/a",
+            EntryType::Char,
+            "",
+            "neither a file nor a folder",
+        ),
+        (
+            "plugin.toml",
+            EntryType::Regular,
+            "",
+            "it has `plugin.toml` twice",
+        ),
+        ("prompts/a\n", EntryType::Regular, "", "control characters"),
+    ] {
+        let path = archive(&rind, name, kind, target, b"");
+        refused(&rind, &path, what);
+    }
+    let deep = "a/".repeat(17) + "b";
+    let path = archive(&rind, &deep, EntryType::Regular, "", b"");
+    refused(&rind, &path, "deeper than");
+    assert!(!rind.home().join("config/x").exists());
+}
+
+#[test]
+fn an_archive_that_is_torn_anywhere_is_refused() {
+    let rind = Rind::default();
+    let noise: Vec<u8> = (0..50_000_u32)
+        .map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3])
+        .collect();
+    let path = archive(&rind, "prompts/a.md", EntryType::Regular, "", &noise);
+    let whole = fs::read(&path).unwrap();
+    for n_bytes in [3, 20, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+        fs::write(&path, &whole[..n_bytes]).unwrap();
+        refused(&rind, &path, "cannot read");
+    }
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x10;
+    fs::write(&path, flipped).unwrap();
+    refused(&rind, &path, "cannot read");
+    fs::write(&path, whole).unwrap();
+    plugin(&rind, "install", &path).exits(0);
+}
+
+#[test]
+fn an_archive_that_decompresses_to_too_much_is_refused() {
+    let rind = Rind::default();
+    let zeros = vec![0; 257 << 20];
+    let path = archive(&rind, "prompts/a.md", EntryType::Regular, "", &zeros);
+    assert!(fs::metadata(&path).unwrap().len() < 4 << 20);
+    refused(&rind, &path, "more than 256 MiB");
+}
+
+#[test]
+fn packed_files_without_a_manifest_with_two_or_torn_are_refused() {
+    let rind = Rind::default();
+    let folder = hello(&rind, "src", "0.1.0", "");
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    let table: toml::Table = toml::from_str(&manifest).unwrap();
+    let component = folder.join(table["component"].as_str().unwrap());
+    refused(&rind, &component, "carries no plugin.toml");
+
+    let file = packed(&rind, &folder, "hello.wasm");
+    let whole = fs::read(&file).unwrap();
+    for n_bytes in [4, 9, whole.len() / 2, whole.len() - 1] {
+        fs::write(&file, &whole[..n_bytes]).unwrap();
+        refused(&rind, &file, "is not a packed plugin");
+    }
+    for (path, what) in [
+        ("plugin.toml", "it carries `plugin.toml` twice"),
+        ("../x", "it has `..` in it"),
+        (
+            table["component"].as_str().unwrap(),
+            "carries its component twice",
+        ),
+    ] {
+        let name = format!("rind:file/{path}");
+        let mut bytes = whole.clone();
+        let body = [&[u8::try_from(name.len()).unwrap()], name.as_bytes(), b"x"].concat();
+        bytes.extend([0, u8::try_from(body.len()).unwrap()]);
+        bytes.extend(body);
+        fs::write(&file, bytes).unwrap();
+        refused(&rind, &file, what);
+    }
+    fs::write(&file, "text").unwrap();
+    refused(&rind, &file, "is not a plugin");
+    refused(&rind, &rind.workspace().join("none"), "cannot read");
+    refused(
+        &rind,
+        Path::new("https://localhost/x.wasm"),
+        "download it first",
+    );
+}
+
+#[test]
+fn names_that_are_kept_for_rind_cannot_be_installed() {
+    let rind = Rind::default();
+    let folder = hello(&rind, "src", "0.1.0", "");
+    let path = folder.join("plugin.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replace("name = \"hello\"", "name = \"audit-log\""),
+    )
+    .unwrap();
+    refused(&rind, &folder, "audit-log");
+    fs::write(
+        &path,
+        text.replace("name = \"hello\"", "name = \"../hello\""),
+    )
+    .unwrap();
+    refused(&rind, &folder, "is not made of");
+    fs::write(&path, text).unwrap();
+    rind.managed("hello");
+    refused(&rind, &folder, "comes with Rind");
+}
+
+#[test]
+fn a_plugin_that_no_session_would_load_is_not_installed_over_one_that_works() {
+    let rind = Rind::default();
+    let folder = hello(&rind, "src", "0.1.0", "");
+    plugin(&rind, "install", &folder).exits(0);
+    hello(&rind, "src", "0.2.0", "");
+    let path = folder.join("plugin.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}\n[hooks.pre-tool]\n")).unwrap();
+    refused(&rind, &folder, "it cannot be loaded");
+    let ran = rind.run(&["run", "hello"]).exits(0);
+    assert!(
+        ran.stderr.contains("1 hook call of 1 plugin"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_disk_that_is_full_and_a_process_that_is_killed_leave_what_was_there() {
+    let rind = Rind::default();
+    let folder = hello(&rind, "src", "0.1.0", "");
+    plugin(&rind, "install", &folder).exits(0);
+    hello(&rind, "src", "0.2.0", "");
+    let lock = rind.home().join("config/plugins.lock.toml");
+    let before = fs::read(&lock).unwrap();
+    // Files may not grow beyond a few KiB: the first way ends in an error of the system, the second in a signal.
+    for (trap, code) in [("trap '' XFSZ; ", Some(1)), ("", None)] {
+        let own = rind.command(&["plugin", "update"]);
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .args([
+                "-c",
+                &format!("{trap}ulimit -f 16; exec \"$0\" plugin update"),
+            ])
+            .arg(own.get_program())
+            .env_clear()
+            .envs(
+                own.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .current_dir(rind.workspace())
+            .stdin(std::process::Stdio::null());
+        let ran = rind.finish(&mut shell);
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        assert_eq!(fs::read(&lock).unwrap(), before);
+        let ran = rind.run(&["run", "hello"]).exits(0);
+        assert!(
+            ran.stderr.contains("1 hook call of 1 plugin"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let left: Vec<String> = installed(&rind);
+    assert!(left.len() > 1, "the killed one leaves its folder: {left:?}");
+    rind.run(&["plugin", "update"]).exits(0);
+    assert_eq!(installed(&rind), ["hello"]);
+}
+
+#[test]
+fn a_lock_file_that_cannot_be_read_stops_everything_and_names_itself() {
+    let rind = Rind::default();
+    let folder = guests::guest("hello");
+    let lock = rind.home().join("config/plugins.lock.toml");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    for text in ["x", "format = 2\n", "format = 1\nunknown = 1\n"] {
+        fs::File::create(&lock)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        refused(&rind, folder, "plugins.lock.toml");
+    }
+}

@@ -1,0 +1,121 @@
+//! Signatures of plugins, made with minisign.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rind_tests::cli::Rind;
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+
+use super::install::{hello, installed, packed, plugin};
+
+/// A key of minisign: an Ed25519 key and its number.
+struct Key(Ed25519KeyPair, [u8; 8]);
+
+impl Key {
+    fn public(&self) -> String {
+        STANDARD.encode([b"Ed", &self.1[..], self.0.public_key().as_ref()].concat())
+    }
+}
+
+fn key() -> Key {
+    let secret = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    let key = Ed25519KeyPair::from_pkcs8(secret.as_ref()).unwrap();
+    let number = key.public_key().as_ref()[..8].try_into().unwrap();
+    Key(key, number)
+}
+
+/// Writes a signature as `minisign -S` does: of the BLAKE2b digest, and one more that covers the comment.
+fn sign(key: &Key, file: &Path) -> PathBuf {
+    let digest = blake2b_simd::blake2b(&fs::read(file).unwrap());
+    let signature = key.0.sign(digest.as_bytes());
+    let line = STANDARD.encode([b"ED", &key.1[..], signature.as_ref()].concat());
+    let all = key.0.sign(&[signature.as_ref(), b"test"].concat());
+    let all = STANDARD.encode(all.as_ref());
+    let path = PathBuf::from(format!("{}.minisig", file.display()));
+    let text = format!("untrusted comment: test\n{line}\ntrusted comment: test\n{all}\n");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn trust(rind: &Rind, keys: &[(&str, &Key)]) {
+    let keys = keys
+        .iter()
+        .map(|(name, key)| format!("{name} = \"{}\"\n", key.public()));
+    rind.config(&format!("[install.keys]\n{}", keys.collect::<String>()));
+}
+
+#[test]
+fn with_keys_only_what_one_of_them_signed_is_installed() {
+    let rind = Rind::default();
+    let (ours, theirs) = (key(), key());
+    trust(&rind, &[("ours", &ours)]);
+    let folder = hello(&rind, "src", "0.1.0", "");
+    let file = packed(&rind, &folder, "hello.wasm");
+    let refused = |source: &Path, what: &str| {
+        let ran = plugin(&rind, "install", source).exits(1);
+        assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+        assert!(installed(&rind).is_empty());
+    };
+    refused(&folder, "is a folder, which cannot be signed");
+    refused(&file, "has no signature at");
+    sign(&theirs, &file);
+    refused(&file, "is not a signature of these bytes");
+    let signature = sign(&ours, &file);
+    let whole = fs::read(&file).unwrap();
+    let mut tampered = whole.clone();
+    *tampered.last_mut().unwrap() ^= 1;
+    fs::write(&file, tampered).unwrap();
+    refused(&file, "was changed after it was signed");
+    fs::write(&file, whole).unwrap();
+    let text = fs::read(&signature).unwrap();
+    fs::write(&signature, &text[..text.len() / 2]).unwrap();
+    refused(&file, "is not a signature of minisign");
+    fs::write(&signature, text).unwrap();
+    let ran = plugin(&rind, "install", &file).exits(0);
+    let signed = format!(", signed with {}", ours.public());
+    assert!(ran.stdout.contains(&signed), "{}", ran.stdout);
+}
+
+#[test]
+fn a_name_stays_with_the_key_that_first_signed_it_also_after_it_was_removed() {
+    let rind = Rind::default();
+    let (first, second) = (key(), key());
+    trust(&rind, &[("first", &first), ("second", &second)]);
+    let folder = hello(&rind, "src", "0.1.0", "");
+    let file = packed(&rind, &folder, "hello.wasm");
+    sign(&first, &file);
+    plugin(&rind, "install", &file).exits(0);
+
+    let refused = |what: &str| {
+        let ran = plugin(&rind, "install", &file).exits(1);
+        assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+    };
+    sign(&second, &file);
+    refused("was first signed with the key");
+    rind.run(&["plugin", "remove", "hello"]).exits(0);
+    refused("was first signed with the key");
+    // Without the settings the name keeps its key.
+    rind.config("");
+    refused("was first signed with the key");
+    trust(&rind, &[("second", &second)]);
+    refused("which is not in [install] keys");
+    sign(&first, &file);
+    refused("which is not in [install] keys");
+    trust(&rind, &[("first", &first)]);
+    plugin(&rind, "install", &file).exits(0);
+}
+
+#[test]
+fn a_key_that_is_none_is_an_error_that_names_it() {
+    let rind = Rind::default();
+    rind.config("[install.keys]\nours = \"RWxyz\"\n");
+    let file = packed(&rind, &hello(&rind, "src", "0.1.0", ""), "hello.wasm");
+    let ran = plugin(&rind, "install", &file).exits(1);
+    let what = "[install] keys.ours is not a public key of minisign";
+    assert!(ran.stderr.contains(what), "{}", ran.stderr);
+    rind.config("[install]\nkey = 1\n");
+    plugin(&rind, "install", &file).exits(2);
+}
