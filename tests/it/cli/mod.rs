@@ -12,6 +12,7 @@ mod grants;
 mod hostile;
 mod inspect;
 mod ledger;
+mod new;
 mod settings;
 mod switch;
 mod telemetry;
