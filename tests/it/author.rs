@@ -189,6 +189,128 @@ async fn manifests_that_cannot_be_built_are_told_with_file_and_reason() {
     );
 }
 
+/// A crate whose code shows where it was compiled: its own places, those of a crate within, and of code that a build script
+/// wrote.
+fn put_telling_crate(dir: &Path) {
+    let code = r#"
+include!(concat!(env!("OUT_DIR"), "/made.rs"));
+#[unsafe(no_mangle)]
+pub extern "C" fn places(index: usize) -> usize {
+    let all = [file!(), made(), within::place()];
+    all[index].len() + within::checked(index)
+}
+"#;
+    put_crate(dir, "telling", "component = \"telling.wasm\"", code);
+    let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap();
+    let within = "[dependencies]\nwithin = { path = \"within\" }\n[workspace]\n";
+    put(&dir.join("Cargo.toml"), &(manifest + within));
+    let made = r#"fn main() {
+    let code = "fn made() -> &'static str { panic!(\"{}\", file!()) }";
+    std::fs::write(std::path::Path::new(&std::env::var("OUT_DIR").unwrap()).join("made.rs"), code).unwrap();
+}"#;
+    put(&dir.join("build.rs"), made);
+    put(
+        &dir.join("within/Cargo.toml"),
+        "[package]\nname = \"within\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+    );
+    let code = "pub fn place() -> &'static str { file!() }\npub fn checked(n: usize) -> usize { n.checked_mul(3).unwrap() }\n";
+    put(&dir.join("within/src/lib.rs"), code);
+}
+
+#[tokio::test]
+async fn the_same_source_gives_the_same_bytes_in_any_folder() {
+    let mut components = Vec::new();
+    for name in ["one", "a/deeper/folder"] {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join(name);
+        put_telling_crate(&dir);
+        let (report, _) = run(&[&dir], None).await;
+        assert!(report.failed.is_empty(), "{:?}", report.failed);
+        let component = std::fs::read(&report.built[0].path).unwrap();
+        let has = |text: &str| {
+            component
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        // The places are in there, so that the comparison is one.
+        assert!(has("within/src/lib.rs") && has("made.rs"));
+        for place in [folder.path(), &guests_target()] {
+            assert!(!has(place.to_str().unwrap()), "{}", place.display());
+        }
+        components.push(component);
+    }
+    assert!(components[0] == components[1]);
+}
+
+/// The folder that cargo builds in here.
+fn guests_target() -> std::path::PathBuf {
+    let here = std::env::current_exe().unwrap();
+    here.ancestors().nth(3).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_folder_without_a_language_or_with_two_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    put(
+        &dir.join("plugin.toml"),
+        "name = \"x\"\ncomponent = \"x.wasm\"\n",
+    );
+    for (file, text, reason) in [
+        (
+            "README.md",
+            "",
+            "there is no Cargo.toml, package.json or pyproject.toml",
+        ),
+        ("package.json", "{}", "there is no `main`"),
+        (
+            "package.json",
+            "{\"main\": \"../x.js\"}",
+            "is not a file within the folder",
+        ),
+        ("package.json", "{\"main\": 1}", "package.json"),
+        (
+            "pyproject.toml",
+            "",
+            "there are both package.json and pyproject.toml",
+        ),
+    ] {
+        put(&dir.join(file), text);
+        let (report, _) = run(&[dir], None).await;
+        let error = report.failed[0].to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    std::fs::remove_file(dir.join("package.json")).unwrap();
+    for (text, reason) in [
+        ("", "there is no plugin.py"),
+        ("[tool.rind]\nmodule = \"../x\"", "there is no ../x.py"),
+        ("[tool.rind]\nmodul = \"x\"", "unknown field `modul`"),
+    ] {
+        put(&dir.join("pyproject.toml"), text);
+        let (report, _) = run(&[dir], None).await;
+        let error = report.failed[0].to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_javascript_tool_is_told_with_the_command_that_brings_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().canonicalize().unwrap();
+    put(
+        &dir.join("plugin.toml"),
+        "name = \"x\"\ncomponent = \"x.wasm\"\n",
+    );
+    put(&dir.join("package.json"), "{\"main\": \"x.js\"}");
+    put(&dir.join("x.js"), "");
+    let (report, _) = run(&[&dir], None).await;
+    let expected = format!(
+        "plugin `x`: esbuild is missing; bring it with `npm install`, in {}",
+        dir.display()
+    );
+    assert_eq!(report.failed[0].to_string(), expected);
+}
+
 const RUSTC: &str = "echo \"${0%/*}/../sysroot\"";
 
 const RUSTUP: &str =

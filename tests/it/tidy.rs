@@ -15,6 +15,7 @@ mod numbers;
 mod points;
 mod regressions;
 mod released;
+mod sdks;
 mod shape;
 mod table;
 mod tree;

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::BuildError;
-use super::crates::{PluginCrate, file_error};
+use super::folder::{PluginFolder, file_error};
 
 /// Deepest folder of a plugin.
 const MAX_DEPTH: u32 = 16;
@@ -22,7 +22,7 @@ const PARTS: [(&str, u32); 4] = [
 ];
 
 /// Writes the component to the place in the crate's own folder that its manifest names, and returns that place.
-pub(super) fn in_place(plugin: &PluginCrate, component: &Path) -> Result<PathBuf, BuildError> {
+pub(super) fn in_place(plugin: &PluginFolder, component: &Path) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
     fs::read(component)
         .and_then(|bytes| write(&path, &bytes))
@@ -33,7 +33,7 @@ pub(super) fn in_place(plugin: &PluginCrate, component: &Path) -> Result<PathBuf
 /// Makes `OUT/NAME` from the crate's folder and the component, in place of what an earlier build made there unless that is the
 /// same, and returns the place of the component.
 pub(super) fn in_out(
-    plugin: &PluginCrate,
+    plugin: &PluginFolder,
     component: &Path,
     out: &Path,
 ) -> Result<PathBuf, BuildError> {
@@ -49,7 +49,7 @@ pub(super) fn in_out(
     Ok(place.join(&plugin.component))
 }
 
-fn assemble(plugin: &PluginCrate, component: &Path, out: &Path, place: &Path) -> io::Result<()> {
+fn assemble(plugin: &PluginFolder, component: &Path, out: &Path, place: &Path) -> io::Result<()> {
     fs::create_dir_all(out)?;
     let fresh = tempfile::Builder::new()
         .prefix(&format!(".{}.", plugin.name))

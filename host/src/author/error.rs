@@ -48,6 +48,16 @@ pub enum BuildError {
         #[source]
         source: SpawnError,
     },
+    /// A tool of the plugin's language is not there.
+    #[error("plugin `{plugin}`: {tool} is missing; bring it with `{command}`, in {dir}")]
+    NoTool {
+        plugin: String,
+        tool: String,
+        /// Command that installs it.
+        command: String,
+        /// Folder to run the command in.
+        dir: PathBuf,
+    },
     /// A program of the toolchain failed.
     #[error("{command} failed:\n{text}")]
     Toolchain {
@@ -72,6 +82,15 @@ pub enum BuildError {
          `crate-type = [\"cdylib\"]`"
     )]
     NoComponent { plugin: String, package: String },
+    /// The module has nothing that Rind would call.
+    #[error("plugin `{plugin}`: {path} has no hook and no tool. {todo}")]
+    NoExports {
+        plugin: String,
+        /// The module.
+        path: PathBuf,
+        /// Change that helps, as a sentence.
+        todo: String,
+    },
     /// The build ran into its deadline.
     #[error("plugin {}: the build was stopped after {seconds} s", quoted(.plugins))]
     Deadline {

@@ -1,12 +1,19 @@
-//! Builds plugins: from a folder with a crate to a folder that Rind loads.
+//! Builds plugins: from a folder with source to a folder that Rind loads.
 //!
 //! It must not know sessions or agents. Start from [`build::build`].
 
 mod assemble;
 pub mod build;
-mod crates;
+mod embedded;
 mod error;
+mod folder;
+mod interpreted;
+mod javascript;
+pub mod new;
+mod python;
+mod rust;
 mod toolchain;
+mod world;
 
 pub use error::BuildError;
 pub use toolchain::{TARGET, has_target};

@@ -1,6 +1,6 @@
-//! The Rust toolchain of a folder: running its programs, and that it can compile to wasm32-wasip2.
+//! Toolchains: running their programs, and that the Rust of a folder can compile to wasm32-wasip2.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,9 +47,26 @@ const NAMES: &[&str] = &[
 
 const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
+/// The folder where cargo keeps the sources of what is depended on.
+pub(super) fn cargo_home() -> Option<PathBuf> {
+    let home = || Some(PathBuf::from(variable("HOME")?).join(".cargo"));
+    variable("CARGO_HOME").map(PathBuf::from).or_else(home)
+}
+
+/// The folder that cargo was told to build in; a workspace's own is within the workspace.
+pub(super) fn target_dir() -> Option<PathBuf> {
+    variable("CARGO_TARGET_DIR").map(PathBuf::from)
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    let mut variables = environment_with(NAMES, PREFIXES).into_iter();
+    let (_, value) = variables.find(|(other, _)| other == name)?;
+    Some(value)
+}
+
 /// Runs a program of the toolchain in `cwd`, which decides which toolchain it is.
 pub(super) async fn run(
-    program: &str,
+    program: impl Into<OsString>,
     args: &[impl AsRef<OsStr>],
     cwd: &Path,
     deadline: Duration,

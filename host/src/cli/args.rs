@@ -22,7 +22,7 @@ pub(super) enum Command {
     Run(RunArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
     Demo(DemoArgs),
-    /// List, inspect, switch, build and install plugins, and take back what they were granted
+    /// Make, build, list, inspect, switch and install plugins, and take back what they were granted
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
@@ -138,6 +138,8 @@ pub(super) struct SchemaArgs {
 pub(super) enum SchemaOf {
     /// One line of `rind run --json`
     Events,
+    /// `plugin.toml`, the manifest of a plugin
+    Manifest,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -159,7 +161,9 @@ pub(super) enum PluginCommand {
     Enable(SwitchArgs),
     /// Switch a plugin off
     Disable(SwitchArgs),
-    /// Compile plugin crates to components
+    /// Make a folder with a plugin to start from, in Rust, JavaScript or Python
+    New(super::plugin::new::NewArgs),
+    /// Build plugins in Rust, JavaScript or Python to components
     Build(BuildArgs),
     /// Pack a plugin into one file
     Pack(PackArgs),
@@ -218,7 +222,7 @@ pub(super) struct GrantsArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct BuildArgs {
-    /// Folders of plugin crates, each with `Cargo.toml` and `plugin.toml`
+    /// Folders of plugins, each with `plugin.toml` and `Cargo.toml`, `package.json` or `pyproject.toml`
     #[arg(required = true, value_name = "DIR")]
     pub(super) dirs: Vec<PathBuf>,
     /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into its own folder

@@ -37,6 +37,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
+use crate::author;
 use crate::event;
 use crate::plugin::compile;
 use crate::tool::process::confine;
@@ -134,6 +135,10 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
         Command::Demo(demo) => demo::demo(demo).await,
         Command::Schema(schema) => match schema.of {
             SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Manifest => {
+                render::answer(author::new::schema());
+                Ok(ExitStatus::Done)
+            }
         },
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Session { command } => match command {
@@ -147,6 +152,7 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             PluginCommand::Grants(args) => grants::grants(&setup::paths(None)?, &args),
             PluginCommand::Enable(args) => switch::switch(args, true).await,
             PluginCommand::Disable(args) => switch::switch(args, false).await,
+            PluginCommand::New(new) => plugin::new::new(&new),
             PluginCommand::Build(build) => plugin::build(build).await,
             PluginCommand::Pack(pack) => install::pack(pack).await,
             PluginCommand::Install(args) => install::install(args).await,

@@ -1,4 +1,6 @@
-//! `rind plugin`: list, inspect, build.
+//! `rind plugin`: list, inspect, build, and what has files of its own.
+
+pub(super) mod new;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,6 +16,7 @@ mod install_hostile;
 mod install_signed;
 mod install_wider;
 mod ledger;
+mod new;
 mod settings;
 mod switch;
 mod telemetry;

@@ -2,6 +2,8 @@
 //!
 //! A component without it is taken by the names of its interfaces alone.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 use wasmparser::{Parser, Payload};
 
@@ -26,6 +28,44 @@ pub struct Stamp {
     pub language: String,
     /// Name and version of the SDK.
     pub sdk: String,
+}
+
+impl Stamp {
+    /// Appends the section to a component that has none.
+    ///
+    /// # Errors
+    /// The bytes are not a component, or the texts are too long to be read again.
+    pub fn append_to(&self, component: &mut Vec<u8>) -> io::Result<()> {
+        let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        if !Parser::is_component(component) {
+            return refuse("it is not a component");
+        }
+        let content = serde_json::to_vec(self)?;
+        if content.len() > MAX_SECTION_BYTES {
+            return refuse("its stamp is too long");
+        }
+        let mut section = Vec::new();
+        write_length(&mut section, SECTION.len());
+        section.extend(SECTION.as_bytes());
+        section.extend(content);
+        // 0 is the id of a custom section.
+        component.push(0);
+        write_length(component, section.len());
+        component.extend(section);
+        Ok(())
+    }
+}
+
+/// Writes a length as WebAssembly does, in LEB128.
+fn write_length(bytes: &mut Vec<u8>, mut length: usize) {
+    loop {
+        let low = u8::try_from(length & 0x7f).unwrap_or_default();
+        length >>= 7;
+        if length == 0 {
+            return bytes.push(low);
+        }
+        bytes.push(low | 0x80);
+    }
 }
 
 /// Checks the versions that a component was built against, by its stamps and by the names of its interfaces. Returns its
@@ -80,4 +120,30 @@ fn parse(section: &[u8]) -> Result<Stamp, Error> {
         language: text::clean(&stamp.language, MAX_TEXT_BYTES),
         sdk: text::clean(&stamp.sdk, MAX_TEXT_BYTES),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::contract::CURRENT;
+
+    #[test]
+    fn an_appended_stamp_is_read_again_and_nothing_else_takes_one() {
+        let stamp = Stamp {
+            contract: CURRENT.to_owned(),
+            language: "python".to_owned(),
+            // Long enough for a length of two bytes.
+            sdk: format!("rind-sdk {}", "9".repeat(50)),
+        };
+        let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+        stamp.append_to(&mut component).unwrap();
+        assert_eq!(read(&component).unwrap(), Some(stamp.clone()));
+        let mut module = b"\0asm\x01\0\0\0".to_vec();
+        assert!(stamp.append_to(&mut module).is_err());
+        let long = Stamp {
+            sdk: "9".repeat(MAX_SECTION_BYTES),
+            ..stamp
+        };
+        assert!(long.append_to(&mut b"\0asm\x0d\0\x01\0".to_vec()).is_err());
+    }
 }

@@ -219,3 +219,52 @@ fn an_alias_is_put_in_the_words_of_the_catalog_and_units_are_read() {
     assert_eq!(manifest.limits.timeout, Some(Duration::from_secs(2)));
     assert_eq!(manifest.hook("post-tool"), HookOptions::default());
 }
+
+/// The keys that a table of the manifest takes, told by the error of one that it does not: "unknown field `x`, expected one of
+/// `a`, `b`".
+fn keys(error: &str) -> Vec<&str> {
+    let (_, expected) = error.split_once(", expected ").unwrap();
+    let mut keys: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn the_schema_has_the_keys_that_are_read_and_no_others() {
+    let schema: Value = serde_json::from_str(include_str!("schema.json")).unwrap();
+    let table = [
+        ("", "/properties"),
+        ("[hooks.pre-tool]\n", "/$defs/hook/properties"),
+        ("[filesystem]\n", "/properties/filesystem/properties"),
+        ("[network]\n", "/properties/network/properties"),
+        (
+            "[[network.credentials]]\n",
+            "/properties/network/properties/credentials/items/properties",
+        ),
+        ("[external]\n", "/properties/external/properties"),
+        ("[limits]\n", "/properties/limits/properties"),
+        (
+            "[points.p]\n",
+            "/properties/points/additionalProperties/properties",
+        ),
+        ("[compat]\n", "/properties/compat/properties"),
+    ];
+    for (section, place) in table {
+        let error = parse(&format!("{section}no-such-key = 1\n"))
+            .unwrap_err()
+            .to_string();
+        let properties = schema.pointer(place).unwrap().as_object().unwrap();
+        let mut known: Vec<&str> = properties.keys().map(String::as_str).collect();
+        known.sort_unstable();
+        assert_eq!(keys(&error), known, "{place}");
+    }
+    let points = schema.pointer("/properties/hooks/properties").unwrap();
+    let points: Vec<&str> = points
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let rows = crate::point::catalog::CATALOG.iter();
+    assert_eq!(points, rows.map(|row| row.name).collect::<Vec<_>>());
+}

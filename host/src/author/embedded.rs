@@ -1,0 +1,73 @@
+//! Files that the program carries: the contract, the SDKs, and the templates of plugins.
+
+use include_dir::{Dir, DirEntry, File, include_dir};
+
+/// The contract; released versions are in folders below it.
+static CONTRACT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../wit");
+
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates");
+
+static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust/src");
+static RUST_MACROS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust/macros/src");
+
+static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/js");
+static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/python");
+
+/// Manifests of the Rust SDK, of its macros, and of the workspace that they take versions from.
+pub(super) const RUST_MANIFESTS: [&str; 3] = [
+    include_str!("../../../sdk/rust/Cargo.toml"),
+    include_str!("../../../sdk/rust/macros/Cargo.toml"),
+    include_str!("../../../Cargo.toml"),
+];
+
+/// A file: its path and its bytes.
+pub(super) type Embedded = (&'static str, &'static [u8]);
+
+/// Returns the files of the contract: one interface each, and the table of points.
+pub(super) fn contract() -> impl Iterator<Item = Embedded> {
+    let files = CONTRACT.files().filter_map(named);
+    files.filter(|(name, _)| !name.ends_with(".md"))
+}
+
+/// Returns the sources of the Rust SDK and of its macros, each below the folder of its crate.
+pub(super) fn rust_sdk() -> impl Iterator<Item = (String, &'static [u8])> {
+    let place = |folder: &'static str, dir: &'static Dir<'static>| {
+        let files = all(dir).into_iter();
+        files.map(move |(name, bytes)| (format!("{folder}/{name}"), bytes))
+    };
+    place("src", &RUST).chain(place("macros/src", &RUST_MACROS))
+}
+
+/// Returns the files of the JavaScript SDK, a package.
+pub(super) fn javascript_sdk() -> impl Iterator<Item = Embedded> {
+    let mut files = all(&JAVASCRIPT);
+    files.retain(|(name, _)| !name.starts_with("examples/"));
+    files.into_iter()
+}
+
+/// Returns the files of the Python SDK: the package, and the stubs for editors.
+pub(super) fn python_sdk() -> impl Iterator<Item = Embedded> {
+    let mut files = all(&PYTHON);
+    let is_sdk = |name: &str| name.starts_with("rind_sdk/") || name.starts_with("stubs/");
+    files.retain(|(name, _)| is_sdk(name) && !name.contains("__pycache__"));
+    files.into_iter()
+}
+
+/// Returns the text of a template; empty when there is none of this name, which a test of every kind and language would show.
+pub(super) fn template(name: &str) -> &'static str {
+    let file = TEMPLATES.get_file(name);
+    file.and_then(File::contents_utf8).unwrap_or_default()
+}
+
+/// Every file in a folder and below it.
+fn all(dir: &'static Dir<'static>) -> Vec<Embedded> {
+    let entries = dir.entries().iter().flat_map(|entry| match entry {
+        DirEntry::Dir(dir) => all(dir),
+        DirEntry::File(file) => named(file).into_iter().collect(),
+    });
+    entries.collect()
+}
+
+fn named(file: &'static File<'static>) -> Option<Embedded> {
+    Some((file.path().to_str()?, file.contents()))
+}

@@ -1,0 +1,244 @@
+//! A plugin's folder: the few things of `plugin.toml` and of its language's own file that building needs.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::BuildError;
+
+/// Largest manifest that is read.
+const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
+
+/// Module of a Python plugin whose `pyproject.toml` does not name another.
+const PYTHON_MODULE: &str = "plugin";
+
+/// A folder with the source of one plugin.
+#[derive(Clone, Debug)]
+pub(super) struct PluginFolder {
+    /// The folder, without links.
+    pub(super) dir: PathBuf,
+    /// Name of the plugin.
+    pub(super) name: String,
+    /// Path of the component in the folder.
+    pub(super) component: PathBuf,
+    /// Language, with what its own file says.
+    pub(super) language: Language,
+}
+
+/// Language of a plugin, told by the file that its tools have in the folder.
+#[derive(Clone, Debug)]
+pub(super) enum Language {
+    /// Rust, `Cargo.toml`.
+    Rust {
+        /// Name of the cargo package.
+        package: String,
+    },
+    /// JavaScript or TypeScript, `package.json`.
+    JavaScript {
+        /// Path of the module whose exports are the hooks and tools.
+        entry: PathBuf,
+    },
+    /// Python, `pyproject.toml`.
+    Python {
+        /// Name of the module whose classes are the hooks and tools.
+        module: String,
+    },
+}
+
+/// The rest of the file is the plugin loader's to check.
+#[derive(Deserialize)]
+struct PluginKeys {
+    name: String,
+    component: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CargoKeys {
+    package: Option<PackageKeys>,
+}
+
+#[derive(Deserialize)]
+struct PackageKeys {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct NpmKeys {
+    main: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct PythonKeys {
+    #[serde(default)]
+    tool: ToolKeys,
+}
+
+#[derive(Default, Deserialize)]
+struct ToolKeys {
+    #[serde(default)]
+    rind: RindKeys,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RindKeys {
+    module: Option<String>,
+}
+
+/// What is known while a folder is read.
+struct Reader {
+    dir: PathBuf,
+    known_as: String,
+}
+
+impl PluginFolder {
+    pub(super) fn read(dir: &Path) -> Result<Self, BuildError> {
+        let folder_name = dir.file_name().unwrap_or(dir.as_os_str());
+        let known_as = folder_name.to_string_lossy().into_owned();
+        let reader = Reader {
+            dir: dir
+                .canonicalize()
+                .map_err(|source| file_error(&known_as, dir, source))?,
+            known_as,
+        };
+        let text = reader.text("plugin.toml")?;
+        let plugin: PluginKeys = reader.toml("plugin.toml", &text)?;
+        if !is_plugin_name(&plugin.name) {
+            let problem = format!("name {:?} is not made of a-z, 0-9 and -", plugin.name);
+            return Err(reader.wrong("plugin.toml", problem));
+        }
+        let component = plugin.component.ok_or_else(|| {
+            let problem = "there is no `component` key, so there is nothing to build";
+            reader.wrong("plugin.toml", problem.to_owned())
+        })?;
+        let component = PathBuf::from(component);
+        if component.file_name().is_none() || !is_below(&component) {
+            let problem = format!("component {component:?} is not a path within the folder");
+            return Err(reader.wrong("plugin.toml", problem));
+        }
+        let language = reader.language()?;
+        Ok(Self {
+            dir: reader.dir,
+            name: plugin.name,
+            component,
+            language,
+        })
+    }
+
+    pub(super) fn cargo_manifest(&self) -> PathBuf {
+        self.dir.join("Cargo.toml")
+    }
+}
+
+impl Reader {
+    fn language(&self) -> Result<Language, BuildError> {
+        let files = ["Cargo.toml", "package.json", "pyproject.toml"];
+        let mut found = files.iter().filter(|name| self.dir.join(name).is_file());
+        let Some(file) = found.next() else {
+            let problem = "there is no Cargo.toml, package.json or pyproject.toml, so its language is not known";
+            return Err(self.wrong("", problem.to_owned()));
+        };
+        if let Some(other) = found.next() {
+            let problem = format!("there are both {file} and {other}; a plugin has one language");
+            return Err(self.wrong("", problem));
+        }
+        let text = self.text(file)?;
+        match *file {
+            "Cargo.toml" => {
+                let keys: CargoKeys = self.toml(file, &text)?;
+                let package = keys
+                    .package
+                    .ok_or_else(|| self.wrong(file, "there is no [package]".to_owned()))?;
+                Ok(Language::Rust {
+                    package: package.name,
+                })
+            }
+            "package.json" => {
+                let keys: NpmKeys = serde_json::from_str(&text)
+                    .map_err(|error| self.wrong(file, error.to_string()))?;
+                let entry = keys.main.ok_or_else(|| {
+                    let problem = "there is no `main`; it names the module of the plugin, such as \"src/plugin.js\"";
+                    self.wrong(file, problem.to_owned())
+                })?;
+                let entry = PathBuf::from(entry);
+                if !is_below(&entry) || !self.dir.join(&entry).is_file() {
+                    let problem = format!("`main` {entry:?} is not a file within the folder");
+                    return Err(self.wrong(file, problem));
+                }
+                Ok(Language::JavaScript { entry })
+            }
+            _ => {
+                let keys: PythonKeys = self.toml(file, &text)?;
+                let module = keys
+                    .tool
+                    .rind
+                    .module
+                    .unwrap_or_else(|| PYTHON_MODULE.to_owned());
+                let path = format!("{module}.py");
+                let is_name = module
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                if !is_name || !self.dir.join(&path).is_file() {
+                    let problem = format!(
+                        "there is no {path}; `module` in [tool.rind] names the module of the plugin, \"{PYTHON_MODULE}\" when absent"
+                    );
+                    return Err(self.wrong(file, problem));
+                }
+                Ok(Language::Python { module })
+            }
+        }
+    }
+
+    fn text(&self, file: &str) -> Result<String, BuildError> {
+        let path = self.dir.join(file);
+        read(&path).map_err(|source| file_error(&self.known_as, &path, source))
+    }
+
+    fn toml<T: for<'de> Deserialize<'de>>(&self, file: &str, text: &str) -> Result<T, BuildError> {
+        toml::from_str(text).map_err(|error| self.wrong(file, error.to_string()))
+    }
+
+    /// `file` is in the folder; the folder itself when empty.
+    fn wrong(&self, file: &str, problem: String) -> BuildError {
+        let path = match file {
+            "" => self.dir.clone(),
+            file => self.dir.join(file),
+        };
+        BuildError::Manifest {
+            plugin: self.known_as.clone(),
+            path,
+            problem,
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    if std::fs::metadata(path)?.len() > MAX_MANIFEST_BYTES {
+        return Err(io::Error::other(
+            "the file is larger than a manifest can be",
+        ));
+    }
+    std::fs::read_to_string(path)
+}
+
+pub(super) fn file_error(plugin: &str, path: &Path, source: io::Error) -> BuildError {
+    BuildError::File {
+        plugin: plugin.to_owned(),
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// The name becomes a folder's name.
+pub(super) fn is_plugin_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+fn is_below(path: &Path) -> bool {
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}

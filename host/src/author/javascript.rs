@@ -1,0 +1,151 @@
+//! JavaScript and TypeScript plugins: esbuild makes one module of the source and says what it exports and imports,
+//! componentize-qjs makes a component of that with QuickJS inside.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::interpreted::{Tool, Work};
+use super::{BuildError, world};
+
+/// Command that installs what `package.json` lists.
+const INSTALL: &str = "npm install";
+
+/// What esbuild says of what it made.
+#[derive(Deserialize)]
+struct Made {
+    outputs: BTreeMap<String, Output>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    #[serde(default)]
+    exports: Vec<String>,
+    #[serde(default)]
+    imports: Vec<Import>,
+}
+
+#[derive(Deserialize)]
+struct Import {
+    path: String,
+}
+
+/// Makes the component and returns its path.
+pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
+    let bundler = tool(work, "esbuild")?;
+    let compiler = tool(work, "componentize-qjs")?;
+    let module = work.folder.join("module.js");
+    let report = work.folder.join("module.json");
+    let path = |option: &str, path: &Path| {
+        let mut text = OsString::from(option);
+        text.push(path);
+        text
+    };
+    let args = [
+        entry.as_os_str().to_owned(),
+        "--bundle".into(),
+        "--format=esm".into(),
+        "--platform=neutral".into(),
+        "--target=es2022".into(),
+        "--main-fields=module,main".into(),
+        "--external:rind:*".into(),
+        "--log-level=warning".into(),
+        path("--outfile=", &module),
+        path("--metafile=", &report),
+    ];
+    work.run(&bundler, args).await?;
+    let (exports, imports) = names(work, entry, &report)?;
+    let wit = world::write(work.folder, &exports, &imports)
+        .map_err(|source| work.file(work.folder, source))?;
+    let component = work.folder.join("component.wasm");
+    let args: [OsString; 11] = [
+        "--wit".into(),
+        wit.into(),
+        "--world".into(),
+        world::WORLD.into(),
+        "--js".into(),
+        module.into(),
+        // The host calls synchronously, and whatever WASI gives is not the plugin's: its imports say what it may do.
+        "--sync".into(),
+        "--stub-wasi".into(),
+        "--opt-size".into(),
+        "--output".into(),
+        component.clone().into(),
+    ];
+    work.run(&compiler, args).await?;
+    Ok(component)
+}
+
+/// Finds a tool that npm installed in the folder, or in one above it.
+fn tool(work: &Work<'_>, name: &'static str) -> Result<Tool, BuildError> {
+    let folders = work.plugin.dir.ancestors();
+    let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
+    let tool = |program: PathBuf| Tool {
+        program,
+        name,
+        install: INSTALL,
+    };
+    match places.find(|path| path.is_file()) {
+        Some(program) => Ok(tool(program)),
+        None => Err(work.missing(&tool(name.into()))),
+    }
+}
+
+/// Reads which interfaces the module exports and which it imports.
+fn names(
+    work: &Work<'_>,
+    entry: &Path,
+    report: &Path,
+) -> Result<(Vec<String>, Vec<String>), BuildError> {
+    let text = std::fs::read(report).map_err(|source| work.file(report, source))?;
+    let made: Made = serde_json::from_slice(&text)
+        .map_err(|error| work.file(report, std::io::Error::other(error)))?;
+    let outputs = || made.outputs.values();
+    let exported: Vec<&str> = outputs()
+        .flat_map(|output| output.exports.iter().map(String::as_str))
+        .collect();
+    let exports: Vec<String> = world::exports()
+        .filter(|name| exported.contains(&camel_case(name).as_str()))
+        .map(str::to_owned)
+        .collect();
+    if exports.is_empty() {
+        return Err(BuildError::NoExports {
+            plugin: work.plugin.name.clone(),
+            path: work.plugin.dir.join(entry),
+            todo: "Export a constant with the name of a point, such as `export const preTool = hooks.preTool(…)`, or `tools`"
+                .to_owned(),
+        });
+    }
+    for name in exported
+        .iter()
+        .filter(|name| !world::exports().any(|point| camel_case(point) == **name))
+    {
+        let text = format!(
+            "warning: the export `{name}` is neither a point nor `tools`, so nothing calls it"
+        );
+        (work.progress)(&text);
+    }
+    let mut imports: Vec<String> = outputs()
+        .flat_map(|output| &output.imports)
+        .filter_map(|import| {
+            let name = import.path.strip_prefix("rind:plugin/")?;
+            let name = name.split('@').next()?;
+            world::is_import(name).then(|| name.to_owned())
+        })
+        .collect();
+    imports.sort();
+    imports.dedup();
+    Ok((exports, imports))
+}
+
+/// Returns the name that an interface has as an export of a module: `pre-tool` is `preTool`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |text, word| {
+        let (initial, rest) = word.split_at(word.len().min(1));
+        text + &initial.to_ascii_uppercase() + rest
+    })
+}

@@ -1,0 +1,310 @@
+//! `rind plugin new`: a folder with a plugin that builds, runs and explains itself.
+//!
+//! The SDK comes along as source: the folder then builds wherever it is copied, with the contract of the Rind that made it.
+//! Start from [`create`].
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{embedded, folder};
+
+/// Language of a plugin to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewLanguage {
+    /// Rust, built with cargo.
+    Rust,
+    /// JavaScript, built with esbuild and componentize-qjs, which npm installs.
+    JavaScript,
+    /// Python, built with componentize-py, which pip installs.
+    Python,
+}
+
+/// Kind of a plugin to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewKind {
+    /// A hook that judges tool calls.
+    Hook,
+    /// A tool for the model.
+    Tool,
+    /// A part of the system prompt.
+    Prompt,
+}
+
+/// Error of making a folder.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NewError {
+    /// The name cannot be that of a plugin.
+    #[error("{name:?} cannot be the name of a plugin: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Reason.
+        why: String,
+    },
+    /// Something is there already.
+    #[error("{0} is there already and is left as it is; choose another name, or remove it")]
+    Exists(PathBuf),
+    /// A file could not be written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What differs between the languages.
+struct Facts {
+    /// Folder of the templates.
+    folder: &'static str,
+    /// Ending of the source in it.
+    ending: &'static str,
+    /// File of the language's tools.
+    manifest: &'static str,
+    /// Place of the source in the new folder.
+    source: &'static str,
+    /// Commands before the first build.
+    setup: &'static str,
+    /// Rows of the README's table.
+    files: &'static str,
+    /// Steps of the CI file before the build.
+    ci_setup: &'static str,
+    /// Lines of `.gitignore`.
+    ignored: &'static str,
+}
+
+impl NewLanguage {
+    fn facts(self) -> Facts {
+        match self {
+            Self::Rust => Facts {
+                folder: "rust",
+                ending: "rs",
+                manifest: "Cargo.toml",
+                source: "src/lib.rs",
+                setup: "cargo test                             # runs the plugin's own tests natively\n",
+                files: "| `rind-sdk/` | the SDK as source; `rind-sdk/wit` is the contract |\n",
+                ci_setup: "      - run: rustup target add wasm32-wasip2\n      - run: cargo test\n",
+                ignored: "target/",
+            },
+            Self::JavaScript => Facts {
+                folder: "js",
+                ending: "js",
+                manifest: "package.json",
+                source: "src/plugin.js",
+                setup: "npm install                            # brings esbuild and componentize-qjs\n",
+                files: "| `rind-sdk/` | the SDK with its types; `rind-sdk/types` documents every point and import |\n",
+                ci_setup: "      - run: npm install\n",
+                ignored: "node_modules/",
+            },
+            Self::Python => Facts {
+                folder: "python",
+                ending: "py",
+                manifest: "pyproject.toml",
+                source: "plugin.py",
+                setup: "python3 -m venv .venv                  # brings componentize-py\n.venv/bin/pip install componentize-py==0.25.1\n",
+                files: "| `rind_sdk/`, `stubs/` | the SDK; `stubs/wit_world` documents every point and import for editors |\n",
+                ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1\n",
+                ignored: ".venv/\n__pycache__/",
+            },
+        }
+    }
+}
+
+impl NewKind {
+    fn template(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Hook => "Refuses tool calls that touch secret files.",
+            Self::Tool => "Gives the model a tool that counts words.",
+            Self::Prompt => "Adds a part to the system prompt.",
+        }
+    }
+
+    /// Side effects, as they stand in the manifest.
+    fn side_effects(self) -> &'static str {
+        match self {
+            Self::Hook | Self::Tool => "\"none\"",
+            Self::Prompt => "\"session\"",
+        }
+    }
+}
+
+/// Makes `parent/name` with a plugin in it and returns its path. Nothing is written over: a folder that could not be finished
+/// leaves nothing behind.
+///
+/// # Errors
+/// The name is none, something is there, or a file could not be written.
+pub fn create(
+    parent: &Path,
+    name: &str,
+    language: NewLanguage,
+    kind: NewKind,
+) -> Result<PathBuf, NewError> {
+    if !folder::is_plugin_name(name) || name.starts_with('-') {
+        return Err(NewError::Name {
+            name: name.to_owned(),
+            why: "use 1 to 64 of a-z, 0-9 and -, with a letter or digit first".to_owned(),
+        });
+    }
+    let place = parent.join(name);
+    if place.symlink_metadata().is_ok() {
+        return Err(NewError::Exists(place));
+    }
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| NewError::File { path, source }
+    };
+    let fresh = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir_in(parent)
+        .map_err(failed(parent))?;
+    fill(fresh.path(), name, language, kind).map_err(failed(&place))?;
+    // Without taking the place of an empty folder that came in between, which a plain rename would.
+    fs::create_dir(&place).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => NewError::Exists(place.clone()),
+        _ => failed(&place)(source),
+    })?;
+    fs::rename(fresh.path(), &place).map_err(failed(&place))?;
+    // It has moved; there is nothing left to remove.
+    let _ = fresh.keep();
+    Ok(place)
+}
+
+fn fill(to: &Path, name: &str, language: NewLanguage, kind: NewKind) -> io::Result<()> {
+    let facts = language.facts();
+    let own = |file: &str| embedded::template(&format!("{}/{file}", facts.folder));
+    let sections = embedded::template(&format!("{}.toml", kind.template()));
+    let text = |template: &str| {
+        let values = [
+            // It has values in it itself.
+            ("sections", sections.trim_end()),
+            ("name", name),
+            ("description", kind.description()),
+            ("side_effects", kind.side_effects()),
+            ("source", facts.source),
+            ("setup", facts.setup),
+            ("files", facts.files),
+            ("ci_setup", facts.ci_setup),
+            ("ignored", facts.ignored),
+        ];
+        let replace = |text: String, (key, value): (&str, &str)| {
+            text.replace(&format!("{{{{{key}}}}}"), value)
+        };
+        let text = values.into_iter().fold(template.to_owned(), replace);
+        text.trim_end().to_owned() + "\n"
+    };
+    let source = format!("{}.{}", kind.template(), facts.ending);
+    for (path, template) in [
+        ("plugin.toml", embedded::template("plugin.toml")),
+        ("README.md", embedded::template("README.md")),
+        (".gitignore", embedded::template("gitignore")),
+        (
+            ".github/workflows/plugin.yml",
+            embedded::template("workflow.yml"),
+        ),
+        (facts.manifest, own(facts.manifest)),
+        (facts.source, own(&source)),
+    ] {
+        put(&to.join(path), text(template).as_bytes())?;
+    }
+    put(&to.join("plugin.schema.json"), schema().as_bytes())?;
+    match language {
+        NewLanguage::Rust => rust_sdk(&to.join("rind-sdk")),
+        NewLanguage::JavaScript => {
+            put(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
+            let sdk = to.join("rind-sdk");
+            embedded::javascript_sdk().try_for_each(|(path, bytes)| put(&sdk.join(path), bytes))
+        }
+        NewLanguage::Python => {
+            embedded::python_sdk().try_for_each(|(path, bytes)| put(&to.join(path), bytes))
+        }
+    }
+}
+
+/// Writes the two crates of the Rust SDK, with the contract in both.
+fn rust_sdk(to: &Path) -> io::Result<()> {
+    for (path, bytes) in embedded::rust_sdk() {
+        put(&to.join(path), bytes)?;
+    }
+    for (name, bytes) in embedded::contract() {
+        put(&to.join("wit").join(name), bytes)?;
+    }
+    symlink("../wit", to.join("macros/wit"))?;
+    let [sdk, macros, workspace] = embedded::RUST_MANIFESTS;
+    put(
+        &to.join("Cargo.toml"),
+        standalone(sdk, workspace)?.as_bytes(),
+    )?;
+    put(
+        &to.join("macros/Cargo.toml"),
+        standalone(macros, workspace)?.as_bytes(),
+    )
+}
+
+/// Writes what a crate takes from its workspace into its own manifest.
+fn standalone(manifest: &str, workspace: &str) -> io::Result<String> {
+    let parse = |text: &str| toml::from_str::<toml::Table>(text).map_err(io::Error::other);
+    let (mut manifest, workspace) = (parse(manifest)?, parse(workspace)?);
+    let from = |section: &str, key: &str| {
+        let value = workspace.get("workspace")?.get(section)?.get(key)?;
+        Some(value.clone())
+    };
+    for (section, source) in [("package", "package"), ("dependencies", "dependencies")] {
+        let table = manifest
+            .get_mut(section)
+            .and_then(toml::Value::as_table_mut);
+        for (key, value) in table.into_iter().flatten() {
+            if value.get("workspace").is_some()
+                && let Some(own) = from(source, key)
+            {
+                *value = own;
+            }
+        }
+    }
+    if let Some(macros) = manifest
+        .get_mut("dependencies")
+        .and_then(|table| table.get_mut("rind-sdk-macros"))
+        .and_then(toml::Value::as_table_mut)
+    {
+        macros.insert("path".to_owned(), "macros".into());
+    }
+    if let Some(package) = manifest
+        .get_mut("package")
+        .and_then(toml::Value::as_table_mut)
+    {
+        package.insert("publish".to_owned(), false.into());
+        for key in ["repository", "readme", "exclude"] {
+            package.remove(key);
+        }
+    }
+    // Lints are for those who change the SDK, and its examples are not here.
+    manifest.remove("lints");
+    manifest.remove("example");
+    toml::to_string(&manifest).map_err(io::Error::other)
+}
+
+/// The JSON Schema of a manifest.
+#[must_use]
+pub fn schema() -> &'static str {
+    include_str!("../plugin/manifest/schema.json")
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes)
+}

@@ -1,0 +1,85 @@
+//! Python plugins: the module is read for its classes and imports, componentize-py makes a component with CPython inside.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::interpreted::{Tool, Work};
+use super::{BuildError, world};
+
+/// Command that installs the compiler where it is looked for.
+const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1";
+
+/// Program that prints the names of a module's classes and of the imports of the contract, its own modules included. It only
+/// parses: the module cannot run outside of a component.
+const SCAN: &str = include_str!("scan.py");
+
+/// What [`SCAN`] prints.
+#[derive(Deserialize)]
+struct Scanned {
+    exports: Vec<String>,
+    imports: Vec<String>,
+}
+
+/// Makes the component and returns its path.
+pub(super) async fn component(work: &Work<'_>, module: &str) -> Result<PathBuf, BuildError> {
+    let dir = &work.plugin.dir;
+    let python = tool(dir, "python3", "python3", "install Python 3.10 or later");
+    let compiler = tool(dir, "componentize-py", "componentize-py", INSTALL);
+    let known = world::exports().collect::<Vec<_>>().join(",");
+    let args = ["-c", SCAN, module, &known].map(OsString::from);
+    let said = work.run(&python, args).await?.stdout.text();
+    let scanned: Scanned = serde_json::from_str(&said).map_err(|error| BuildError::Toolchain {
+        command: "python3".to_owned(),
+        text: format!("{said}\n{error}"),
+    })?;
+    if scanned.exports.is_empty() {
+        return Err(BuildError::NoExports {
+            plugin: work.plugin.name.clone(),
+            path: dir.join(format!("{module}.py")),
+            todo: "Define a class with the name of a point, such as `class PreTool`, or `Tools`"
+                .to_owned(),
+        });
+    }
+    let imports: Vec<String> = scanned
+        .imports
+        .into_iter()
+        .filter(|name| world::is_import(name))
+        .collect();
+    let wit = world::write(work.folder, &scanned.exports, &imports)
+        .map_err(|source| work.file(work.folder, source))?;
+    let component = work.folder.join("component.wasm");
+    let mut args: Vec<OsString> = vec!["--quiet".into(), "--wit-path".into()];
+    args.push(wit.into());
+    args.extend(["--world", world::WORLD, "componentize", "--stub-wasi"].map(OsString::from));
+    args.extend(["--python-path".into(), dir.into()]);
+    let installed = site_packages(dir);
+    args.extend(
+        installed
+            .into_iter()
+            .flat_map(|path| ["--python-path".into(), path.into()]),
+    );
+    args.extend(["--output".into(), component.clone().into(), module.into()]);
+    work.run(&compiler, args).await?;
+    Ok(component)
+}
+
+/// Finds a tool: in the folder's own environment, otherwise on the search path.
+fn tool(dir: &Path, program: &str, name: &'static str, install: &'static str) -> Tool {
+    let own = dir.join(".venv/bin").join(program);
+    Tool {
+        program: if own.is_file() { own } else { program.into() },
+        name,
+        install,
+    }
+}
+
+/// Where the folder's own environment has what `pip` installed.
+fn site_packages(dir: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(dir.join(".venv/lib")).ok()?;
+    entries.find_map(|entry| {
+        let path = entry.ok()?.path().join("site-packages");
+        path.is_dir().then_some(path)
+    })
+}

@@ -1,0 +1,89 @@
+//! `rind plugin new`: the folder of a plugin to start from.
+
+use std::path::Path;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::super::exit_code::{ExitStatus, Usage};
+use super::super::render;
+use crate::author::new::{NewError, NewKind, NewLanguage, create};
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct NewArgs {
+    /// Name of the plugin, and of its folder in the current one
+    name: String,
+    /// Language to write it in
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    lang: Lang,
+    /// What it is to do
+    #[arg(long, value_enum, default_value_t = Kind::Hook)]
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Lang {
+    /// Built with cargo
+    Rust,
+    /// Built with esbuild and componentize-qjs, from npm
+    Js,
+    /// Built with componentize-py, from pip
+    Python,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// Judges tool calls
+    Hook,
+    /// Offers the model a tool
+    Tool,
+    /// Offers the person a slash command; this version of Rind calls none yet
+    Command,
+    /// Runs by itself; this version of Rind runs no loop yet
+    Loop,
+    /// Adds to the system prompt
+    Prompt,
+}
+
+pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
+    let language = match args.lang {
+        Lang::Rust => NewLanguage::Rust,
+        Lang::Js => NewLanguage::JavaScript,
+        Lang::Python => NewLanguage::Python,
+    };
+    let never_called = |kind: &str, instead: &str| {
+        Err(Usage(format!(
+            "this version of Rind calls no {kind} of a plugin yet: one would be built and loaded, and never run. {instead}"
+        ))
+        .into())
+    };
+    let kind = match args.kind {
+        Kind::Hook => NewKind::Hook,
+        Kind::Tool => NewKind::Tool,
+        Kind::Prompt => NewKind::Prompt,
+        Kind::Command => {
+            let instead = "Use `--kind tool`, which the model calls when the person asks for it";
+            return never_called("command", instead);
+        }
+        Kind::Loop => {
+            let instead = "Use `--kind hook`, which acts in each turn, and start turns from outside with `rind run`";
+            return never_called("loop", instead);
+        }
+    };
+    let folder =
+        create(Path::new(""), &args.name, language, kind).map_err(|error| match error {
+            NewError::Name { .. } | NewError::Exists(_) => Usage(error.to_string()).into(),
+            error => anyhow::Error::new(error),
+        })?;
+    let setup = match language {
+        NewLanguage::Rust => "",
+        NewLanguage::JavaScript => "npm install && ",
+        NewLanguage::Python => {
+            "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 && "
+        }
+    };
+    let name = folder.display();
+    render::say(format!(
+        "made {name}: start with {name}/README.md\nnext: cd {name} && {setup}rind plugin build ."
+    ));
+    Ok(ExitStatus::Done)
+}

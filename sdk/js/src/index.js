@@ -1,0 +1,6 @@
+// A thin wrapper over the contract. Imports of the host have modules of their own, such as "rind-sdk/log": what a plugin does not
+// import it does not ask for.
+export { hooks } from "./hooks.js";
+export { tools } from "./tools.js";
+export { asError } from "./hook.js";
+export { verdict, text } from "./values.js";

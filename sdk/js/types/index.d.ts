@@ -1,0 +1,39 @@
+/// <reference path="./contract.d.ts" />
+import type { Answer, EffectClass, Error as ContractError, Part } from "rind:plugin/types@0.1.0";
+import type { CallVerdict } from "rind:plugin/outcomes@0.1.0";
+import type { ToolSpec } from "rind:plugin/tools@0.1.0";
+
+export { hooks, type Hook } from "./hooks.js";
+
+/** One tool. `Args` fits `parameters`: the host checks that before it calls. */
+export interface Tool<Args = any> {
+  /** Description for the model: what the tool does and when to use it. */
+  description: string;
+  /** JSON Schema of the arguments, with `type: "object"`. */
+  parameters: object;
+  /** Class of its effects. */
+  effect: EffectClass;
+  /** Runs the tool. A text or an answer is shown as it is, anything else as JSON; what is thrown is a failed call. */
+  run(args: Args): string | Answer | object;
+}
+
+/** Makes the export `tools` of functions with their descriptions; the key is the name of the tool. */
+export declare function tools(all: Record<string, Tool>): {
+  list(): ToolSpec[];
+  call(name: string, args: string): Answer;
+};
+
+/** Verdicts on a tool call, for the outcome of `hooks.preTool`. */
+export declare const verdict: {
+  pass(): CallVerdict;
+  /** Runs the call with these arguments; needs the side effect `session`. */
+  change(args: object): CallVerdict;
+  ask(reason: string): CallVerdict;
+  block(reason: string): CallVerdict;
+};
+
+/** A part of a result that is plain text. */
+export declare function text(value: string): Part;
+
+/** The error of the contract for anything that was thrown. */
+export declare function asError(error: unknown): ContractError;

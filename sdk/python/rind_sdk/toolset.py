@@ -1,0 +1,55 @@
+"""The class `Tools` of a plugin, made of functions with their descriptions."""
+
+import json
+from typing import Any, Callable
+
+from componentize_py_types import Err
+from wit_world.imports import types
+
+
+class Toolset:
+    """Base of the class `Tools`: each function marked with `tool` is one."""
+
+    def _all(self) -> dict[str, Callable[..., Any]]:
+        functions = (getattr(self, name) for name in dir(self) if not name.startswith("__"))
+        return {function.rind_tool["name"]: function for function in functions if hasattr(function, "rind_tool")}
+
+    def list(self):
+        # There only where the plugin exports tools.
+        from wit_world.exports.tools import ToolSpec
+
+        return [ToolSpec(**function.rind_tool) for function in self._all().values()]
+
+    def call(self, name: str, arguments: str) -> types.Answer:
+        function = self._all().get(name)
+        if function is None:
+            raise Err(types.Error_NotFound(f"there is no tool {name}"))
+        try:
+            return _answer(function(**json.loads(arguments)))
+        except Err:
+            raise
+        except Exception as error:
+            raise Err(types.Error_Failed(f"{type(error).__name__}: {error}"))
+
+
+def tool(effect: types.EffectClass, parameters: dict) -> Callable:
+    """Marks a function as a tool: its name and its doc string are what the model sees, `parameters` is a JSON Schema."""
+
+    def mark(function: Callable) -> Callable:
+        function.rind_tool = {
+            "name": function.__name__,
+            "description": " ".join((function.__doc__ or "").split()),
+            "parameters": json.dumps(parameters),
+            "effect_class": effect,
+        }
+        return function
+
+    return mark
+
+
+def _answer(value: Any) -> types.Answer:
+    """The answer of the contract for a text, an answer, or any other value, which is written as JSON."""
+    if isinstance(value, types.Answer):
+        return value
+    part = types.AnswerPart_Text(value) if isinstance(value, str) else types.AnswerPart_Json(json.dumps(value))
+    return types.Answer(parts=[part], is_error=False)

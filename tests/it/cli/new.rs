@@ -1,0 +1,161 @@
+//! `rind plugin new`: folders that build as they are, and nothing that is written over.
+
+use std::path::Path;
+use std::process::Command;
+
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a tool is on the search path; the reason is printed when it is not.
+fn has(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output();
+    let is_there = found.is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!("skipped: {tool} is not installed");
+    }
+    is_there
+}
+
+#[test]
+fn a_folder_of_each_kind_and_language_is_whole_and_its_manifest_is_read() {
+    let rind = Rind::default();
+    for (lang, source) in [
+        ("rust", "src/lib.rs"),
+        ("js", "src/plugin.js"),
+        ("python", "plugin.py"),
+    ] {
+        for kind in ["hook", "tool", "prompt"] {
+            let name = format!("{lang}-{kind}");
+            let output = rind
+                .command(&["plugin", "new", &name, "--lang", lang, "--kind", kind])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let folder = rind.workspace().join(&name);
+            for file in [
+                "plugin.toml",
+                "README.md",
+                ".github/workflows/plugin.yml",
+                source,
+            ] {
+                let content = std::fs::read_to_string(folder.join(file)).unwrap();
+                assert!(
+                    content.len() > 100 && !content.contains("{{"),
+                    "{name}/{file}"
+                );
+            }
+            let manifest = std::fs::read_to_string(folder.join("plugin.toml")).unwrap();
+            assert!(manifest.starts_with("#:schema ./plugin.schema.json\n"));
+            let manifest = rind::plugin::manifest::Manifest::read(&folder, None).unwrap();
+            assert_eq!(manifest.name, name);
+        }
+    }
+}
+
+#[test]
+fn what_is_there_is_never_written_over() {
+    let rind = Rind::default();
+    rind.file("mine/precious.txt", "mine");
+    std::os::unix::fs::symlink("nowhere", rind.workspace().join("link")).unwrap();
+    rind.file("file", "mine");
+    for name in ["mine", "link", "file"] {
+        let output = rind.command(&["plugin", "new", name]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("is there already and is left as it is"),
+            "{said}"
+        );
+    }
+    assert_eq!(
+        std::fs::read_dir(rind.workspace().join("mine"))
+            .unwrap()
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn names_and_kinds_that_cannot_be_are_refused_with_what_to_do() {
+    let rind = Rind::default();
+    for (args, reason) in [
+        (&["../up"][..], "cannot be the name of a plugin"),
+        (&["Upper"], "use 1 to 64 of a-z, 0-9 and -"),
+        (
+            &["x", "--kind", "command"],
+            "calls no command of a plugin yet",
+        ),
+        (&["x", "--kind", "loop"], "Use `--kind hook`"),
+    ] {
+        let output = rind
+            .command(&[&["plugin", "new"], args].concat())
+            .output()
+            .unwrap();
+        let said = text(&output.stderr)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(reason), "{said}");
+    }
+    assert!(!rind.workspace().join("x").exists());
+}
+
+/// Runs the program in the folder of a plugin; what it says when it succeeded.
+fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
+    let output = rind.command(args).current_dir(folder).output().unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    said
+}
+
+#[test]
+fn a_rust_plugin_builds_offline_as_it_was_made_with_the_same_bytes_in_two_folders() {
+    let mut components = Vec::new();
+    for _ in 0..2 {
+        let rind = Rind::default();
+        succeed(
+            &rind,
+            &["plugin", "new", "counter", "--kind", "tool"],
+            &rind.workspace(),
+        );
+        let folder = rind.workspace().join("counter");
+        // What it depends on is there at the versions of this tree.
+        std::fs::copy(
+            guests::workspace().join("Cargo.lock"),
+            folder.join("Cargo.lock"),
+        )
+        .unwrap();
+        succeed(&rind, &["plugin", "build", "."], &folder);
+        let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
+        assert!(report.contains("count_words"), "{report}");
+        components.push(std::fs::read(folder.join("counter.wasm")).unwrap());
+    }
+    assert!(components[0] == components[1]);
+}
+
+#[test]
+fn a_python_plugin_builds_as_it_was_made() {
+    if !has("componentize-py") || !has("python3") {
+        return;
+    }
+    let rind = Rind::default();
+    succeed(
+        &rind,
+        &[
+            "plugin", "new", "counter", "--lang", "python", "--kind", "tool",
+        ],
+        &rind.workspace(),
+    );
+    let folder = rind.workspace().join("counter");
+    succeed(&rind, &["plugin", "build", "."], &folder);
+    let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
+    assert!(
+        report.contains("count_words") && report.contains("python"),
+        "{report}"
+    );
+}
