@@ -116,6 +116,11 @@ pub mod plugin;
 // The host, which puts the parts together.
 pub mod host;
 
+// Checks of plugins for their authors.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod check;
+
 // The command line.
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -160,6 +160,8 @@ pub(super) enum PluginCommand {
     Disable(SwitchArgs),
     /// Compile plugin crates to components
     Build(BuildArgs),
+    /// Find faults of plugins before anybody installs them; exit code 1 when there are any
+    Check(super::check::CheckArgs),
 }
 
 #[derive(Debug, ClapArgs)]

@@ -6,6 +6,7 @@
 mod approve;
 mod args;
 mod audit;
+mod check;
 mod demo;
 mod doctor;
 mod exit_code;
@@ -147,6 +148,7 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             PluginCommand::Enable(args) => switch::switch(args, true).await,
             PluginCommand::Disable(args) => switch::switch(args, false).await,
             PluginCommand::Build(build) => plugin::build(build).await,
+            PluginCommand::Check(args) => check::check(args).await,
         },
     }
 }

@@ -2,6 +2,7 @@
 
 mod approval;
 mod cache;
+mod check;
 mod confine;
 mod cut;
 mod demo;
