@@ -41,6 +41,9 @@ pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, tools: 
         .config
         .as_ref()
         .and_then(|config| config.get("properties"));
+    // Those that nothing reads are to go, not to be explained.
+    let is_unread = found.faults.iter().any(|fault| fault.rule == "settings");
+    let config = config.filter(|_| !is_unread);
     let settings = config.and_then(Value::as_object).into_iter().flatten();
     for setting in settings.map(|(setting, _)| setting) {
         if !text.contains(setting.as_str()) {

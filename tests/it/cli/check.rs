@@ -92,14 +92,35 @@ fn manifest(rind: &Rind, name: &str) -> String {
 
 #[test]
 fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
-    assert_snapshot!(twelve().run(&["plugin", "check", "wrong"]).screen(), @"");
+    assert_snapshot!(twelve().run(&["plugin", "check", "wrong"]).screen(), @r#"
+    exit 1
+    ---- stdout
+    wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which wants version 0.9.0 of the contract; this host supports 0.1.0, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
+    wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
+    wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
+    wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
+    wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
+    wrong/misspelt/plugin.toml:8: unknown field `priorty`, expected one of `priority`, `on_failure`, `async`, `timeout`, `may` [manifest]
+    wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.0`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
+    wrong/silent/plugin.toml:27: README.md does not explain the setting `block_after` [readme]
+    wrong/slow/plugin.toml:9: `timeout` is above the [T] that a hook of this plugin may take, which hold in its place [limits]
+    wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
+    wrong/unasked/plugin.toml:11: the component imports `rind:plugin/model@0.1.0`, which needs `model = true` under `[external]` in plugin.toml [missing-permission]
+    wrong/unfit/plugin.toml:18: the default of `edits` does not fit: 0 is less than the minimum of 1 [schema]
+    ---- stderr
+    ✗ 12 plugins checked, 12 faults; `--fix` corrects 4
+    "#);
 }
 
 #[test]
 fn the_core_plugins_and_the_first_example_have_no_faults() {
     let rind = Rind::default();
     let root = guests::guest("hello").parent().unwrap();
-    assert_snapshot!(rind.run(&["plugin", "check", root.to_str().unwrap()]).screen(), @"");
+    assert_snapshot!(rind.run(&["plugin", "check", root.to_str().unwrap()]).screen(), @r#"
+    exit 0
+    ---- stderr
+    ✓ 11 plugins checked, no faults
+    "#);
 }
 
 #[test]
@@ -110,7 +131,18 @@ fn json_has_the_rule_the_line_and_whether_it_can_be_fixed() {
     });
     let ran = rind.run(&["plugin", "check", "wrong", "--json"]).exits(1);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_snapshot!(serde_json::to_string_pretty(&report["plugins"][0]["faults"]).unwrap(), @"");
+    assert_snapshot!(serde_json::to_string_pretty(&report["plugins"][0]["faults"]).unwrap(), @r#"
+    [
+      {
+        "rule": "missing-export",
+        "path": "wrong/ghost/plugin.toml",
+        "line": 9,
+        "message": "options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section",
+        "is_refused": true,
+        "is_fixable": false
+      }
+    ]
+    "#);
 }
 
 #[test]
@@ -118,8 +150,22 @@ fn what_asks_for_less_is_fixed_and_the_rest_of_the_manifest_stays() {
     let rind = twelve();
     let untouched = manifest(&rind, "modest");
     let ran = rind.run(&["plugin", "check", "wrong", "--fix"]).exits(1);
-    assert_snapshot!(ran.stderr, @"");
-    assert_snapshot!(manifest(&rind, "greedy"), @"");
+    assert_snapshot!(ran.stderr, @r#"
+    fixed wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
+    fixed wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
+    fixed wrong/slow/plugin.toml:9: `timeout` is above the 5 s that a hook of this plugin may take, which hold in its place [limits]
+    fixed wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
+    ✗ 12 plugins checked, 8 faults
+    "#);
+    assert_snapshot!(manifest(&rind, "greedy"), @r#"
+    name = "greedy"
+    version = "0.1.0"
+    description = "Greets people: the smallest plugin with a tool and a hook."
+    component = "hello.wasm"
+    side_effects = ["none"]
+
+    [hooks.turn-end]
+    "#);
     assert!(manifest(&rind, "slow").contains("priority = 12\ntimeout = \"5s\"\n"));
     assert!(!manifest(&rind, "deaf").contains("config"));
     assert!(!manifest(&rind, "twice").contains("read ="));
