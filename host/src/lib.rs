@@ -116,7 +116,10 @@ pub mod plugin;
 // The host, which puts the parts together.
 pub mod host;
 
-// Checks of plugins for their authors.
+// Checks and tests of plugins for their authors.
+#[cfg(feature = "scripted")]
+#[doc(hidden)]
+pub mod cases;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod check;

@@ -2,6 +2,7 @@
 
 mod approval;
 mod cache;
+mod case;
 mod check;
 mod confine;
 mod cut;
