@@ -129,6 +129,7 @@ impl Default for Host {
             workspace: folder.path().join("workspace"),
             protected: vec![folder.path().join("data")],
             egress: EgressOptions::default(),
+            is_cold: false,
         };
         std::fs::create_dir(&options.workspace).unwrap();
         Self { folder, options }

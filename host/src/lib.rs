@@ -120,6 +120,14 @@ pub(crate) mod package;
 // The host, which puts the parts together.
 pub mod host;
 
+// Checks and tests of plugins for their authors.
+#[cfg(feature = "scripted")]
+#[doc(hidden)]
+pub mod cases;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod check;
+
 // The command line.
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -165,6 +165,12 @@ pub(super) enum PluginCommand {
     New(super::plugin::new::NewArgs),
     /// Build plugins in Rust, JavaScript or Python to components
     Build(BuildArgs),
+    /// Find faults of plugins before anybody installs them; exit code 1 when there are any
+    Check(super::check::CheckArgs),
+    /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1 when one fails
+    Test(super::case::TestArgs),
+    /// Call one tool of a plugin by hand, and show the trace
+    Call(super::case::CallArgs),
     /// Pack a plugin into one file
     Pack(PackArgs),
     /// Install a plugin from a folder, a packed file or an archive

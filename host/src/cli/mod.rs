@@ -6,6 +6,8 @@
 mod approve;
 mod args;
 mod audit;
+mod case;
+mod check;
 mod demo;
 mod doctor;
 mod exit_code;
@@ -73,7 +75,11 @@ fn run_program() -> ExitCode {
         Ok(args) => args,
         Err(said) => return help_or_error(&said),
     };
-    let hears_plugins = matches!(&args.command, Command::Demo(demo) if demo.all);
+    let hears_plugins = match &args.command {
+        Command::Demo(demo) => demo.all,
+        Command::Plugin { command } => matches!(command, PluginCommand::Test(_)),
+        _ => false,
+    };
     log_to_stderr(hears_plugins);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -154,6 +160,9 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             PluginCommand::Disable(args) => switch::switch(args, false).await,
             PluginCommand::New(new) => plugin::new::new(&new),
             PluginCommand::Build(build) => plugin::build(build).await,
+            PluginCommand::Check(args) => check::check(args).await,
+            PluginCommand::Test(args) => case::test(args).await,
+            PluginCommand::Call(args) => case::call(args).await,
             PluginCommand::Pack(pack) => install::pack(pack).await,
             PluginCommand::Install(args) => install::install(args).await,
             PluginCommand::Update(args) => install::update(args).await,

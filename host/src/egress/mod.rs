@@ -32,7 +32,7 @@ pub use budget::{DEFAULT_REQUESTS, MAX_REQUESTS, RequestSlot};
 pub use credential::{NoSecrets, Secret, Secrets, Template};
 pub use error::{Error, ErrorKind};
 pub use headers::{MAX_HEADER_BYTES, is_refused};
-pub use options::{EgressOptions, Inspect, Outgoing};
+pub use options::{Canned, EgressOptions, Inspect, Outgoing};
 pub use resolve::{Resolve, SystemResolver};
 
 use crate::grant::Granted;

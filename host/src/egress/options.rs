@@ -28,6 +28,10 @@ pub struct Outgoing<'a> {
 /// Looks at every request, and at every redirect of one. An error refuses it and says why, to the plugin and in the record.
 pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
 
+/// Answers requests in place of the network, once everything else about them was checked; the headers have the credentials.
+pub type Canned =
+    Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
+
 /// Options for requests of plugins.
 #[derive(Clone)]
 pub struct EgressOptions {
@@ -39,6 +43,8 @@ pub struct EgressOptions {
     pub deadline: Duration,
     /// Looks at what leaves; by default for secrets, which refuse the request.
     pub inspect: Option<Inspect>,
+    /// Answers in place of the network; none by default. For tests of plugins.
+    pub canned: Option<Canned>,
 }
 
 /// Refuses a request that holds what looks like a secret: the host puts credentials in itself.
@@ -76,6 +82,7 @@ impl Default for EgressOptions {
             resolver: Arc::new(SystemResolver),
             deadline: Duration::from_secs(30),
             inspect: Some(Arc::new(no_secrets)),
+            canned: None,
         }
     }
 }

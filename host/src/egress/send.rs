@@ -160,13 +160,28 @@ impl Egress {
         for (name, value) in credentials {
             headers.insert(name, value);
         }
-        let client = client(&hop.target, &addresses, &hop.timeouts)?;
-        let sending = client
-            .request(hop.method.clone(), hop.target.url.clone())
-            .headers(headers)
-            .body(hop.body.clone())
-            .send();
-        let answer = within(hop.timeouts.first_byte, sending).await?;
+        let answer = match &shared.options.canned {
+            Some(canned) => {
+                let outgoing = Outgoing {
+                    plugin: &shared.plugin,
+                    method: hop.method.as_str(),
+                    url: hop.target.url.as_str(),
+                    headers: &headers,
+                    body: &hop.body,
+                };
+                let answer = canned(&outgoing).map_err(|why| Error::new(ErrorKind::Connect, why));
+                reqwest::Response::from(answer?)
+            }
+            None => {
+                let client = client(&hop.target, &addresses, &hop.timeouts)?;
+                let sending = client
+                    .request(hop.method.clone(), hop.target.url.clone())
+                    .headers(headers)
+                    .body(hop.body.clone())
+                    .send();
+                within(hop.timeouts.first_byte, sending).await?
+            }
+        };
         // The client has nowhere else to go. Should it find a way, the answer is not handed on.
         let peer = answer.remote_addr().map(|peer| peer.ip().to_canonical());
         if peer.is_some_and(|peer| !addresses.iter().any(|own| own.to_canonical() == peer)) {

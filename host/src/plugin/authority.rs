@@ -15,7 +15,8 @@ use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 
 /// Finds the row of an import; there is one for every import that passes [`check_import`].
-pub(super) fn find(interface: &str) -> Option<&'static ImportRow> {
+#[must_use]
+pub fn find(interface: &str) -> Option<&'static ImportRow> {
     let own = contract::split(interface).map(|(name, _)| name);
     IMPORTS.iter().find(|row| match own {
         Some(name) => row.name == name,

@@ -30,6 +30,8 @@ pub(super) struct Template {
     pub(super) memory_limit: u64,
     /// Whether a call of it may wait for another plugin: for one that implements a point, or whose hooks fire on what it does.
     pub(super) waits_for_others: bool,
+    /// Whether an instance is thrown away after each call: tests compare that with one that is kept.
+    pub(super) is_cold: bool,
 }
 
 pub(super) struct Instance {
@@ -95,6 +97,7 @@ impl Slot {
         state.clear_stderr();
         state.call.begin(caller);
         Ok(Busy {
+            is_cold: self.template.is_cold,
             place,
             instance,
             _extra: extra,
@@ -131,6 +134,7 @@ pub(super) struct Busy<'a> {
     place: Option<MutexGuard<'a, Option<Box<Instance>>>>,
     pub(super) instance: Box<Instance>,
     _extra: Option<SemaphorePermit<'a>>,
+    is_cold: bool,
 }
 
 impl Busy<'_> {
@@ -139,7 +143,7 @@ impl Busy<'_> {
         match result {
             Ok(answer) => {
                 self.instance.store.data_mut().call.end();
-                if let Some(place) = &mut self.place {
+                if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {
                     **place = Some(self.instance);
                 }
                 Ok(answer)

@@ -6,7 +6,7 @@ use wasmtime::ResourceLimiter;
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// The most a manifest may ask for: a Python guest fits.
-pub(super) const MAX_MEMORY_BYTES: u64 = 256 << 20;
+pub(crate) const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Entries over all tables. A Rust guest has a few hundred, CPython some ten thousand.
 const MAX_TABLE_ELEMENTS: usize = 100_000;

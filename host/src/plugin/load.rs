@@ -70,6 +70,8 @@ pub struct LoadOptions {
     pub protected: Vec<PathBuf>,
     /// Options for requests of plugins.
     pub egress: EgressOptions,
+    /// Whether every call gets a fresh instance.
+    pub is_cold: bool,
 }
 
 impl LoadOptions {

@@ -195,6 +195,7 @@ impl Loader<'_> {
             pre,
             exports,
             memory_limit: plugin.memory_limit,
+            is_cold: self.options.is_cold,
             waits_for_others: plugin.imports.iter().any(waits),
         }))
     }

@@ -32,7 +32,7 @@ mod imports;
 #[doc(hidden)]
 pub mod inspect;
 mod instance;
-mod limits;
+pub(crate) mod limits;
 pub mod load;
 mod loader;
 pub mod manifest;
@@ -47,7 +47,9 @@ mod settings;
 mod stderr;
 #[doc(hidden)]
 pub mod store;
-mod tools;
+#[doc(hidden)]
+pub mod surface;
+pub(crate) mod tools;
 #[cfg(feature = "cli")]
 pub(crate) mod trial;
 

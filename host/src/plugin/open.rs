@@ -142,12 +142,7 @@ impl Loaded {
         plugin: &PluginSettings,
     ) -> HookSpec {
         let hook = settings_for(plugin, point);
-        let waits = self.granted.has_external_call();
-        let ceiling = match options.is_async {
-            _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
-            true => ASYNC_DEADLINE,
-            false => HOOK_DEADLINE,
-        };
+        let ceiling = ceiling(options, self.granted.has_external_call());
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
         let wanted = [operator, options.timeout, self.manifest.limits.timeout];
@@ -177,6 +172,16 @@ impl Loaded {
     /// Returns the operator's settings for one hook, by the name or an alias of its point.
     pub(super) fn hook_settings(&self, point: &str) -> HookSettings {
         settings_for(&self.settings, point)
+    }
+}
+
+/// The longest deadline of a hook with these options; `waits` is whether its plugin may ask a model or run agents.
+#[must_use]
+pub fn ceiling(options: &HookOptions, waits: bool) -> Duration {
+    match options.is_async {
+        _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
+        true => ASYNC_DEADLINE,
+        false => HOOK_DEADLINE,
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct WasmTool {
 const TOOL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The longest deadline that a manifest may name for its tools.
-const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
+pub(crate) const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The deadline of a plugin's tools.
 pub(super) fn deadline(manifest: &Manifest) -> Duration {

@@ -2,6 +2,8 @@
 
 mod approval;
 mod cache;
+mod case;
+mod check;
 mod confine;
 mod cut;
 mod demo;

@@ -19,9 +19,9 @@ const MAX_LINES: usize = 10_000;
 static HEARD: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
 #[derive(Default)]
-pub(super) struct Line {
-    pub(super) plugin: String,
-    pub(super) text: String,
+pub(in super::super) struct Line {
+    pub(in super::super) plugin: String,
+    pub(in super::super) text: String,
 }
 
 /// Hears what plugins say at the level `info` and above.
@@ -29,7 +29,7 @@ pub(in super::super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl 
     Hearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 
-pub(super) fn take() -> Vec<Line> {
+pub(in super::super) fn take() -> Vec<Line> {
     std::mem::take(&mut HEARD.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -5,6 +5,8 @@
 //! blanks to the width of a terminal. Output that cannot be written makes the program fail at its end; a closed pipe does not.
 
 pub(super) mod activity;
+pub(super) mod case;
+pub(super) mod check;
 pub(super) mod doctor;
 pub(super) mod grants;
 pub(super) mod hold;

@@ -1,0 +1,259 @@
+//! The format of case files: `[[case]]` tables with `given` and `expect`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::provider::scripted::Reply;
+
+/// A file of cases.
+#[derive(Debug)]
+pub struct CaseFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Cases in the order of the file.
+    pub cases: Vec<Case>,
+}
+
+/// One case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Name, unique in its file.
+    pub name: String,
+    /// Situation of the turn.
+    #[serde(default)]
+    pub given: Given,
+    /// Expected behaviour.
+    #[serde(default)]
+    pub expect: Expect,
+    /// Line in the file.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+/// Situation of a turn. Everything may be absent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Given {
+    /// Input of the turn.
+    pub input: Option<String>,
+    /// A tool call that the model makes before it answers.
+    pub tool: Option<GivenCall>,
+    /// Answers of the model, in the format of scripts; they come after `tool`.
+    pub reply: Vec<Reply>,
+    /// Earlier messages of the session.
+    pub conversation: Vec<Said>,
+    /// Settings of the plugin.
+    pub config: toml::Table,
+    /// Files of the workspace.
+    pub files: BTreeMap<String, String>,
+    /// Answers of servers.
+    pub http: Vec<CannedAnswer>,
+    /// Secrets for credentials.
+    pub secrets: BTreeMap<String, String>,
+    /// Answers of a person who is asked about tool calls: `yes`, `always`, or `no` with a reason behind it. Without this,
+    /// tool calls are approved.
+    pub answers: Option<Vec<String>>,
+}
+
+/// A tool call of the model.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Arguments of the call.
+    #[serde(default = "no_arguments")]
+    pub arguments: Value,
+}
+
+fn no_arguments() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+/// An earlier message.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// Author of the message.
+    pub role: Speaker,
+    /// Text.
+    pub text: String,
+}
+
+/// Author of an earlier message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Speaker {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// Answer of a server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CannedAnswer {
+    /// Method of the request; any when absent.
+    pub method: Option<String>,
+    /// Whole URL of the request.
+    pub url: String,
+    /// Headers that the request must have, credentials included; names in lower case.
+    #[serde(default)]
+    pub with: BTreeMap<String, String>,
+    /// Status code; 200 when absent.
+    #[serde(default = "ok")]
+    pub status: u16,
+    /// Headers of the answer.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Body of the answer.
+    #[serde(default)]
+    pub body: String,
+}
+
+fn ok() -> u16 {
+    200
+}
+
+/// Expected behaviour. What is absent is not compared.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Expect {
+    /// Output of the turn.
+    pub output: Option<String>,
+    /// Reason for the end of the turn: `done`, `blocked`, `max-steps`, `failed`.
+    pub stop: Option<String>,
+    /// Texts of all tool results, in order, as the model sees them.
+    pub results: Option<Vec<String>>,
+    /// Outcome of the plugin's hooks by point: of all calls of a hook, one must be so.
+    pub hooks: BTreeMap<String, HookExpect>,
+    /// All accesses, in order, as `network GET https://example.com/ done`.
+    pub accesses: Option<Vec<String>>,
+    /// All accesses that were denied, in order, without the last word.
+    pub denials: Option<Vec<String>>,
+    /// Texts that the notices hold, in order; an empty list for none at all.
+    pub notices: Option<Vec<String>>,
+    /// Texts that the added messages hold, in order.
+    pub injected: Option<Vec<String>>,
+    /// Texts that the plugin's log lines hold, in order.
+    pub log: Option<Vec<String>>,
+    /// Metrics by name.
+    pub metrics: BTreeMap<String, f64>,
+    /// Contents of files of the workspace after the turn.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Expected outcome of a hook.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum HookExpect {
+    /// The outcome alone: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
+    Outcome(String),
+    /// More of it.
+    Whole {
+        /// Outcome.
+        outcome: String,
+        /// Text that the reason holds.
+        reason: Option<String>,
+        /// Names of what it changed.
+        changed: Option<Vec<String>>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    case: Vec<toml::Spanned<Case>>,
+}
+
+/// A case file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file or its folder cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+    /// The file is not a file of cases.
+    #[error("{}:{line}: {message}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Line of the fault.
+        line: usize,
+        /// Problem.
+        message: String,
+    },
+}
+
+impl CaseFile {
+    /// Reads all files `tests/*.toml` in a plugin's folder, by name.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or is no file of cases.
+    pub fn all(plugin: &Path) -> Result<Vec<Self>, FileError> {
+        let folder = plugin.join("tests");
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => {
+                return Err(FileError::Io {
+                    path: folder,
+                    source,
+                });
+            }
+        };
+        let paths = entries.flatten().map(|entry| entry.path());
+        let mut paths: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+            .collect();
+        paths.sort();
+        paths.iter().map(|path| Self::read(path)).collect()
+    }
+
+    /// Reads one file.
+    ///
+    /// # Errors
+    /// See [`FileError`].
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let text = std::fs::read_to_string(path).map_err(|source| FileError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+        let format = |line, message| FileError::Format {
+            path: path.to_owned(),
+            line,
+            message,
+        };
+        let file: File = toml::from_str(&text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            format(line(at), error.message().to_owned())
+        })?;
+        let mut cases: Vec<Case> = Vec::new();
+        for spanned in file.case {
+            let line = line(spanned.span().start);
+            let mut case = spanned.into_inner();
+            if cases.iter().any(|other| other.name == case.name) {
+                let message = format!("there are two cases `{}`", case.name);
+                return Err(format(line, message));
+            }
+            case.line = line;
+            cases.push(case);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            cases,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! The component itself: whether it is there, its size, its contract, and whether anything calls it.
+
+use super::Found;
+use crate::plugin::cache::ComponentBytes;
+use crate::plugin::contract;
+use crate::plugin::manifest::Manifest;
+use crate::plugin::surface::Surface;
+use crate::plugin::{Error, authority};
+
+/// Reads the component's names, with the faults that its bytes show.
+pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface> {
+    let path = manifest.component_path(found.folder)?;
+    if !path.is_file() {
+        let file = manifest.component.as_deref().unwrap_or_default();
+        let message = format!(
+            "`{file}` is missing: build it with `rind plugin build {}`",
+            found.folder.display()
+        );
+        found.at("component", &["component"], message).refused();
+        return None;
+    }
+    let file = path.file_name().unwrap_or_default().to_owned();
+    let surface =
+        match ComponentBytes::read(&path, None).and_then(|read| Surface::read(&read.bytes)) {
+            Ok(surface) => surface,
+            Err(error) => {
+                let rule = if matches!(error, Error::Contract { .. }) {
+                    "contract"
+                } else {
+                    "component"
+                };
+                found.add(rule, &file, None, error.to_string()).refused();
+                return None;
+            }
+        };
+    if surface.debug_bytes > 0 {
+        let message = format!(
+            "{} of its {} bytes are debug information, which nothing reads: build it with `rind plugin build`, which strips it",
+            surface.debug_bytes, surface.bytes
+        );
+        found.add("size", &file, None, message);
+    }
+    let is_older = |built_for: &str| {
+        let [own, newest] = [built_for, contract::CURRENT].map(semver::Version::parse);
+        own.is_ok_and(|own| newest.is_ok_and(|newest| own < newest))
+    };
+    match &surface.stamp {
+        None => {
+            let message = format!(
+                "no SDK stamped it, so a host of another version of the contract cannot say what it was built for: build it \
+                 with an SDK, or add the section `{}`",
+                contract::stamp::SECTION
+            );
+            found.add("contract", &file, None, message);
+        }
+        Some(stamp) if is_older(&stamp.contract) => {
+            let message = format!(
+                "it was built for version {} of the contract; build it again for {}",
+                stamp.contract,
+                contract::CURRENT
+            );
+            found.add("contract", &file, None, message);
+        }
+        Some(_) => {}
+    }
+    if surface.own_exports().next().is_none() {
+        let message = "it exports nothing of the contract, so nothing ever calls it: export a hook or `tools`";
+        found.add("component", &file, None, message);
+    }
+    exported(found, manifest, &surface);
+    covered(found, manifest, &surface);
+    Some(surface)
+}
+
+/// Imports and exports that the manifest does not cover: one fault for each reason.
+fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+    let imports = surface
+        .imports
+        .iter()
+        .map(|import| (import, authority::check_import(manifest, import)));
+    let exports = surface
+        .exports
+        .iter()
+        .map(|export| (export, authority::check_export(manifest, export).map(drop)));
+    let mut told: Vec<String> = Vec::new();
+    for (name, checked) in imports.chain(exports) {
+        let (message, why) = match checked {
+            Ok(()) => continue,
+            Err(Error::Import { why, .. }) => {
+                (format!("the component imports `{name}`, {why}"), why)
+            }
+            Err(Error::Export { why, .. }) => {
+                (format!("the component exports `{name}`, {why}"), why)
+            }
+            Err(error) => (error.to_string(), error.to_string()),
+        };
+        // An interface of several parts, or a second hook of the same kind: the same line of the manifest answers it.
+        let reason = why.split("needs `").nth(1).unwrap_or(&why).to_owned();
+        if told.contains(&reason) {
+            continue;
+        }
+        told.push(reason);
+        let is_external = why.contains("`[external]`") && manifest.external.is_some();
+        let key = if is_external {
+            "external"
+        } else {
+            "side_effects"
+        };
+        found.at("missing-permission", &[key], message).refused();
+    }
+    if surface.has_import("http") || surface.has_import("wasi:http") {
+        let has_hosts = manifest
+            .network
+            .as_ref()
+            .is_some_and(|n| !n.hosts.is_empty() || !n.private.is_empty());
+        if manifest.has(crate::grant::SideEffect::Network) && !has_hosts {
+            let message = "the component sends requests, and `[network] hosts` lists no host that it may reach";
+            let key = if manifest.network.is_some() {
+                "network"
+            } else {
+                "side_effects"
+            };
+            found.at("missing-permission", &[key], message).refused();
+        }
+    }
+}
+
+/// Options without the export that they are for, and an export without the options that give it a use.
+fn exported(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+    let exports: Vec<&str> = surface.own_exports().collect();
+    for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
+        if !exports.contains(&point.as_str()) {
+            let line = found.places.line(&["hooks", point]);
+            let message = format!(
+                "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
+            );
+            // An alias is written in other words than the manifest's.
+            let line = line.or_else(|| found.places.line(&["hooks"]));
+            found
+                .add(
+                    "missing-export",
+                    crate::plugin::manifest::FILE_NAME,
+                    line,
+                    message,
+                )
+                .refused();
+        }
+    }
+    let is_implementing = exports.contains(&"implement");
+    if let Some(point) = manifest
+        .implements
+        .keys()
+        .next()
+        .filter(|_| !is_implementing)
+    {
+        let message =
+            format!("implements `{point}`, but the component does not export `implement`");
+        found
+            .at("missing-export", &["implements", point], message)
+            .refused();
+    }
+    if is_implementing && manifest.implements.is_empty() {
+        let message = "the component exports `implement`, and `[implements]` names no point, so nothing ever calls it";
+        found.at("unused-export", &["component"], message);
+    }
+}

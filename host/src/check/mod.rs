@@ -1,0 +1,223 @@
+//! `rind plugin check`: faults of a plugin that its author can correct before anybody installs it.
+//!
+//! Owns the rules. What the loader would refuse is asked of the code that the loader asks; what it would let through in
+//! silence (permissions that nothing uses, settings that nobody explains) is found here. Each fault is named once, at its
+//! file and line. A plugin is never changed but by [`fix`], which only takes away or lowers what it asks for.
+//!
+//! Start from [`check`].
+
+mod component;
+pub mod fix;
+mod loaded;
+mod manifest;
+mod place;
+mod settings;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::plugin::Error;
+use crate::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
+use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::plugin::surface::Surface;
+use fix::Fix;
+use place::Places;
+
+/// Names of the rules, as `--allow` takes them, each with its subject.
+pub const RULES: &[(&str, &str)] = &[
+    ("manifest", "plugin.toml cannot be read as a manifest"),
+    (
+        "component",
+        "the component is missing, too large, or exports nothing",
+    ),
+    (
+        "contract",
+        "the component was built for a version of the contract that is not supported, or does not say for which",
+    ),
+    (
+        "missing-permission",
+        "the component imports or exports what the manifest does not declare",
+    ),
+    (
+        "unused-permission",
+        "the manifest asks for permissions that the component has no use for",
+    ),
+    ("broad-permission", "the manifest asks for every host"),
+    (
+        "missing-export",
+        "the manifest has options for hooks that the component does not export",
+    ),
+    ("unused-export", "the component exports what nothing calls"),
+    (
+        "limits",
+        "a limit is higher than the host's, or limits nothing",
+    ),
+    ("size", "the component carries debug information"),
+    (
+        "schema",
+        "a schema is invalid, or its defaults do not fit it",
+    ),
+    (
+        "settings",
+        "settings are read without being declared, or declared without being read",
+    ),
+    ("tools", "a tool cannot be offered to a model"),
+    ("description", "a description is missing or says nothing"),
+    ("version", "two files name different versions"),
+    (
+        "readme",
+        "the README is missing, or lacks a setting or tool",
+    ),
+    ("secret", "a file holds what looks like a secret"),
+    ("load", "the plugin cannot be loaded"),
+];
+
+/// A fault of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// File of the fault.
+    pub path: PathBuf,
+    /// Line in the file, from 1; absent for a file that has none, or is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Problem, and what to do.
+    pub message: String,
+    /// Whether no host loads the plugin.
+    pub is_refused: bool,
+    /// Change that removes the fault, where one is safe.
+    #[serde(skip)]
+    pub fix: Option<Fix>,
+}
+
+/// Result of checking one plugin.
+#[derive(Debug)]
+pub struct Checked {
+    /// Name, or that of the folder when the manifest cannot be read.
+    pub name: String,
+    /// Folder of the plugin.
+    pub folder: PathBuf,
+    /// Faults in the order of files and lines.
+    pub faults: Vec<Fault>,
+}
+
+/// Collects the faults of one plugin.
+struct Found<'a> {
+    folder: &'a Path,
+    places: Places,
+    faults: Vec<Fault>,
+}
+
+impl Found<'_> {
+    /// A fault at a key of `plugin.toml`, or of the nearest table around it that is written.
+    fn at(&mut self, rule: &'static str, keys: &[&str], message: impl Into<String>) -> &mut Fault {
+        // What is missing altogether is said at the top.
+        let line = self.places.line(keys).or(Some(1));
+        self.add(rule, FILE_NAME, line, message)
+    }
+
+    /// A fault in a file of the plugin's folder.
+    fn add(
+        &mut self,
+        rule: &'static str,
+        file: impl AsRef<Path>,
+        line: Option<usize>,
+        message: impl Into<String>,
+    ) -> &mut Fault {
+        self.faults.push(Fault {
+            rule,
+            path: self.folder.join(file),
+            line,
+            message: message.into(),
+            is_refused: false,
+            fix: None,
+        });
+        let last = self.faults.len() - 1;
+        &mut self.faults[last]
+    }
+}
+
+impl Fault {
+    /// The loader refuses the plugin for it.
+    fn refused(&mut self) -> &mut Self {
+        self.is_refused = true;
+        self
+    }
+
+    fn fixed_by(&mut self, fix: Fix) {
+        self.fix = Some(fix);
+    }
+}
+
+/// Checks the plugin in `folder`. `options` says how it is loaded; it names no plugin besides.
+///
+/// # Errors
+/// The host itself cannot load plugins.
+pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Error> {
+    let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
+    let mut found = Found {
+        folder,
+        places: Places::of(&text),
+        faults: Vec::new(),
+    };
+    let mut name = folder.file_name().map_or_else(
+        || folder.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    words::secrets(&mut found, &text);
+    match Manifest::read(folder, None) {
+        Err(error) => {
+            manifest::unreadable(&mut found, &text, &error);
+            words::readme(&mut found, None, &[]);
+        }
+        Ok(read) => {
+            name.clone_from(&read.name);
+            let surface = component::read(&mut found, &read);
+            manifest::check(&mut found, &read, surface.as_ref());
+            settings::check(&mut found, &read, surface.as_ref());
+            let tools = if found.faults.iter().any(|fault| fault.is_refused) {
+                Vec::new()
+            } else {
+                let set = PluginSet::load(options).await?;
+                take_loaded(&mut found, &read, surface.as_ref(), &set)
+            };
+            words::versions(&mut found, &read);
+            words::readme(&mut found, Some(&read), &tools);
+        }
+    }
+    let mut faults = found.faults;
+    faults.sort_by(|a, b| (&a.path, a.line, a.rule).cmp(&(&b.path, b.line, b.rule)));
+    faults.dedup_by(|a, b| (&a.path, a.line, &a.message) == (&b.path, b.line, &b.message));
+    Ok(Checked {
+        name,
+        folder: folder.to_owned(),
+        faults,
+    })
+}
+
+/// Names of the tools of the loaded plugin, with the faults that only loading shows.
+fn take_loaded(
+    found: &mut Found<'_>,
+    manifest: &Manifest,
+    surface: Option<&Surface>,
+    set: &PluginSet,
+) -> Vec<String> {
+    let checked = |plugin: &Loaded| plugin.manifest.name == manifest.name;
+    if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
+        loaded::check(found, plugin, surface);
+        return plugin.tools.iter().map(|tool| tool.name.clone()).collect();
+    }
+    for left in set
+        .left_out
+        .iter()
+        .filter(|left| left.name == manifest.name)
+    {
+        if let Why::Failed(error) = &left.why {
+            loaded::refused(found, manifest, error);
+        }
+    }
+    Vec::new()
+}

@@ -1,0 +1,109 @@
+//! Lines of keys in `plugin.toml`, and of functions in sources.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use toml_edit::{Document, Item, TableLike};
+
+/// Folders with other people's files, or with files that were made.
+const PASSED_OVER: [&str; 5] = ["target", "node_modules", "dist", "build", "__pycache__"];
+
+/// Endings of sources in which functions are looked for.
+const SOURCES: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
+
+/// Deepest folder that is looked into.
+const MAX_DEPTH: usize = 5;
+
+/// Largest source that is read, in bytes.
+const MAX_SOURCE_BYTES: u64 = 1 << 20;
+
+/// The lines of a TOML file by key.
+pub(super) struct Places {
+    text: String,
+    document: Option<Document<String>>,
+}
+
+impl Places {
+    pub(super) fn of(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            document: Document::parse(text.to_owned()).ok(),
+        }
+    }
+
+    /// Line of a key, or of the innermost key or table around it that is written.
+    pub(super) fn line(&self, keys: &[&str]) -> Option<usize> {
+        let mut table: &dyn TableLike = self.document.as_ref()?.as_table();
+        let mut last = None;
+        for name in keys {
+            let Some((key, item)) = table.get_key_value(name) else {
+                break;
+            };
+            last = key.span().or_else(|| span(item)).or(last);
+            match item.as_table_like() {
+                Some(inner) => table = inner,
+                None => break,
+            }
+        }
+        Some(line_of(&self.text, last?.start))
+    }
+}
+
+fn span(item: &Item) -> Option<Range<usize>> {
+    item.span()
+}
+
+/// Line of a byte, from 1.
+pub(super) fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().iter().take(at);
+    before.filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Finds the function of a tool, or else its name in quotes, in the sources of a plugin. The path is relative to the folder.
+pub(super) fn function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
+    let snake = name.replace('-', "_");
+    let escaped = regex::escape(&snake);
+    let defined = Regex::new(&format!(r"\b(fn|def|function)\s+{escaped}\b")).ok()?;
+    let quoted = Regex::new(&format!(r#"["']{}["']"#, regex::escape(name))).ok()?;
+    let mut sources = Vec::new();
+    collect(folder, 0, &mut sources);
+    let texts: Vec<(PathBuf, String)> = sources
+        .into_iter()
+        .filter_map(|path| Some((path.clone(), std::fs::read_to_string(path).ok()?)))
+        .collect();
+    [defined, quoted].iter().find_map(|pattern| {
+        texts.iter().find_map(|(path, text)| {
+            let at = pattern.find(text)?.start();
+            let path = path.strip_prefix(folder).ok()?;
+            Some((path.to_owned(), line_of(text, at)))
+        })
+    })
+}
+
+fn collect(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // A link may lead anywhere, also around in circles.
+        let Ok(metadata) = path.symlink_metadata() else {
+            continue;
+        };
+        if metadata.is_dir() && depth < MAX_DEPTH {
+            if !PASSED_OVER.contains(&&*name) && !name.starts_with('.') {
+                collect(&path, depth + 1, sources);
+            }
+        } else if metadata.is_file()
+            && metadata.len() <= MAX_SOURCE_BYTES
+            && path
+                .extension()
+                .is_some_and(|end| SOURCES.iter().any(|own| end == *own))
+        {
+            sources.push(path);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Files beside the manifest: README, versions of package manifests, secrets.
+
+use serde_json::Value;
+
+use super::Found;
+use super::place::line_of;
+use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::secret::Scanner;
+
+/// Names of the README, the usual one first.
+const READMES: [&str; 3] = ["README.md", "README", "readme.md"];
+
+/// Longest description that a list shows on a line, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 160;
+
+/// Checks that the README is there and explains the settings and tools; and the description of the plugin.
+pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, tools: &[String]) {
+    if let Some(manifest) = manifest {
+        description(found, manifest);
+    }
+    let read = READMES.iter().find_map(|name| {
+        Some((
+            *name,
+            std::fs::read_to_string(found.folder.join(name)).ok()?,
+        ))
+    });
+    let Some((name, text)) = read else {
+        let message =
+            "there is no README.md: say what the plugin does, its settings and its limits";
+        found.add("readme", READMES[0], None, message);
+        return;
+    };
+    if text.trim().lines().count() < 2 {
+        found.add("readme", name, Some(1), "says nothing but a title");
+        return;
+    }
+    let Some(manifest) = manifest else {
+        return;
+    };
+    let config = manifest
+        .config
+        .as_ref()
+        .and_then(|config| config.get("properties"));
+    // Those that nothing reads are to go, not to be explained.
+    let is_unread = found.faults.iter().any(|fault| fault.rule == "settings");
+    let config = config.filter(|_| !is_unread);
+    let settings = config.and_then(Value::as_object).into_iter().flatten();
+    for setting in settings.map(|(setting, _)| setting) {
+        if !text.contains(setting.as_str()) {
+            let message = format!("{name} does not explain the setting `{setting}`");
+            found.at("readme", &["config", "properties", setting], message);
+        }
+    }
+    for tool in tools.iter().filter(|tool| !text.contains(tool.as_str())) {
+        found.add(
+            "readme",
+            name,
+            Some(1),
+            format!("does not mention the tool `{tool}`"),
+        );
+    }
+}
+
+fn description(found: &mut Found<'_>, manifest: &Manifest) {
+    let text = manifest.description.trim();
+    let message = if text.is_empty()
+        || text.eq_ignore_ascii_case(&manifest.name)
+        || text.contains("TODO")
+    {
+        "`description` does not say what the plugin does".to_owned()
+    } else if text.chars().count() > MAX_DESCRIPTION_CHARS || text.contains('\n') {
+        format!(
+            "`description` is longer than a line of {MAX_DESCRIPTION_CHARS} characters; the README is for the rest"
+        )
+    } else {
+        return;
+    };
+    found.at("description", &["description"], message);
+}
+
+/// Checks that the package manifest of the language names the same version.
+pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
+    let version = manifest.version.to_string();
+    for (file, keys) in [
+        ("Cargo.toml", &["package", "version"][..]),
+        ("pyproject.toml", &["project", "version"]),
+        ("package.json", &["version"]),
+    ] {
+        let Ok(text) = std::fs::read_to_string(found.folder.join(file)) else {
+            continue;
+        };
+        let value: Option<Value> = if std::path::Path::new(file)
+            .extension()
+            .is_some_and(|end| end == "json")
+        {
+            serde_json::from_str(&text).ok()
+        } else {
+            toml::from_str(&text).ok()
+        };
+        let named = keys
+            .iter()
+            .try_fold(value.as_ref(), |at, key| Some(at?.get(key)))
+            .flatten();
+        // What is not a text is inherited from a workspace, or for its own tool to refuse.
+        if let Some(other) = named
+            .and_then(Value::as_str)
+            .filter(|other| *other != version)
+        {
+            let message = format!("`version` is {version} here and {other} in {file}");
+            found.at("version", &["version"], message);
+        }
+    }
+}
+
+/// Finds secrets in the manifest.
+pub(super) fn secrets(found: &mut Found<'_>, text: &str) {
+    for finding in Scanner::shared().scan(text) {
+        let line = line_of(text, finding.range.start);
+        let message = format!(
+            "what looks like a secret ({}): write `{{NAME}}`, and the operator keeps it in `secrets.toml` or the environment",
+            finding.rule
+        );
+        found.add("secret", FILE_NAME, Some(line), message);
+    }
+}

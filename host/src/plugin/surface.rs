@@ -1,0 +1,84 @@
+//! A component as its bytes describe it: imports, exports and stamp, without compiling or running anything.
+
+use wasmparser::{Parser, Payload};
+
+use super::Error;
+use super::contract;
+use super::contract::stamp::{self, Stamp};
+
+/// Names of a component's outermost imports and exports, and what else a look at its sections tells.
+#[derive(Clone, Debug, Default)]
+pub struct Surface {
+    /// Imported interfaces, as the component names them.
+    pub imports: Vec<String>,
+    /// Exported interfaces, as the component names them.
+    pub exports: Vec<String>,
+    /// Size of the component in bytes.
+    pub bytes: u64,
+    /// Bytes of debug information, in the component and all modules within.
+    pub debug_bytes: u64,
+    /// Stamp of the SDK, if there is one.
+    pub stamp: Option<Stamp>,
+}
+
+impl Surface {
+    /// Reads a component.
+    ///
+    /// # Errors
+    /// The bytes are no component, or one for a version of the contract that this host does not support.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let refuse = |why: String| Error::Start { message: why };
+        let mut surface = Self {
+            bytes: bytes.len() as u64,
+            ..Self::default()
+        };
+        let mut depth = 0_usize;
+        for payload in Parser::new(0).parse_all(bytes) {
+            let payload = payload.map_err(|e| refuse(format!("it is no component: {e}")))?;
+            match payload {
+                Payload::Version { encoding, .. } => {
+                    if depth == 0 && encoding != wasmparser::Encoding::Component {
+                        let why =
+                            "it is a module and no component; build it with `rind plugin build`";
+                        return Err(refuse(why.to_owned()));
+                    }
+                    depth += 1;
+                }
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::CustomSection(section) if section.name().starts_with(".debug") => {
+                    surface.debug_bytes += section.data().len() as u64;
+                }
+                // Only the outermost component speaks with the host.
+                Payload::ComponentImportSection(section) if depth == 1 => {
+                    let imports = section.into_iter().flatten();
+                    let names = imports.map(|import| import.name.name.to_owned());
+                    surface.imports.extend(names);
+                }
+                Payload::ComponentExportSection(section) if depth == 1 => {
+                    let exports = section.into_iter().flatten();
+                    let names = exports.map(|export| export.name.name.to_owned());
+                    surface.exports.extend(names);
+                }
+                _ => {}
+            }
+        }
+        surface.stamp = stamp::read(bytes)?;
+        Ok(surface)
+    }
+
+    /// Whether it imports an interface of the contract by its short name (`files`), or any of a foreign package (`wasi:http`).
+    #[must_use]
+    pub fn has_import(&self, name: &str) -> bool {
+        let is_it = |import: &String| match contract::split(import) {
+            Some((own, _)) => own == name,
+            None => name.contains(':') && import.starts_with(name),
+        };
+        self.imports.iter().any(is_it)
+    }
+
+    /// Names of the contract's interfaces that it exports, without package and version.
+    pub fn own_exports(&self) -> impl Iterator<Item = &str> {
+        let exports = self.exports.iter();
+        exports.filter_map(|export| Some(contract::split(export)?.0))
+    }
+}

@@ -1,0 +1,130 @@
+//! `rind plugin test` and `rind plugin call`: the real program on real components.
+
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+
+/// Puts a plugin with a file of cases into the workspace.
+fn with_cases(guest: &str, manifest: impl FnOnce(String) -> String, cases: &str) -> Rind {
+    let rind = Rind::default();
+    let folder = guests::put(guest, &rind.workspace(), manifest);
+    std::fs::create_dir(folder.join("tests")).unwrap();
+    std::fs::write(folder.join("tests/cases.toml"), cases).unwrap();
+    rind
+}
+
+#[test]
+fn the_cases_of_the_first_party_plugins_pass() {
+    let root = guests::guest("hello").parent().unwrap();
+    let rind = Rind::default();
+    for plugin in ["hello", "loop-detection", "content-safety"] {
+        let folder = root.join(plugin);
+        let ran = rind.run(&["plugin", "test", folder.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
+fn a_case_that_fails_shows_the_difference_and_is_in_the_reports() {
+    let rind = with_cases(
+        "hello",
+        |manifest| manifest,
+        "[[case]]\nname = \"greets <Bob>\"\n[case.given.tool]\nname = \"greet\"\narguments = { name = \"Ada\" }\n\
+         [case.expect]\nresults = [\"Hello, Bob!\"]\n",
+    );
+    let ran = rind
+        .run(&[
+            "plugin",
+            "test",
+            "hello",
+            "--report",
+            "json=out.json",
+            "--report",
+            "junit=out.xml",
+        ])
+        .exits(1);
+    let stdout = &ran.stdout;
+    assert!(
+        stdout.contains("greets <Bob> (hello/tests/cases.toml:1)"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("- Hello, Bob!\n      + Hello, Ada!"),
+        "{stdout}"
+    );
+    let json = std::fs::read_to_string(rind.workspace().join("out.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["cases"][0]["passed"], false);
+    let junit = std::fs::read_to_string(rind.workspace().join("out.xml")).unwrap();
+    assert!(junit.contains("name=\"greets &lt;Bob&gt;\""), "{junit}");
+    assert!(junit.contains("tests=\"1\" failures=\"1\""), "{junit}");
+}
+
+#[test]
+fn canned_answers_pass_the_checks_of_real_requests() {
+    let network = "\n[network]\nhosts = [\"api.example.com\"]\n\
+                   [[network.credentials]]\nhost = \"api.example.com\"\nheader = \"authorization\"\nvalue = \"Bearer {TOKEN}\"\n";
+    let case = |name: &str, host: &str, expect: &str| {
+        format!(
+            "[[case]]\nname = \"{name}\"\n[case.given.tool]\nname = \"fetch\"\n\
+             arguments = {{ url = \"https://{host}/x\", method = \"GET\" }}\n\
+             [case.given.secrets]\nTOKEN = \"not-for-guests\"\n\
+             [[case.given.http]]\nurl = \"https://{host}/x\"\nbody = \"canned\"\n{expect}\n"
+        )
+    };
+    let cases = case(
+        "granted",
+        "api.example.com",
+        "with = { authorization = \"Bearer not-for-guests\" }\n[case.expect]\naccesses = [\"network GET https://api.example.com/x done\"]",
+    ) + &case(
+        "not granted",
+        "other.example.com",
+        "[case.expect]\ndenials = [\"network GET https://other.example.com/x\"]",
+    );
+    let rind = with_cases("fetch", |manifest| manifest + network, &cases);
+    let ran = rind.run(&["plugin", "test", "fetch"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_folder_without_a_case_fails_and_a_wrong_key_names_its_line() {
+    let rind = with_cases("hello", |manifest| manifest, "");
+    let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
+    assert!(ran.stderr.contains("no cases were run"), "{}", ran.stderr);
+    let rind = with_cases(
+        "hello",
+        |manifest| manifest,
+        "[[case]]\nname = \"a\"\nexpects = 1\n",
+    );
+    let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
+    assert!(
+        ran.stderr
+            .contains("hello/tests/cases.toml:3: unknown field `expects`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_tool_is_called_by_hand_with_its_trace() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    let ran = rind
+        .run(&["plugin", "call", "hello", "greet", "{\"name\": \"Ada\"}"])
+        .exits(0);
+    assert_eq!(
+        ran.stdout.lines().last(),
+        Some("Hello, Ada!"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stderr.contains("turn-end"), "{}", ran.stderr);
+    let ran = rind.run(&["plugin", "call", "hello", "meet"]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("has no tool `meet`; its tools are greet"),
+        "{}",
+        ran.stderr
+    );
+    rind.run(&["plugin", "call", "hello", "greet", "{"])
+        .exits(2);
+}
