@@ -428,7 +428,7 @@ fn canned(answers: Vec<CannedAnswer>) -> crate::egress::Canned {
     })
 }
 
-/// Somebody whose answers are written down.
+/// Approver with answers that are written down.
 struct Person(Mutex<std::vec::IntoIter<String>>);
 
 impl Person {

@@ -66,7 +66,7 @@ fn canned_answers_pass_the_checks_of_real_requests() {
     let case = |name: &str, host: &str, expect: &str| {
         format!(
             "[[case]]\nname = \"{name}\"\n[case.given.tool]\nname = \"fetch\"\n\
-             arguments = {{ url = \"https://{host}/x\", method = \"GET\" }}\n\
+             arguments = {{ face = \"rind\", url = \"https://{host}/x\", method = \"GET\", headers = [], body = \"\" }}\n\
              [case.given.secrets]\nTOKEN = \"not-for-guests\"\n\
              [[case.given.http]]\nurl = \"https://{host}/x\"\nbody = \"canned\"\n{expect}\n"
         )
@@ -74,11 +74,11 @@ fn canned_answers_pass_the_checks_of_real_requests() {
     let cases = case(
         "granted",
         "api.example.com",
-        "with = { authorization = \"Bearer not-for-guests\" }\n[case.expect]\naccesses = [\"network GET https://api.example.com/x done\"]",
+        "with = { authorization = \"Bearer not-for-guests\" }\n[case.expect]\naccesses = [\"network GET https://api.example.com:443/x done\"]",
     ) + &case(
         "not granted",
         "other.example.com",
-        "[case.expect]\ndenials = [\"network GET https://other.example.com/x\"]",
+        "[case.expect]\ndenials = [\"network GET https://other.example.com:443/x\"]",
     );
     let rind = with_cases("fetch", |manifest| manifest + network, &cases);
     let ran = rind.run(&["plugin", "test", "fetch"]);
