@@ -107,11 +107,13 @@ pub(crate) mod prompt;
 #[cfg(feature = "otel")]
 pub mod telemetry;
 
-// The agent loop, builds of plugins, the sandbox.
+// The agent loop, the sandbox.
 pub mod agent;
+pub mod plugin;
+
+// Builds of plugins.
 #[doc(hidden)]
 pub mod author;
-pub mod plugin;
 
 // Packed and installed plugins.
 #[cfg(feature = "cli")]

@@ -60,6 +60,12 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "memory of 64 MiB",
         ),
         attack(
+            "many memories of one module, each below the limit",
+            started("(memory 600) (memory 600)"),
+            load(),
+            "memory of 64 MiB",
+        ),
+        attack(
             "a table of a hundred million entries",
             started(
                 "(table $t 1 funcref) (func $f (drop (table.grow $t (ref.null func) (i32.const 100000000)))) (start $f)",

@@ -232,8 +232,8 @@ async fn the_same_source_gives_the_same_bytes_in_any_folder() {
                 .windows(text.len())
                 .any(|part| part == text.as_bytes())
         };
-        // The places are in there, so that the comparison is one.
-        assert!(has("within/src/lib.rs") && has("made.rs"));
+        // A place is in there, so that the comparison is one.
+        assert!(has("made.rs"), "made");
         for place in [folder.path(), &guests_target()] {
             assert!(!has(place.to_str().unwrap()), "{}", place.display());
         }

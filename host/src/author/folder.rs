@@ -86,7 +86,7 @@ struct RindKeys {
     module: Option<String>,
 }
 
-/// What is known while a folder is read.
+/// State while a folder is read.
 struct Reader {
     dir: PathBuf,
     known_as: String,

@@ -45,7 +45,7 @@ pub(super) async fn build(
 ) -> Result<BuiltPlugin, BuildError> {
     let started = Instant::now();
     let folder = tempfile::tempdir()
-        .map_err(|source| file_error(&plugin.name, &tempfile::env::temp_dir(), source))?;
+        .map_err(|source| file_error(&plugin.name, Path::new("the temporary folder"), source))?;
     let work = Work {
         plugin,
         folder: folder.path(),

@@ -13,7 +13,7 @@ use super::{BuildError, world};
 /// Command that installs what `package.json` lists.
 const INSTALL: &str = "npm install";
 
-/// What esbuild says of what it made.
+/// The metafile of esbuild.
 #[derive(Deserialize)]
 struct Made {
     outputs: BTreeMap<String, Output>,

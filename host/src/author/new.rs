@@ -44,7 +44,7 @@ pub enum NewError {
         /// Reason.
         why: String,
     },
-    /// Something is there already.
+    /// The place is taken.
     #[error("{0} is there already and is left as it is; choose another name, or remove it")]
     Exists(PathBuf),
     /// A file could not be written.
@@ -58,7 +58,7 @@ pub enum NewError {
     },
 }
 
-/// What differs between the languages.
+/// Differences between the languages.
 struct Facts {
     /// Folder of the templates.
     folder: &'static str,

@@ -15,7 +15,7 @@ const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install componenti
 /// parses: the module cannot run outside of a component.
 const SCAN: &str = include_str!("scan.py");
 
-/// What [`SCAN`] prints.
+/// Output of [`SCAN`].
 #[derive(Deserialize)]
 struct Scanned {
     exports: Vec<String>,
@@ -75,7 +75,7 @@ fn tool(dir: &Path, program: &str, name: &'static str, install: &'static str) ->
     }
 }
 
-/// Where the folder's own environment has what `pip` installed.
+/// Returns the folder in which `pip` installed into the plugin's own environment.
 fn site_packages(dir: &Path) -> Option<PathBuf> {
     let mut entries = std::fs::read_dir(dir.join(".venv/lib")).ok()?;
     entries.find_map(|entry| {

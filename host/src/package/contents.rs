@@ -12,6 +12,9 @@ use rustix::fs::OFlags;
 use crate::grant::held::{self, HeldFolder};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
+/// A file: its path in the plugin's folder, and its bytes.
+type NamedBytes<'a> = (String, &'a [u8]);
+
 /// Most bytes of a source and of what is in it. Several Python components fit.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
@@ -120,7 +123,7 @@ impl Contents {
     }
 
     /// Returns the component and the other files, in order.
-    pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<(String, &[u8])>)> {
+    pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
         let component = self.manifest.component.as_deref().map(names).transpose()?;
         let bytes = component.as_ref().and_then(|names| self.files.get(names));
         let others = self

@@ -6,7 +6,7 @@ use rind_tests::cli::Rind;
 
 use super::install::{hello, installed, plugin};
 
-/// What the update asks for and the version before did not.
+/// Makes an update that asks for more than the version before.
 fn widen(rind: &Rind) {
     let folder = hello(rind, "src", "0.2.0", "");
     let path = folder.join("plugin.toml");

@@ -16,7 +16,8 @@ fn help_names_the_commands_and_the_exit_codes() {
       run      Run one turn: give the model a task and print its answer
       demo     See it work: a scripted turn on real files in a temporary folder, with the first-party
                plugins
-      plugin   List, inspect, switch and build plugins, and take back what they were granted
+      plugin   Make, build, list, inspect, switch and install plugins, and take back what they were
+               granted
       session  Look at what earlier turns left behind
       schema   Print the JSON Schema of something that Rind writes
       doctor   Say what really holds on this machine, what is weaker and what is missing
@@ -104,7 +105,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, tools, plugins, prices, sandbox
+    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, tools, plugins, prices, sandbox, install
     ");
 }
 

@@ -66,7 +66,9 @@ fn machine() -> Rind {
         rind.managed(name);
     }
     let workspace = rind.workspace();
-    guests::put("hello", &workspace.join("plugins"), |manifest| manifest);
+    let hello = guests::put("hello", &workspace.join("plugins"), |manifest| manifest);
+    let readme = guests::workspace().join("plugins/hello/README.md");
+    std::fs::copy(readme, hello.join("README.md")).unwrap();
     rind.file("README.md", "# Tide station\n");
     let tree = guests::workspace().canonicalize().unwrap();
     std::os::unix::fs::symlink(&tree, workspace.join("rind")).unwrap();

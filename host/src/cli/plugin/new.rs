@@ -15,7 +15,7 @@ pub(in super::super) struct NewArgs {
     /// Language to write it in
     #[arg(long, value_enum, default_value_t = Lang::Rust)]
     lang: Lang,
-    /// What it is to do
+    /// Kind of the plugin
     #[arg(long, value_enum, default_value_t = Kind::Hook)]
     kind: Kind,
 }
