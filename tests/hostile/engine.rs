@@ -29,6 +29,12 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "longer than 5 s to start",
         ),
         attack(
+            "calls itself at its end for ever",
+            started("(func $f (return_call $f)) (start $f)"),
+            load(),
+            "longer than 5 s to start",
+        ),
+        attack(
             "calls itself until no stack is left",
             guest("recurses"),
             tool(),
