@@ -150,7 +150,11 @@ pub struct Expect {
 
 /// Expected outcome of a hook.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected an outcome such as \"blocked\", or a table of `outcome`, `reason` and `changed`"
+)]
 pub enum HookExpect {
     /// The outcome alone: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
     Outcome(String),

@@ -139,9 +139,8 @@ async fn session(
     given: &Given,
     is_cold: bool,
 ) -> Result<(Vec<Seen>, Duration), RunError> {
-    let root = tempfile::Builder::new().prefix("rind-case-").tempdir()?;
-    let root = root.path().canonicalize().map(|path| (root, path))?;
-    let (_kept, root) = root;
+    let kept = tempfile::Builder::new().prefix("rind-case-").tempdir()?;
+    let root = kept.path().canonicalize()?;
     let (home, workspace) = (root.join("home"), root.join("workspace"));
     std::fs::create_dir_all(&home)?;
     std::fs::create_dir_all(&workspace)?;

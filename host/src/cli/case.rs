@@ -231,8 +231,9 @@ pub(super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
         args.plugins.no_plugins = true;
         args.name = Manifest::read(Path::new(&args.name), None)?.name;
     }
-    let (options, _) = super::plugin::options(&args.plugins).await?;
-    let mut plugins = super::plugin::load_with(&options).await?;
+    let (options, config) = super::plugin::options(&args.plugins).await?;
+    let plugins = super::plugin::load_with(&options).await?;
+    setup::check_plugins(&args.plugins, &config, &plugins)?;
     if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
         let how = if matches!(left.why, Why::Held(_)) {
             format!("; grant them for this call with `--grant {}`", args.name)
@@ -242,19 +243,29 @@ pub(super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
         let why = render::plugins::why(left);
         anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
     }
-    // The others would judge a call that is made by hand.
     plugins
-        .plugins
-        .retain(|plugin| plugin.manifest.name == args.name);
-    plugins.left_out.clear();
-    plugins.absent.clear();
-    check_tool(&args, plugins.plugins.first())?;
+        .left_out
+        .iter()
+        .for_each(render::plugins::warn_left_out);
+    plugins.check_required()?;
+    plugins.check_relied()?;
+    let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
+    check_tool(&args, plugins.plugins.iter().find(is_it))?;
     let paths = setup::paths(None)?;
+    setup::check_apart(&paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    let script = Script::new(vec![
-        Reply::call(&args.tool, arguments),
-        Reply::text("done"),
-    ]);
+    // A plugin may send the answer back.
+    let done = Reply {
+        times: Some(0),
+        ..Reply::text("done")
+    };
+    let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
+    // Whoever types the call has approved it; what the rules deny stays denied.
+    let mut policy: ToolPolicy = config.section()?;
+    policy.mode = PolicyMode {
+        yes: true,
+        ..PolicyMode::default()
+    };
     let (approver, questions) = run::approver(false);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "none")
@@ -262,14 +273,7 @@ pub(super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
         .store(SessionStore::new(sessions.path().to_owned()))
         .plugins(Arc::new(plugins))
         .file_tools()
-        // Whoever types the call has approved it.
-        .policy(Arc::new(ToolPolicy {
-            mode: PolicyMode {
-                yes: true,
-                ..PolicyMode::default()
-            },
-            ..ToolPolicy::default()
-        }))
+        .policy(Arc::new(policy))
         .approver(approver)
         .build()
         .await?;

@@ -105,6 +105,55 @@ fn a_folder_without_a_case_fails_and_a_wrong_key_names_its_line() {
 }
 
 #[test]
+fn a_misspelt_key_of_an_expected_hook_is_no_expectation_that_always_holds() {
+    let rind = with_cases(
+        "hello",
+        |manifest| manifest,
+        "[[case]]\nname = \"a\"\n[case.expect.hooks]\nturn-end = { outcome = \"pass\", reasn = \"x\" }\n",
+    );
+    let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
+    assert!(
+        ran.stderr.contains("a table of `outcome`, `reason`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_plugin_that_remembers_in_its_instance_fails_its_case() {
+    let rind = with_cases(
+        "hostile",
+        |manifest| manifest,
+        "[[case]]\nname = \"counts\"\ngiven = { tool = { name = \"misbehaving\" }, config = { how = \"count\" } }\n",
+    );
+    let ran = rind.run(&["plugin", "test", "hostile"]).exits(1);
+    assert!(
+        ran.stdout.contains("with a kept and with a fresh instance"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_call_by_hand_passes_the_rules_and_the_plugins_that_the_policy_requires() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    let call = ["plugin", "call", "hello", "greet", "{\"name\": \"Ada\"}"];
+    rind.config("[tools]\nrules = [{ tool = \"greet\", decision = \"deny\" }]\n");
+    let ran = rind.run(&call).exits(1);
+    assert!(ran.stdout.contains("refused by policy"), "{}", ran.stdout);
+    rind.config("");
+    rind.run(&call).exits(0);
+    std::fs::write(
+        rind.home().join("config/policy.toml"),
+        "[plugins.guard]\nrequire = true\n",
+    )
+    .unwrap();
+    let ran = rind.run(&call).exits(3);
+    assert!(ran.stderr.contains("plugin guard"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_tool_is_called_by_hand_with_its_trace() {
     let rind = Rind::default();
     rind.managed("hello");

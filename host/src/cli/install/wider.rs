@@ -39,9 +39,9 @@ impl More {
 /// Lists what `new` asks for and `earlier` did not. Of a plugin that cannot be read any more everything is more.
 fn more(earlier: Option<&Manifest>, new: &Manifest) -> Vec<More> {
     let before = earlier.map(Manifest::requested).unwrap_or_default();
-    let asked = new.requested().into_iter();
-    let mut more: Vec<More> = asked
-        .filter(|capability| !before.contains(capability))
+    let requested = new.requested().into_iter();
+    let mut more: Vec<More> = requested
+        .filter(|asked| !before.iter().any(|had| had.covers(asked)))
         .map(More::Capability)
         .collect();
     let lowered = |manifest: &Manifest| manifest.trust.filter(|trust| *trust > Trust::User);
