@@ -162,7 +162,7 @@ impl TurnScope {
                 ));
             }
         };
-        let subject = entry.tool.subject(&call.arguments);
+        let subject = entry.tool.subject(&call.arguments).await;
         self.approve(by, call, &entry, &subject, asked).await?;
         Ok((entry, subject))
     }
@@ -257,7 +257,7 @@ impl TurnScope {
             ..
         } = allowed;
         // Somebody may have thought about it for long, and a link lead elsewhere by now.
-        if entry.tool.subject(&call.arguments) != subject {
+        if entry.tool.subject(&call.arguments).await != subject {
             return Refusal::new("policy", MOVED).of(call, notes);
         }
         self.spec.events.emit(Event::ToolStart {

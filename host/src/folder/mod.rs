@@ -130,6 +130,18 @@ impl GrantedFolders {
             .map(|grant| (grant.access, &grant.folder))
     }
 
+    /// Opens every granted folder that can be opened now, so that nobody waits for the disk later. May block.
+    pub fn open_all(&self) {
+        // What fails is tried again, and told, when it is used.
+        (0..self.grants.len()).for_each(|number| drop(self.granted(number)));
+    }
+
+    /// Whether every granted folder is open.
+    #[must_use]
+    pub fn are_open(&self) -> bool {
+        self.grants.iter().all(|grant| grant.opened.get().is_some())
+    }
+
     /// The folder that paths from `base` begin in. A granted folder is opened now; it is not made, unless it is the plugin's
     /// own.
     ///

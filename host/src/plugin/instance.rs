@@ -71,27 +71,18 @@ impl Slot {
 
     /// Waits until nobody else calls the plugin, and makes an instance if there is none. That wait is not part of the call's
     /// deadline.
-    ///
-    /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
-    /// do so as long as calls may wait. It gets an instance of its own, which is thrown away after it. There are only
-    /// [`MAX_EXTRA`] of these; after that it waits like any other. Where the one that is called can wait for nobody, there is no
-    /// need: one call after the other, so that what it reads and writes (a log, a sum) stays whole.
     pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
-        // Mostly nobody else is there, and then there is nothing to wait for.
+        // Mostly nobody else is there, and then there is nothing to wait for. What is rare is boxed: it is large, and every call
+        // would carry it along.
         let (mut place, extra) = match self.warm.try_lock() {
             Ok(place) => (Some(place), None),
-            Err(_) => {
-                let may_lock = !caller.call_chain.is_empty() && self.template.waits_for_others;
-                let extra = may_lock.then(|| self.extra.try_acquire().ok()).flatten();
-                match extra {
-                    Some(extra) => (None, Some(extra)),
-                    None => (Some(waiting(self.warm.lock()).await), None),
-                }
-            }
+            Err(_) => Box::pin(self.wait_or_another(caller)).await,
         };
         let mut instance = match place.as_mut().and_then(|place| place.take()) {
             Some(instance) => instance,
-            None => Box::new(self.template.instantiate(self.backing.clone()).await?),
+            None => Box::pin(self.template.instantiate(self.backing.clone()))
+                .await
+                .map(Box::new)?,
         };
         let state = instance.store.data_mut();
         state.clear_stderr();
@@ -103,11 +94,34 @@ impl Slot {
             _extra: extra,
         })
     }
+
+    /// A call that a plugin caused does not wait: that plugin is being called itself, and two that wait for each other would
+    /// do so as long as calls may wait. It gets an instance of its own, which is thrown away after it. There are only
+    /// [`MAX_EXTRA`] of these; after that it waits like any other. Where the one that is called can wait for nobody, there is no
+    /// need: one call after the other, so that what it reads and writes (a log, a sum) stays whole.
+    async fn wait_or_another(
+        &self,
+        caller: &Caller,
+    ) -> (
+        Option<MutexGuard<'_, Option<Box<Instance>>>>,
+        Option<SemaphorePermit<'_>>,
+    ) {
+        let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
+        match may_make.then(|| self.extra.try_acquire()) {
+            Some(Ok(extra)) => (None, Some(extra)),
+            _ => (Some(waiting(self.warm.lock()).await), None),
+        }
+    }
 }
 
 impl Template {
     /// Makes an instance. Limits are set before: start functions run here.
     pub(super) async fn instantiate(&self, backing: Arc<Backing>) -> Result<Instance, Failure> {
+        // A standard library asks for them when it starts, and cannot be made to wait.
+        let folders = backing.folders.clone();
+        if !folders.are_open() {
+            let _ = tokio::task::spawn_blocking(move || folders.open_all()).await;
+        }
         let mut store = Store::new(
             self.pre.engine(),
             HostState::new(backing, self.memory_limit),

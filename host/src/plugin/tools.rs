@@ -1,5 +1,6 @@
 //! A plugin's tools as tools of the host.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,8 +53,9 @@ impl Tool for WasmTool {
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
+            let call = pin!(self.call(&arguments, ctx));
             let answer = tokio::select! {
-                answer = within(self.deadline, Instant::now(), self.call(&arguments, ctx)) => answer,
+                answer = within(self.deadline, Instant::now(), call) => answer,
                 () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
             };
             match answer {

@@ -37,6 +37,16 @@ impl LazyClock {
     }
 }
 
+impl From<&Arc<CallClock>> for LazyClock {
+    fn from(clock: &Arc<CallClock>) -> Self {
+        Self {
+            started: clock.started,
+            outer: clock.outer.clone(),
+            clock: clock.clone().into(),
+        }
+    }
+}
+
 /// The clock of the call that this task is making, if it makes one.
 fn clock() -> Option<Arc<CallClock>> {
     CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
@@ -131,29 +141,36 @@ pub(crate) async fn waiting<T>(turn: impl Future<Output = T>) -> T {
 pub(crate) async fn within<T>(
     deadline: Duration,
     started: Instant,
-    call: impl Future<Output = Result<T, Failure>>,
+    mut call: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
+    // Most calls answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
+    // for a call that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
     let lazy = LazyClock {
         started,
         outer: clock(),
         clock: OnceLock::new(),
     };
-    CLOCK.scope(lazy, timed(deadline, call)).await
+    let first = CLOCK.scope(lazy, async {
+        match futures_util::poll!(&mut call) {
+            Poll::Ready(answer) => Ok(answer),
+            Poll::Pending => Err(CLOCK.with(|lazy| lazy.clock().clone())),
+        }
+    });
+    match first.await {
+        Ok(answer) => answer,
+        // Boxed: it is large, and every call would carry it along.
+        Err(clock) => Box::pin(awaited(deadline, clock, call)).await,
+    }
 }
 
-/// Makes a call whose clock is [`CLOCK`].
-async fn timed<T>(
+/// Goes on with a call that did not answer at once.
+async fn awaited<T>(
     deadline: Duration,
-    call: impl Future<Output = Result<T, Failure>>,
+    clock: Arc<CallClock>,
+    mut call: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
-    let mut call = std::pin::pin!(call);
-    // Most calls answer without ever waiting. Setting a timer costs a good part of what such a call does, so one is set only
-    // for a call that waits; a guest that computes gives way every few milliseconds, which counts as waiting.
-    if let Poll::Ready(answer) = futures_util::poll!(&mut call) {
-        return answer;
-    }
     loop {
-        let (used, waited) = CLOCK.with(|lazy| lazy.clock().read(Instant::now()));
+        let (used, waited) = clock.read(Instant::now());
         let left = deadline.saturating_sub(used);
         if left.is_zero() {
             return Err(Failure::Deadline(deadline));
@@ -166,7 +183,8 @@ async fn timed<T>(
             )));
         }
         // A clock that stands still is looked at again when it could have run out had it gone on.
-        if let Ok(answer) = tokio::time::timeout(left.min(to_wait), &mut call).await {
+        let call = CLOCK.scope(LazyClock::from(&clock), &mut call);
+        if let Ok(answer) = tokio::time::timeout(left.min(to_wait), call).await {
             return answer;
         }
     }
@@ -174,26 +192,28 @@ async fn timed<T>(
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(50);
 
     #[tokio::test]
     async fn waiting_for_a_turn_does_not_use_the_deadline_up() {
-        let call = async {
+        let call = pin!(async {
             waiting(tokio::time::sleep(SHORT * 6)).await;
             Ok("done")
-        };
+        });
         assert_eq!(within(SHORT, Instant::now(), call).await, Ok("done"));
     }
 
     #[tokio::test]
     async fn what_comes_after_the_wait_has_the_whole_deadline_and_no_more() {
-        let call = async {
+        let call = pin!(async {
             waiting(tokio::time::sleep(SHORT * 2)).await;
             tokio::time::sleep(Duration::from_secs(600)).await;
             Ok(())
-        };
+        });
         let started = Instant::now();
         assert_eq!(
             within(SHORT, Instant::now(), call).await,
@@ -208,7 +228,7 @@ mod tests {
             waiting(tokio::time::sleep(SHORT * 6)).await;
             Ok(())
         };
-        let outer = async { within(SHORT, Instant::now(), inner()).await };
+        let outer = pin!(async { within(SHORT, Instant::now(), pin!(inner())).await });
         assert_eq!(within(SHORT, Instant::now(), outer).await, Ok(()));
     }
 

@@ -106,8 +106,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Returns the subject of a call with these arguments, for the operator's rules and for a yes that covers more than this call.
-    fn subject(&self, _: &Value) -> Subject {
-        Subject::Any
+    fn subject<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Subject> {
+        Box::pin(std::future::ready(Subject::Any))
     }
 
     /// Runs the tool with arguments that fit its schema, after every check, hook, policy and approval. What the model

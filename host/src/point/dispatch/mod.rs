@@ -9,7 +9,7 @@ mod report;
 mod run;
 
 use std::borrow::Cow;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,13 +84,12 @@ impl Dispatcher {
     }
 
     /// Calls the hooks of a built-in point.
-    pub async fn dispatch<P: Point>(
+    pub fn dispatch<P: Point>(
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
-    ) -> Dispatched<P::Payload> {
+    ) -> impl Future<Output = Dispatched<P::Payload>> {
         self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
-            .await
     }
 
     /// Calls the hooks of the point `name`: [`Dispatcher::dispatch`] with name and kind given, for plugin-defined points.
@@ -122,10 +121,11 @@ impl Dispatcher {
         let is_too_deep = caller.call_chain.len() > MAX_NESTING;
         let mut side_by_side = Vec::new();
         // Gates judge what will happen: those that spoke before the last change are asked again.
+        let is_gate = kind == PointKind::Gate;
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
-            .filter(|bound| !caller.passes_over(&bound.spec.plugin, kind == PointKind::Gate))
+            .filter(|bound| !caller.passes_over(&bound.spec.plugin, is_gate))
         {
             if is_too_deep {
                 let failure = Failure::Unavailable(format!(
@@ -141,7 +141,9 @@ impl Dispatcher {
                 if run.finish(&bound.spec, took, result) {
                     judged_before = judged.len();
                 }
-                judged.push(bound);
+                if is_gate {
+                    judged.push(bound);
+                }
             } else {
                 side_by_side.push(bound);
             }
@@ -150,18 +152,15 @@ impl Dispatcher {
                 return run.out;
             }
         }
-        if kind == PointKind::Gate {
-            for bound in &judged[..judged_before] {
-                // What a hook that is out says was taken in when it failed.
-                let why = self.quarantine.why(&bound.spec.plugin, &name);
-                if why.is_some() {
-                    continue;
-                }
-                let (took, result) = call(bound, caller, &run.out.value).await;
-                run.judge_again(&bound.spec, took, result);
-                if run.is_refused() {
-                    return run.out;
-                }
+        for bound in &judged[..judged_before] {
+            // What a hook that is out says was taken in when it failed.
+            if self.quarantine.why(&bound.spec.plugin, &name).is_some() {
+                continue;
+            }
+            let (took, result) = call(bound, caller, &run.out.value).await;
+            run.judge_again(&bound.spec, took, result);
+            if run.is_refused() {
+                return run.out;
             }
         }
         if let [bound] = side_by_side[..] {
@@ -170,7 +169,8 @@ impl Dispatcher {
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
             let calls = side_by_side.iter().map(|bound| call(bound, caller, value));
-            let results = join_all(calls).await;
+            // Boxed: a call of one hook need not carry it along.
+            let results = Box::pin(join_all(calls)).await;
             for (bound, (took, result)) in side_by_side.iter().zip(results) {
                 run.finish(&bound.spec, took, result);
             }
@@ -208,11 +208,17 @@ async fn call<P: Point>(
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
-    // A panic in the host's own code is that hook's failure. In a block of its own, so that one while the future is made is
-    // caught as well.
-    let call = AssertUnwindSafe(async { bound.hook.call(caller, payload).await }).catch_unwind();
-    let call = call.map(|answer| answer.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
-    let result = within(bound.spec.deadline, started, call).await;
+    // A panic in the host's own code is that hook's failure, also one while the future is made.
+    let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
+    let result = match made {
+        Ok(call) => {
+            let call = AssertUnwindSafe(call).catch_unwind();
+            let call =
+                call.map(|answer| answer.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
+            within(bound.spec.deadline, started, call).await
+        }
+        Err(panic) => Err(Failure::panic(&*panic)),
+    };
     (started.elapsed(), result)
 }
 

@@ -199,9 +199,10 @@ impl Tool for Bash {
         self.may.clone()
     }
 
-    fn subject(&self, arguments: &Value) -> Subject {
+    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let command = arguments.get("command").and_then(Value::as_str);
-        Subject::Command(Command::read(command.unwrap_or_default()))
+        let subject = Subject::Command(Command::read(command.unwrap_or_default()));
+        Box::pin(std::future::ready(subject))
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -143,8 +143,12 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         &self.spec
     }
 
-    fn subject(&self, arguments: &Value) -> Subject {
-        (self.subject)(place(&self.workspace, arguments))
+    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+        let (workspace, path) = (self.workspace.clone(), arguments.get("path").cloned());
+        let place = tokio::task::spawn_blocking(move || place(&workspace, path));
+        place
+            .map(|place| (self.subject)(place.unwrap_or(WorkspacePath::Unknown)))
+            .boxed()
     }
 
     /// Work that only reads is abandoned when it takes too long or is cancelled.
@@ -164,10 +168,10 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 }
 
 /// Returns the place of the `path` of a call; the workspace itself without one.
-fn place(workspace: &Workspace, arguments: &Value) -> WorkspacePath {
-    match arguments.get("path") {
+fn place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
+    match path {
         None | Some(Value::Null) => WorkspacePath::Known(String::new()),
-        Some(Value::String(path)) => workspace.place(path),
+        Some(Value::String(path)) => workspace.place(&path),
         Some(_) => WorkspacePath::Unknown,
     }
 }

@@ -141,7 +141,9 @@ impl Process {
             self.confine.as_ref(),
             running.kept_leader(),
             running.temporary(),
-        );
+        )
+        .await
+        .map_err(failed)?;
         let mut stdout = Captured::new(self.capture_bytes);
         let mut stderr = Captured::new(self.capture_bytes);
         let on_line = self.on_line.as_ref();

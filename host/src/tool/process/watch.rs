@@ -2,6 +2,7 @@
 //! for a whole tree without rights that a user does not have everywhere.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,15 +65,22 @@ struct Bounds {
 
 impl Watch {
     /// Creates a watch; without a confinement, or a first process that the others are found by, it watches nothing.
-    pub(super) fn new(
+    ///
+    /// # Errors
+    /// The runtime goes down.
+    pub(super) async fn new(
         confinement: Option<&Confinement>,
         leader: Option<Pid>,
         temporary: Option<&Path>,
-    ) -> Self {
-        let bounds = confinement.zip(leader).map(|(confinement, leader)| {
+    ) -> io::Result<Self> {
+        let Some((confinement, leader)) = confinement.cloned().zip(leader) else {
+            return Ok(Self(None));
+        };
+        let temporary = temporary.map(Path::to_owned);
+        let bounds = move || {
             let limits = &confinement.limits;
             let folders = confinement.write.iter().map(PathBuf::as_path);
-            let folders: Vec<&Path> = folders.chain(temporary).collect();
+            let folders: Vec<&Path> = folders.chain(temporary.as_deref()).collect();
             let disk = |folder: &&Path| {
                 let free = free_bytes(folder)?;
                 Some(((*folder).to_owned(), floor(free, limits.disk_bytes)))
@@ -90,8 +98,9 @@ impl Watch {
                 shared_bytes: (shared_memory_bytes(), growth.saturating_add(on_disks)),
                 disks: folders.iter().filter_map(disk).collect(),
             })
-        });
-        Self(bounds)
+        };
+        let bounds = tokio::task::spawn_blocking(bounds).await;
+        Ok(Self(Some(bounds.map_err(io::Error::other)?)))
     }
 
     /// Comes back when a bound is passed.

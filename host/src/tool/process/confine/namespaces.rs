@@ -1,23 +1,27 @@
 //! Namespaces of the helper's own, for which no rights are needed: what a program in them can name is what is in them.
 
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::HELPER_COMMAND;
-use super::kernel::{
-    self, NEW_CGROUPS, NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_PROCESSES, NEW_USERS,
-    NO_DEVICES, NO_PROGRAMS, NO_SET_ID, READ_ONLY,
+use rustix::fs::CWD;
+use rustix::mount::{
+    MountAttrFlags as Attributes, MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, mount_change, move_mount, open_tree, unmount,
 };
+use rustix::thread::{CapabilitySet, UnshareFlags as New};
+
 use super::view::{Mount, What};
+use super::{HELPER_COMMAND, kernel, rights};
 
 /// Argument in place of a policy: the helper is to map users for the process that started it.
 pub(super) const MAP: &str = "--map";
 
 /// Mount options of the folder that holds the view: it contains names only.
-const ROOT_OPTIONS: &str = "size=4m,mode=755";
+const ROOT_OPTIONS: &CStr = c"size=4m,mode=755";
 
 /// Most processes and threads in all that a new process namespace can be told; fewer are below what the kernel needs.
 pub(super) const MIN_PROCESSES: u64 = 301;
@@ -28,10 +32,9 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
     let mapper = user.is_root().then(start_mapper).transpose();
-    let mut flags = NEW_USERS | NEW_MOUNTS | NEW_PROCESSES | NEW_IPC | NEW_HOST_NAME | NEW_CGROUPS;
-    if !network {
-        flags |= NEW_NETWORK;
-    }
+    let mut flags = New::NEWUSER | New::NEWNS | New::NEWPID;
+    flags |= New::NEWIPC | New::NEWUTS | New::NEWCGROUP;
+    flags.set(New::NEWNET, !network);
     kernel::enter_namespaces(flags)
         .map_err(|error| format!("this machine does not allow namespaces: {error}"))?;
     let is_mapped = match mapper {
@@ -41,11 +44,11 @@ pub(super) fn enter(network: bool) -> Result<(), String> {
     if !is_mapped {
         map_own_user(user.as_raw(), group.as_raw())?;
     }
-    kernel::hand_on_capabilities(NEEDED).map_err(|error| format!("capabilities: {error}"))
+    rights::hand_on(NEEDED).map_err(|error| format!("capabilities: {error}"))
 }
 
-/// Capabilities within the namespaces that the second stage needs: `CAP_SETPCAP` to give up others, `CAP_SYS_ADMIN` to mount.
-const NEEDED: &[std::ffi::c_ulong] = &[8, 21];
+/// Capabilities within the namespaces that the second stage needs: to give up others, and to mount.
+const NEEDED: CapabilitySet = CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
 fn map_own_user(user: u32, group: u32) -> Result<(), String> {
     let write = |file: &str, text: String| {
@@ -112,9 +115,12 @@ pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), String> {
     let failed = |what: &str, path: &Path, error: io::Error| {
         format!("cannot {what} {}: {error}", path.display())
     };
-    kernel::keep_mounts_private()
-        .map_err(|error| failed("keep mounts of", Path::new("/"), error))?;
-    kernel::mount_memory(base, ROOT_OPTIONS).map_err(|error| failed("mount", base, error))?;
+    mount_change(
+        "/",
+        MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+    )
+    .map_err(|error| failed("keep mounts of", Path::new("/"), error.into()))?;
+    mount_memory(base, ROOT_OPTIONS).map_err(|error| failed("mount", base, error))?;
     for mount in mounts {
         add(base, mount).map_err(|error| failed("mount", &mount.at, error))?;
     }
@@ -123,16 +129,21 @@ pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), String> {
     rustix::process::pivot_root(here, here)
         .map_err(|error| failed("change the root to", base, error.into()))?;
     // What was the root lies over the new one.
-    kernel::detach(here).map_err(|error| failed("leave", Path::new("/"), error))?;
+    unmount(here, UnmountFlags::DETACH)
+        .map_err(|error| failed("leave", Path::new("/"), error.into()))?;
     let root = enter_root().map_err(|error| failed("open", Path::new("/"), error))?;
-    kernel::add_attributes(&root, READ_ONLY, false)
+    kernel::add_attributes(&root, Attributes::MOUNT_ATTR_RDONLY, false)
         .map_err(|error| failed("fix", Path::new("/"), error))
 }
 
 /// Keeps what is left of the kernel's settings in `/proc` from being changed.
 pub(super) fn fix_processes() -> io::Result<()> {
     let processes = fs::File::open("/proc")?.into();
-    kernel::add_attributes(&processes, READ_ONLY | NO_PROGRAMS, false)
+    kernel::add_attributes(
+        &processes,
+        Attributes::MOUNT_ATTR_RDONLY | Attributes::MOUNT_ATTR_NOEXEC,
+        false,
+    )
 }
 
 fn enter_root() -> io::Result<std::os::fd::OwnedFd> {
@@ -143,32 +154,57 @@ fn enter_root() -> io::Result<std::os::fd::OwnedFd> {
 fn add(base: &Path, mount: &Mount) -> io::Result<()> {
     let at = below(base, &mount.at);
     match &mount.what {
-        What::ReadOnly(source) => bind(source, &at, READ_ONLY | NO_SET_ID | NO_DEVICES),
-        What::Writable(source) => bind(source, &at, NO_SET_ID | NO_DEVICES),
-        What::Device(source) => bind(source, &at, NO_SET_ID | NO_PROGRAMS),
+        What::ReadOnly(source) => bind(
+            source,
+            &at,
+            Attributes::MOUNT_ATTR_RDONLY
+                | Attributes::MOUNT_ATTR_NOSUID
+                | Attributes::MOUNT_ATTR_NODEV,
+        ),
+        What::Writable(source) => bind(
+            source,
+            &at,
+            Attributes::MOUNT_ATTR_NOSUID | Attributes::MOUNT_ATTR_NODEV,
+        ),
+        What::Device(source) => bind(
+            source,
+            &at,
+            Attributes::MOUNT_ATTR_NOSUID | Attributes::MOUNT_ATTR_NOEXEC,
+        ),
         What::Folder => make_folder(&at),
         What::Link(to) => std::os::unix::fs::symlink(to, &at),
         What::Memory(bytes) => {
             make_folder(&at)?;
-            kernel::mount_memory(&at, &format!("size={bytes},mode=1777"))
+            let options = CString::new(format!("size={bytes},mode=1777"))?;
+            mount_memory(&at, &options)
         }
         What::Processes => {
             make_folder(&at)?;
-            kernel::mount_processes(&at)
+            let flags = MountFlags::NOSUID | MountFlags::NODEV;
+            Ok(rustix::mount::mount("proc", &at, "proc", flags, None)?)
         }
     }
 }
 
-fn bind(source: &Path, at: &Path, attributes: u64) -> io::Result<()> {
+/// Mounts a file system in memory, with the options of `tmpfs(5)`.
+fn mount_memory(at: &Path, options: &CStr) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, options)?)
+}
+
+/// Mounts what is at `source`, with everything mounted below it, at another place.
+fn bind(source: &Path, at: &Path, attributes: Attributes) -> io::Result<()> {
     if source.is_dir() {
         make_folder(at)?;
     } else if !at.exists() {
         at.parent().map(make_folder).transpose()?;
         fs::File::create_new(at)?;
     }
-    let tree = kernel::copy_tree(source)?;
+    let copy = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(CWD, source, copy | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
     kernel::add_attributes(&tree, attributes, true)?;
-    kernel::attach(&tree, at)
+    let as_a_whole = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(&tree, "", CWD, at, as_a_whole)?)
 }
 
 fn make_folder(at: &Path) -> io::Result<()> {
