@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
+use tracing::instrument::WithSubscriber;
 
 use super::Point;
 use super::caller::{Caller, MAX_NESTING};
@@ -188,6 +189,7 @@ impl Dispatcher {
     ) {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
+        // What it logs goes where the lines of the turn go.
         self.background.spawn(async move {
             let (took, result) = call(&bound, &caller, &payload).await;
             let report = Report {
@@ -197,7 +199,7 @@ impl Dispatcher {
                 caller: &caller,
             };
             report.finish::<P>(&bound.spec, took, result, &mut payload);
-        });
+        }.with_current_subscriber());
     }
 }
 
