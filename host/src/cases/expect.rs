@@ -105,9 +105,7 @@ fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<St
     };
     if !is_same {
         let is = is.map_or("(nothing)".to_owned(), Value::to_string);
-        found.push(format!(
-            "{place}\n  expected {expected}\n  was      {is}"
-        ));
+        found.push(format!("{place}\n  expected {expected}\n  was      {is}"));
     }
 }
 

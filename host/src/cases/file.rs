@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::event::{GivenEvent, one_or_more};
+use super::payload::messages;
 use super::snapshot::slug;
+use crate::message::Message;
 use crate::point::catalog;
 use crate::provider::scripted::Reply;
 
@@ -50,10 +52,13 @@ pub struct Given {
     pub event: Vec<GivenEvent>,
     /// Answers of the model, in the format of scripts; they come after `tool`.
     pub reply: Vec<Reply>,
-    /// Earlier messages of the session.
-    pub conversation: Vec<Said>,
+    /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
+    #[serde(deserialize_with = "messages")]
+    pub conversation: Vec<Message>,
     /// Settings of the plugin.
     pub config: toml::Table,
+    /// Values of the plugin's store.
+    pub store: BTreeMap<String, String>,
     /// Files of the workspace.
     pub files: BTreeMap<String, String>,
     /// Answers of servers.
@@ -78,26 +83,6 @@ pub struct GivenCall {
 
 fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
-}
-
-/// An earlier message.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Said {
-    /// Author of the message.
-    pub role: Speaker,
-    /// Text.
-    pub text: String,
-}
-
-/// Author of an earlier message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Speaker {
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
 }
 
 /// Answer of a server.
@@ -309,7 +294,8 @@ impl CaseFile {
             if let Some(fault) = case.fault() {
                 return Err(format(line, format!("case `{}`: {fault}", case.name)));
             }
-            let is_taken = |other: &Case| other.expect.snapshot && slug(&other.name) == slug(&case.name);
+            let is_taken =
+                |other: &Case| other.expect.snapshot && slug(&other.name) == slug(&case.name);
             if case.expect.snapshot && cases.iter().any(is_taken) {
                 let message = format!("another case has the snapshot `{}`", slug(&case.name));
                 return Err(format(line, message));

@@ -1,4 +1,5 @@
-//! Hears the log lines of plugins while a case runs, and lets everything else go where it went.
+//! Hears the log lines of plugins while a case runs. They are part of what it did, so they go nowhere else; everything else
+//! goes where it went.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -69,8 +70,7 @@ impl Subscriber for Listener {
             if heard.len() < MAX_LINES {
                 heard.push(line);
             }
-        }
-        if self.before.enabled(event.metadata()) {
+        } else if self.before.enabled(event.metadata()) {
             self.before.event(event);
         }
     }

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::message::{
@@ -62,16 +62,7 @@ macro_rules! plain {
     )*};
 }
 plain!(
-    bool,
-    u16,
-    u32,
-    u64,
-    f64,
-    Source,
-    Decision,
-    Tier,
-    StopReason,
-    Usage
+    bool, u16, u32, u64, usize, f64, Source, Decision, Tier, StopReason, Usage
 );
 
 impl Shape for String {
@@ -230,7 +221,7 @@ records! {
         purpose = Purpose::Step, provider = owned("scripted"), model = owned("test-model"), temperature = None, max_tokens = None,
         tools = Vec::new(), messages = 1_u32, usage = Usage::default().into()
     }
-    TextDelta { before = owned(""), text, is_last = false; hidden keep = 0; shown }
+    TextDelta { before = owned(""), text, is_last = false; hidden keep = 0; shown keep }
     WireRequest { provider = owned("scripted"), body }
     WireResponse {
         provider = owned("scripted"), status = 200_u16, latency_ms = 0_u64, usage = Usage::default(), cost_usd = None,
@@ -404,6 +395,19 @@ impl Shape for FinishedCall {
     }
 }
 
+/// Whether the host made an id for a message that was added. It is another one in every run and says nothing.
+fn is_fresh(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Reads the messages of a conversation.
+pub(super) fn messages<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Message>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Vec::read(value, &ToolRegistry::default()).map_err(serde::de::Error::custom)
+}
+
 impl Shape for Message {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         Self::read_nth(value, 0, tools)
@@ -438,7 +442,9 @@ impl Shape for Message {
         let calls: Vec<Value> = self.tool_calls().map(Shape::show).collect();
         let results: Vec<Value> = self.tool_results().map(Shape::show).collect();
         let mut fields = Map::new();
-        fields.insert("id".to_owned(), json!(self.id));
+        if !is_fresh(&self.id) {
+            fields.insert("id".to_owned(), json!(self.id));
+        }
         fields.insert("role".to_owned(), shown(&self.role));
         fields.insert("text".to_owned(), json!(self.joined_text()));
         for (name, all) in [("tool_calls", calls), ("tool_results", results)] {

@@ -13,7 +13,7 @@ use tracing::instrument::WithSubscriber;
 use super::doubles::{CannedNames, CaseSecrets, Person, canned};
 use super::event::fire;
 use super::expect::differences;
-use super::file::{Case, Given, Speaker};
+use super::file::{Case, Given};
 use super::log::Heard;
 use super::seen::{Seen, text_of};
 use super::workspace::Workspace;
@@ -22,7 +22,6 @@ use crate::egress::EgressOptions;
 use crate::event::Stamped;
 use crate::grant::Trust;
 use crate::host::{self, Host, Session};
-use crate::message::{Message, Role};
 use crate::plugin;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Found;
@@ -78,6 +77,14 @@ pub enum RunError {
     Event {
         /// Name of the point.
         point: String,
+        /// Problem.
+        message: String,
+    },
+    /// A value of the store cannot be kept.
+    #[error("given.store: `{key}`: {message}")]
+    Store {
+        /// Key of the value.
+        key: String,
         /// Problem.
         message: String,
     },
@@ -162,7 +169,8 @@ fn warm_and_cold(turn: usize, warm: &Seen, cold: &Seen) -> String {
     let only_cold = cold.keys().filter(|field| !warm.contains_key(*field));
     let all = warm.keys().chain(only_cold);
     let differing = all.filter(|field| warm.get(*field) != cold.get(*field));
-    let shown = |value: Option<&serde_json::Value>| value.map_or("(none)".to_owned(), ToString::to_string);
+    let shown =
+        |value: Option<&serde_json::Value>| value.map_or("(none)".to_owned(), ToString::to_string);
     let lines: String = differing
         .map(|field| {
             format!(
@@ -239,6 +247,7 @@ impl<'a> Running<'a> {
             ..options(runner, folder, name, given, &workspace)
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
+        keep_in_store(&plugins, given)?;
         if let Some(left) = plugins.left_out.first() {
             return Err(RunError::NotLoaded(left.why.to_string()));
         }
@@ -250,12 +259,8 @@ impl<'a> Running<'a> {
             provider: "scripted".to_owned(),
             model: "test-model".to_owned(),
         })?);
-        for said in &given.conversation {
-            let role = match said.role {
-                Speaker::User => Role::User,
-                Speaker::Assistant => Role::Assistant,
-            };
-            let message = Message::text(role, &said.text);
+        for message in &given.conversation {
+            let message = message.clone();
             session.append(Body::Message { message })?;
         }
         let session = host.session().on(session)?;
@@ -295,6 +300,20 @@ impl<'a> Running<'a> {
         seen.log = own.map(|line| line.text).collect();
         Ok((seen.without(&self.workspace.root), took))
     }
+}
+
+/// Puts the given values into the plugin's store.
+fn keep_in_store(plugins: &PluginSet, given: &Given) -> Result<(), RunError> {
+    let stores = plugins.stores();
+    for (key, value) in &given.store {
+        for store in stores.values() {
+            store.set(key, value).map_err(|error| RunError::Store {
+                key: key.clone(),
+                message: error.to_string(),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the host of a case: the plugin, a scripted model, the built-in tools for files, and the person who is asked.

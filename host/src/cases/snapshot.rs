@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::file::CaseFile;
+use super::file::{Case, CaseFile};
 use super::seen::Seen;
 
 /// Lines around a difference that are shown.
@@ -27,11 +27,11 @@ pub struct Snapshot {
 /// Result of comparing a snapshot with its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// They are equal.
+    /// Equal.
     Same,
-    /// There is no file.
+    /// No file.
     Missing,
-    /// They differ in these lines: `-` in the file, `+` now.
+    /// Different in these lines: `-` in the file, `+` now.
     Differs(String),
 }
 
@@ -57,13 +57,20 @@ pub fn folder(cases: &Path) -> PathBuf {
 }
 
 impl Snapshot {
-    /// The snapshot of the case of this name in `cases`.
+    /// The snapshot of a case in the file `cases`. Of the workspace it has what the turn changed.
     ///
     /// # Errors
     /// The behaviour cannot be written as TOML.
-    pub fn of(cases: &Path, case: &str, seen: &Seen) -> Result<Self, toml::ser::Error> {
+    pub fn of(cases: &Path, case: &Case, seen: &Seen) -> Result<Self, toml::ser::Error> {
         let mut seen = seen.clone();
         without_null(&mut seen.payload);
+        let given = &case.given.files;
+        for path in given.keys() {
+            let removed = || "(removed)".to_owned();
+            seen.files.entry(path.clone()).or_insert_with(removed);
+        }
+        seen.files.retain(|path, text| given.get(path) != Some(text));
+        let case = &case.name;
         let text = toml::to_string_pretty(&seen)?;
         Ok(Self {
             path: folder(cases).join(slug(case) + ".toml"),
@@ -114,7 +121,10 @@ pub fn unused(file: &CaseFile) -> io::Result<Vec<PathBuf>> {
     let mut unused = Vec::new();
     for entry in entries {
         let entry = entry?;
-        if !kept.iter().any(|name| *name == *entry.file_name().to_string_lossy()) {
+        if !kept
+            .iter()
+            .any(|name| *name == *entry.file_name().to_string_lossy())
+        {
             unused.push(entry.path());
         }
     }

@@ -54,6 +54,8 @@ pub struct Ran {
     pub last: Option<Cost>,
     /// Differences from what is expected, or why it cannot be run; empty when the case passed.
     pub failures: Vec<String>,
+    /// Lines that the plugin logged.
+    pub log: Vec<String>,
     /// Whether its snapshot was written.
     pub is_accepted: bool,
     /// Names of points and tools that it reached.
@@ -160,6 +162,7 @@ impl Suite {
                 }
                 let hooks = outcome.seen.hooks.into_iter().map(|hook| hook.point);
                 ran.reached = hooks.chain(outcome.seen.tools).collect();
+                ran.log = outcome.seen.log;
                 ran.cost = outcome.cost;
             }
             Err(error) => ran.failures.push(error.to_string()),
@@ -201,14 +204,18 @@ impl Suite {
         let hooks = hooks.filter(|export| catalog::find(export).is_some());
         Ok(Some(Coverage {
             hooks: hooks.map(counted).collect(),
-            tools: plugin.tools.iter().map(|tool| counted(&tool.name)).collect(),
+            tools: plugin
+                .tools
+                .iter()
+                .map(|tool| counted(&tool.name))
+                .collect(),
         }))
     }
 }
 
 /// Compares the snapshot of a case, or writes it. Whether it was written.
 fn kept(cases: &Path, case: &Case, outcome: &CaseOutcome, accept: bool) -> Result<bool, String> {
-    let snapshot = Snapshot::of(cases, &case.name, &outcome.seen)
+    let snapshot = Snapshot::of(cases, case, &outcome.seen)
         .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))?;
     let place = snapshot.path.display();
     let compared = snapshot

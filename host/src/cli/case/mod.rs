@@ -12,9 +12,9 @@ use clap::Args as ClapArgs;
 use super::check::{alone, plugin_folders};
 use super::exit_code::ExitStatus;
 use super::{render, setup};
+use crate::cases::Runner;
 use crate::cases::last::{Costs, LastRun};
 use crate::cases::suite::{Coverage, Ran, Selection, Suite};
-use crate::cases::Runner;
 use report::{Format, Report};
 
 pub(super) use call::{CallArgs, call};
@@ -32,7 +32,7 @@ pub(super) struct TestArgs {
     #[arg(long)]
     accept: bool,
     /// Run the cases again whenever a component, a manifest or a case changes
-    #[arg(long, conflicts_with_all = ["accept", "report"])]
+    #[arg(long, conflicts_with = "accept")]
     watch: bool,
     /// Write a report: `json=FILE` or `junit=FILE`
     #[arg(long, value_name = "FORMAT=FILE", value_parser = report::parse)]
@@ -90,7 +90,10 @@ async fn plugin(
             render::case::ran(ran);
         })
         .await;
-    let costs: Costs = ran.iter().map(|ran| (ran.key(), ran.cost.clone())).collect();
+    let costs: Costs = ran
+        .iter()
+        .map(|ran| (ran.key(), ran.cost.clone()))
+        .collect();
     if let Err(error) = last.keep(costs, is_whole) {
         render::warn(&format!(
             "the next run has nothing to compare with: its costs cannot be kept: {error}"

@@ -93,7 +93,10 @@ impl Report {
             text.push_str(&format!(
                 "  <testcase classname=\"{plugin}\" name=\"{name}\" time=\"{seconds:.6}\">\n"
             ));
-            let memory = ("memory-bytes".to_owned(), case.cost.memory_bytes.to_string());
+            let memory = (
+                "memory-bytes".to_owned(),
+                case.cost.memory_bytes.to_string(),
+            );
             let calls = case.cost.host_calls.iter();
             let calls = calls.map(|(name, n)| (format!("host-calls.{name}"), n.to_string()));
             text.push_str(&properties("    ", [memory].into_iter().chain(calls)));

@@ -34,6 +34,9 @@ pub(in super::super) fn ran(case: &Ran) {
     for line in case.failures.iter().flat_map(|failure| failure.lines()) {
         answer_line(format!("    {}", printable(line)));
     }
+    for line in &case.log {
+        answer_line(styled(DIM, format!("    log: {}", printable(line))));
+    }
 }
 
 /// Time, memory and host calls, each with what it was in the last run when that differs.

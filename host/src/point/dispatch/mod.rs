@@ -190,16 +190,19 @@ impl Dispatcher {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
         // What it logs goes where the lines of the turn go.
-        self.background.spawn(async move {
-            let (took, result) = call(&bound, &caller, &payload).await;
-            let report = Report {
-                quarantine: &quarantine,
-                sink: &*sink,
-                point: &point,
-                caller: &caller,
-            };
-            report.finish::<P>(&bound.spec, took, result, &mut payload);
-        }.with_current_subscriber());
+        self.background.spawn(
+            async move {
+                let (took, result) = call(&bound, &caller, &payload).await;
+                let report = Report {
+                    quarantine: &quarantine,
+                    sink: &*sink,
+                    point: &point,
+                    caller: &caller,
+                };
+                report.finish::<P>(&bound.spec, took, result, &mut payload);
+            }
+            .with_current_subscriber(),
+        );
     }
 }
 
