@@ -44,6 +44,9 @@ pub fn slug(name: &str) -> String {
         .map(str::to_lowercase)
         .collect();
     let mut slug = words.join("-");
+    if slug.is_empty() {
+        slug.push_str("case");
+    }
     // File systems take 255 bytes.
     slug.truncate(slug.floor_char_boundary(200));
     slug
@@ -69,7 +72,8 @@ impl Snapshot {
             let removed = || "(removed)".to_owned();
             seen.files.entry(path.clone()).or_insert_with(removed);
         }
-        seen.files.retain(|path, text| given.get(path) != Some(text));
+        seen.files
+            .retain(|path, text| given.get(path) != Some(text));
         let case = &case.name;
         let text = toml::to_string_pretty(&seen)?;
         Ok(Self {
@@ -121,6 +125,9 @@ pub fn unused(file: &CaseFile) -> io::Result<Vec<PathBuf>> {
     let mut unused = Vec::new();
     for entry in entries {
         let entry = entry?;
+        if entry.path().extension().is_none_or(|end| end != "toml") {
+            continue;
+        }
         if !kept
             .iter()
             .any(|name| *name == *entry.file_name().to_string_lossy())

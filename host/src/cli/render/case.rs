@@ -22,7 +22,8 @@ pub(in super::super) fn ran(case: &Ran) {
         } else {
             ""
         };
-        let cost = styled(DIM, cost(&case.cost, case.last.as_ref()) + accepted);
+        let cost = printable(&cost(&case.cost, case.last.as_ref()));
+        let cost = styled(DIM, format!("{cost}{accepted}"));
         answer_line(format!("{} {plugin}: {name} {cost}", styled(GOOD, "✓")));
         return;
     }
