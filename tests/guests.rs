@@ -130,6 +130,7 @@ impl Default for Host {
             protected: vec![folder.path().join("data")],
             egress: EgressOptions::default(),
             is_cold: false,
+            meter: None,
         };
         std::fs::create_dir(&options.workspace).unwrap();
         Self { folder, options }

@@ -123,7 +123,7 @@ pub(crate) mod package;
 pub mod host;
 
 // Checks and tests of plugins for their authors.
-#[cfg(feature = "scripted")]
+#[cfg(feature = "cases")]
 #[doc(hidden)]
 pub mod cases;
 #[cfg(feature = "cli")]

@@ -17,6 +17,8 @@ mod call;
 mod calls;
 mod compact;
 mod config;
+#[cfg(feature = "cases")]
+mod direct;
 mod emit;
 mod end;
 mod halt;
@@ -39,6 +41,8 @@ pub use archive::{
 };
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
+#[cfg(feature = "cases")]
+pub(crate) use direct::DirectTurn;
 #[cfg(feature = "cli")]
 pub(crate) use end::NO_ANSWER;
 pub use handle::SessionHandle;

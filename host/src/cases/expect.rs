@@ -1,50 +1,9 @@
 //! Comparison of what a case did with what it is expected to do.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+use serde_json::Value;
 
 use super::file::{Expect, HookExpect};
-
-/// Behaviour in one turn, without times and ids.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Seen {
-    /// Output of the turn.
-    pub output: String,
-    /// Reason for its end.
-    pub stop: String,
-    /// Texts of tool results.
-    pub results: Vec<String>,
-    /// Calls of the plugin's hooks.
-    pub hooks: Vec<HookSeen>,
-    /// Accesses, as in `expect.accesses`.
-    pub accesses: Vec<String>,
-    /// Notices of the plugin.
-    pub notices: Vec<String>,
-    /// Messages that the plugin added.
-    pub injected: Vec<String>,
-    /// Lines of its log.
-    pub log: Vec<String>,
-    /// Metrics by name.
-    pub metrics: BTreeMap<String, f64>,
-    /// Names of its tools that were called.
-    pub tools: Vec<String>,
-    /// Files of the workspace that are text.
-    pub files: BTreeMap<String, String>,
-}
-
-/// One call of a hook.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HookSeen {
-    /// Name of the point.
-    pub point: String,
-    /// Outcome.
-    pub outcome: String,
-    /// Names of what it changed.
-    pub changed: Vec<String>,
-    /// Reason, or failure.
-    pub reason: Option<String>,
-}
+use super::seen::{HookSeen, Seen};
 
 /// Differences, each as lines for a person.
 #[must_use]
@@ -98,6 +57,7 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     for (what, expected, is) in [
         ("notices", &expect.notices, &seen.notices),
         ("injected", &expect.injected, &seen.injected),
+        ("notes", &expect.notes, &seen.notes),
         ("log", &expect.log, &seen.log),
     ] {
         if let Some(expected) = expected.as_ref().filter(|expected| !holds(expected, is)) {
@@ -111,15 +71,70 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
             .filter(|hook| hook.point == *point)
             .collect();
         if !calls.iter().any(|call| is_so(expected, call)) {
-            let was: Vec<String> = calls.iter().map(|call| format!("{call:?}")).collect();
+            let was: Vec<String> = calls.iter().map(|call| shown(call)).collect();
             found.push(list(
                 &format!("hooks.{point}"),
-                &[format!("{expected:?}")],
+                &[shown_expected(expected)],
                 &was,
             ));
         }
     }
+    if let Some(expected) = &expect.payload {
+        beneath("payload", expected, Some(&seen.payload), &mut found);
+    }
     found
+}
+
+/// Notes where a value differs from what is expected: of a table the fields that are given, of a list every item.
+fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
+    let is_same = match (expected, is) {
+        (Value::Object(fields), Some(Value::Object(is))) => {
+            for (name, expected) in fields {
+                beneath(&format!("{place}.{name}"), expected, is.get(name), found);
+            }
+            true
+        }
+        (Value::Array(expected), Some(Value::Array(is))) if expected.len() == is.len() => {
+            for (n, (expected, is)) in expected.iter().zip(is).enumerate() {
+                beneath(&format!("{place}[{n}]"), expected, Some(is), found);
+            }
+            true
+        }
+        (Value::Number(expected), Some(Value::Number(is))) => expected.as_f64() == is.as_f64(),
+        (expected, is) => Some(expected) == is,
+    };
+    if !is_same {
+        let is = is.map_or("(nothing)".to_owned(), Value::to_string);
+        found.push(format!("{place}\n  expected {expected}\n  was      {is}"));
+    }
+}
+
+/// A call of a hook in words.
+fn shown(call: &HookSeen) -> String {
+    let mut text = call.outcome.clone();
+    if !call.changed.is_empty() {
+        text.push_str(&format!(" {}", call.changed.join(", ")));
+    }
+    if let Some(reason) = &call.reason {
+        text.push_str(&format!(": {reason}"));
+    }
+    text
+}
+
+fn shown_expected(expected: &HookExpect) -> String {
+    match expected {
+        HookExpect::Outcome(outcome) => outcome.clone(),
+        HookExpect::Whole {
+            outcome,
+            reason,
+            changed,
+        } => {
+            let changed = changed.iter().map(|names| format!(" {}", names.join(", ")));
+            let reason = reason.iter().map(|text| format!(": …{text}…"));
+            let rest: String = changed.chain(reason).collect();
+            format!("{outcome}{rest}")
+        }
+    }
 }
 
 /// Whether the texts are found in the lines, in this order. An empty list is for no lines at all.

@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::event::{GivenEvent, one_or_more};
+use super::payload::messages;
+use super::snapshot::slug;
+use crate::message::Message;
+use crate::point::catalog;
 use crate::provider::scripted::Reply;
 
 /// A file of cases.
@@ -34,7 +39,7 @@ pub struct Case {
     pub line: usize,
 }
 
-/// Situation of a turn. Everything may be absent.
+/// Situation of a turn, or the hooks to call. Everything may be absent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Given {
@@ -42,12 +47,18 @@ pub struct Given {
     pub input: Option<String>,
     /// A tool call that the model makes before it answers.
     pub tool: Option<GivenCall>,
+    /// Hooks that are called alone, in order, in place of a turn.
+    #[serde(deserialize_with = "one_or_more")]
+    pub event: Vec<GivenEvent>,
     /// Answers of the model, in the format of scripts; they come after `tool`.
     pub reply: Vec<Reply>,
-    /// Earlier messages of the session.
-    pub conversation: Vec<Said>,
+    /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
+    #[serde(deserialize_with = "messages")]
+    pub conversation: Vec<Message>,
     /// Settings of the plugin.
     pub config: toml::Table,
+    /// Values of the plugin's store.
+    pub store: BTreeMap<String, String>,
     /// Files of the workspace.
     pub files: BTreeMap<String, String>,
     /// Answers of servers.
@@ -72,26 +83,6 @@ pub struct GivenCall {
 
 fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
-}
-
-/// An earlier message.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Said {
-    /// Author of the message.
-    pub role: Speaker,
-    /// Text.
-    pub text: String,
-}
-
-/// Author of an earlier message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Speaker {
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
 }
 
 /// Answer of a server.
@@ -140,6 +131,12 @@ pub struct Expect {
     pub notices: Option<Vec<String>>,
     /// Texts that the added messages hold, in order.
     pub injected: Option<Vec<String>>,
+    /// Warnings for the model, of hooks that the case calls: texts that they hold, in order.
+    pub notes: Option<Vec<String>>,
+    /// The last payload as the hooks left it: the fields given here, and of lists every item.
+    pub payload: Option<Value>,
+    /// Compares everything with what is kept in `tests/snapshots`.
+    pub snapshot: bool,
     /// Texts that the plugin's log lines hold, in order.
     pub log: Option<Vec<String>>,
     /// Metrics by name.
@@ -167,6 +164,48 @@ pub enum HookExpect {
         /// Names of what it changed.
         changed: Option<Vec<String>>,
     },
+}
+
+impl Case {
+    /// Returns the reason why the parts of the case make no sense together, if there is one.
+    fn fault(&self) -> Option<String> {
+        let (given, expect) = (&self.given, &self.expect);
+        if let Some(event) = given
+            .event
+            .iter()
+            .find(|event| catalog::find(&event.point).is_none())
+        {
+            return Some(format!(
+                "there is no point `{}`; the README of the contract lists them",
+                event.point
+            ));
+        }
+        let is_turn = given.event.is_empty();
+        let of_turn = [
+            ("given.input", given.input.is_some()),
+            ("given.tool", given.tool.is_some()),
+            ("expect.output", expect.output.is_some()),
+            ("expect.stop", expect.stop.is_some()),
+        ];
+        let of_event = [
+            ("expect.payload", expect.payload.is_some()),
+            ("expect.notes", expect.notes.is_some()),
+        ];
+        let named = |list: &[(&'static str, bool)]| {
+            list.iter()
+                .find(|(_, is_there)| *is_there)
+                .map(|(name, _)| *name)
+        };
+        if is_turn {
+            let name = named(&of_event)?;
+            Some(format!("`{name}` is about the hooks of `given.event`"))
+        } else {
+            let name = named(&of_turn)?;
+            Some(format!(
+                "`{name}` is about a turn, and `given.event` calls hooks without one"
+            ))
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -250,6 +289,15 @@ impl CaseFile {
             let mut case = spanned.into_inner();
             if cases.iter().any(|other| other.name == case.name) {
                 let message = format!("there are two cases `{}`", case.name);
+                return Err(format(line, message));
+            }
+            if let Some(fault) = case.fault() {
+                return Err(format(line, format!("case `{}`: {fault}", case.name)));
+            }
+            let is_taken =
+                |other: &Case| other.expect.snapshot && slug(&other.name) == slug(&case.name);
+            if case.expect.snapshot && cases.iter().any(is_taken) {
+                let message = format!("another case has the snapshot `{}`", slug(&case.name));
                 return Err(format(line, message));
             }
             case.line = line;

@@ -1,15 +1,30 @@
-//! Cases of plugins: turns with a scripted model in the real sandbox, and what they are expected to do.
+//! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, and what they are expected to do.
 //!
-//! Owns the format of case files (`file`), the run of a case (`run`), and the comparison (`expect`). A case runs with all
-//! that the plugin asks for, in folders of its own; requests are answered from the case after every check of the real way
-//! out. Each runs warm (one instance) and cold (a fresh one for each call), two turns each, because the contract lets the host
-//! throw an instance away at any moment: a plugin that then acts differently fails.
+//! Owns the format of case files (`file`; `event` and `payload` for those that call a hook alone), the run of a case (`run`, with
+//! the host of `setup`, in the folders of `workspace` and with the `doubles` of what it must not reach), what it did (`seen`),
+//! the comparison (`expect`, `snapshot`), and what it cost beside the last run (`last`). `suite` runs all cases of a plugin.
+//!
+//! A case runs with all that the plugin asks for; requests are answered from the case after every check of the real way out.
+//! Each runs warm (one instance) and cold (a fresh one for each call), two turns each, because the contract lets the host throw
+//! an instance away at any moment: a plugin that then acts differently fails.
 //!
 //! Start from [`run::run`].
 
+mod doubles;
+pub mod event;
 pub mod expect;
 pub mod file;
+pub mod last;
+mod log;
+mod payload;
 pub mod run;
+pub mod seen;
+mod setup;
+pub mod snapshot;
+pub mod suite;
+mod workspace;
 
 pub use file::{Case, CaseFile};
-pub use run::{CaseOutcome, Runner, run};
+pub use run::{CaseOutcome, Cost, Runner, run};
+pub use seen::Seen;
+pub use suite::Suite;

@@ -75,11 +75,7 @@ fn run_program() -> ExitCode {
         Ok(args) => args,
         Err(said) => return help_or_error(&said),
     };
-    let hears_plugins = match &args.command {
-        Command::Demo(demo) => demo.all,
-        Command::Plugin { command } => matches!(command, PluginCommand::Test(_)),
-        _ => false,
-    };
+    let hears_plugins = matches!(&args.command, Command::Demo(demo) if demo.all);
     log_to_stderr(hears_plugins);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()

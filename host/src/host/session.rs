@@ -177,6 +177,18 @@ impl Session {
         }
     }
 
+    /// Begins a turn in which only hooks are called.
+    #[cfg(feature = "cases")]
+    pub(crate) fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
+        self.agent.direct_turn()
+    }
+
+    /// Returns the tools with the checks of their arguments.
+    #[cfg(feature = "cases")]
+    pub(crate) fn tool_registry(&self) -> &crate::tool::registry::ToolRegistry {
+        &self.agent.spec().tools
+    }
+
     /// Archives the turns that are due, and waits for it. Without it they are archived beside the next turn.
     pub async fn finish_archival(&mut self) {
         self.agent.finish_archival().await;

@@ -13,6 +13,7 @@ use super::convert::Lent;
 use super::imports::Handles;
 use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
+use super::meter::Meter;
 use super::sanitize::{Reported, Sanitizer};
 use super::stderr::Tail;
 use super::store::PluginStore;
@@ -44,6 +45,8 @@ pub(super) struct Backing {
     pub(super) file_records_left: AtomicU32,
     /// Reports of secrets masked in the plugin's text.
     pub(super) reported: Mutex<Reported>,
+    /// Meter of its use of the host, in tests.
+    pub(super) meter: Option<Arc<Meter>>,
 }
 
 /// State of one call of a guest, apart from that of its instance. Imports read it from here and nowhere else: an instance
@@ -103,12 +106,20 @@ impl HostState {
             wasi,
             wasi_http: WasiHttp::new(backing.egress.clone()),
             table,
-            limiter: Limiter::new(memory_limit),
+            limiter: Limiter::new(memory_limit, backing.meter.clone()),
             backing,
             call: CurrentCall::default(),
             handles: Handles::default(),
             stderr,
         }
+    }
+
+    /// The same; a meter counts a call of this import.
+    pub(super) fn counted(&mut self, import: &'static str) -> &mut Self {
+        if let Some(meter) = &self.backing.meter {
+            meter.count(import);
+        }
+        self
     }
 
     /// Returns the log of attempts to leave the sandbox in the current call.
@@ -146,6 +157,7 @@ impl WasiView for HostState {
 
 impl WasiHttpView for HostState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.counted("wasi:http");
         let origin = self.call.caller.origin();
         self.wasi_http.view(&mut self.table, origin)
     }

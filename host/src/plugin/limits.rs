@@ -1,6 +1,10 @@
 //! Limits of one instance: memory summed over all memories, tables, and how many of anything.
 
+use std::sync::Arc;
+
 use wasmtime::ResourceLimiter;
+
+use super::meter::Meter;
 
 /// Linear memory of an instance when the manifest asks for nothing.
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -40,16 +44,18 @@ pub(super) struct Limiter {
     table_elements: usize,
     /// The first limit that was hit, in words.
     pub(super) hit: Option<String>,
+    meter: Option<Arc<Meter>>,
 }
 
 impl Limiter {
-    pub(super) fn new(memory_limit: u64) -> Self {
+    pub(super) fn new(memory_limit: u64, meter: Option<Arc<Meter>>) -> Self {
         Self {
             memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
             memory: 0,
             last_growth: 0,
             table_elements: 0,
             hit: None,
+            meter,
         }
     }
 
@@ -78,6 +84,9 @@ impl ResourceLimiter for Limiter {
         }
         self.last_growth = total - self.memory;
         self.memory = total;
+        if let Some(meter) = &self.meter {
+            meter.memory(total);
+        }
         Ok(true)
     }
 

@@ -19,6 +19,7 @@ use super::host::Backing;
 use super::instance::Template;
 use super::loader::Loader;
 use super::manifest::Manifest;
+use super::meter::Meter;
 use super::relied::{self, Absent, Reliance};
 use super::store::PluginStore;
 use super::{Error, imports, protected};
@@ -72,6 +73,8 @@ pub struct LoadOptions {
     pub egress: EgressOptions,
     /// Whether every call gets a fresh instance.
     pub is_cold: bool,
+    /// Counts the use that the plugins make of the host.
+    pub meter: Option<Arc<Meter>>,
 }
 
 impl LoadOptions {
@@ -187,6 +190,7 @@ pub struct Loaded {
     /// Folder of the plugin among the host's, with its store and its `data`.
     pub(super) own_folder: PathBuf,
     pub(super) template: Option<Arc<Template>>,
+    pub(super) meter: Option<Arc<Meter>>,
 }
 
 impl std::fmt::Debug for Loaded {
@@ -407,6 +411,7 @@ impl Loaded {
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
             file_records_left: AtomicU32::new(MAX_RECORDS + 1),
             reported: std::sync::Mutex::default(),
+            meter: self.meter.clone(),
         })
     }
 }

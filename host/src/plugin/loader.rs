@@ -94,6 +94,7 @@ impl Loader<'_> {
             load_time: Duration::ZERO,
             was_cached: false,
             stamp: None,
+            meter: self.options.meter.clone(),
             template: None,
             is_required: false,
             egress: None,

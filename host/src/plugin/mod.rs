@@ -36,6 +36,8 @@ pub(crate) mod limits;
 pub mod load;
 mod loader;
 pub mod manifest;
+#[doc(hidden)]
+pub mod meter;
 mod nesting;
 #[doc(hidden)]
 pub mod open;

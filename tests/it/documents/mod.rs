@@ -33,6 +33,7 @@ fn documents() -> Vec<(String, String)> {
         "host",
         "wit",
         "sdk/rust",
+        "sdk/test",
         "plugins",
         "tests/fuzz",
         "tests/regressions",
@@ -69,6 +70,9 @@ fn machine() -> Rind {
     let hello = guests::put("hello", &workspace.join("plugins"), |manifest| manifest);
     let readme = guests::workspace().join("plugins/hello/README.md");
     std::fs::copy(readme, hello.join("README.md")).unwrap();
+    std::fs::create_dir(hello.join("tests")).unwrap();
+    let cases = guests::workspace().join("plugins/hello/tests/greet.toml");
+    std::fs::copy(cases, hello.join("tests/greet.toml")).unwrap();
     rind.file("README.md", "# Tide station\n");
     let tree = guests::workspace().canonicalize().unwrap();
     std::os::unix::fs::symlink(&tree, workspace.join("rind")).unwrap();
@@ -195,7 +199,10 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
                 toml::from_str::<toml::Table>(&text).unwrap_or_else(|e| panic!("{block}: {e}"));
                 continue;
             }
-            _ => panic!("{block}: nothing reads `{file}`"),
+            _ => match file.split_once("/tests/") {
+                Some((plugin, _)) => case(&rind, plugin, file, &text),
+                None => panic!("{block}: nothing reads `{file}`"),
+            },
         };
         // The policy requires a plugin that is missing here, which is found after it was read.
         let is_read = ran.code == Some(0) || (file == "policy.toml" && ran.code == Some(3));
@@ -203,6 +210,14 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
         n_read += 1;
     }
     assert!(n_read >= 6, "{n_read}");
+}
+
+/// Runs the cases of a block that shows `PLUGIN/tests/NAME.toml`.
+fn case(rind: &Rind, plugin: &str, file: &str, text: &str) -> rind_tests::cli::Ran {
+    let folder = guests::put(plugin, &rind.workspace(), |manifest| manifest);
+    std::fs::create_dir_all(folder.join("tests")).unwrap();
+    rind.file(file, text);
+    rind.run(&["plugin", "test", plugin])
 }
 
 /// A manifest for the guest that has every hook, from a whole manifest or from some sections of one.

@@ -1,4 +1,4 @@
-//! `content-safety`: what leaves a turn.
+//! `content-safety`: its time and its size; what it does stands in its cases.
 
 use rind::point::payload::StopReason;
 use rind::provider::scripted::Reply;
@@ -15,57 +15,6 @@ async fn output_of(answer: &str, settings: &[(&str, Value)]) -> (String, StopRea
     let (_host, setup) = with_plugin("content-safety", settings, vec![Reply::text(answer)]).await;
     let outcome = setup.build().turn("hello there").await;
     (outcome.output, outcome.summary.stop)
-}
-
-#[tokio::test]
-async fn cards_accounts_and_social_security_numbers_are_masked_without_any_settings() {
-    let answer = "Card 4111 1111 1111 1111, account DE89370400440532013000, SSN 219-45-6789, mail a@example.com.";
-    let (output, stop) = output_of(answer, &[]).await;
-    assert_eq!(
-        output,
-        "Card [card masked], account [iban masked], SSN [ssn masked], mail a@example.com."
-    );
-    assert_eq!(stop, StopReason::Done);
-}
-
-#[tokio::test]
-async fn an_answer_about_code_comes_out_as_it_is() {
-    let answer = "Fixed in 356a192b7913b04c54574d18c28d46e6395428ab (v1.2.3.4):\n\n```rust\nconst MAX: u64 = \
-                  18446744073709551615;\r\n```\n\u{feff}\tid f47ac10b-58cc-4372-a567-0e02b2c3d479 é\n";
-    assert_eq!(output_of(answer, &[]).await.0, answer);
-}
-
-#[tokio::test]
-async fn an_answer_that_matches_a_deny_pattern_is_held_back() {
-    let deny = Value::from(vec!["(?i)project falcon"]);
-    let (output, stop) = output_of("about Project Falcon", &[("deny", deny)]).await;
-    assert_eq!(
-        output,
-        "[the answer was held back by plugin content-safety: it matches deny pattern 1 of the settings]"
-    );
-    assert_eq!(stop, StopReason::Blocked);
-}
-
-#[tokio::test]
-async fn a_category_that_is_on_holds_an_answer_back() {
-    let answer = "just run `sudo rm -rf /`";
-    assert_eq!(output_of(answer, &[]).await.0, answer);
-    let block = Value::from(vec!["destructive-command"]);
-    let (output, stop) = output_of(answer, &[("block", block)]).await;
-    assert!(
-        output.contains("category `destructive-command`"),
-        "{output}"
-    );
-    assert_eq!(stop, StopReason::Blocked);
-}
-
-#[tokio::test]
-async fn a_guard_that_cannot_do_its_work_lets_nothing_through() {
-    let deny = Value::from(vec!["(open"]);
-    let (output, stop) = output_of("harmless", &[("deny", deny)]).await;
-    assert!(!output.contains("harmless"), "{output}");
-    assert!(output.contains("content-safety"), "{output}");
-    assert_eq!(stop, StopReason::Blocked);
 }
 
 #[tokio::test]

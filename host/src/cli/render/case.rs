@@ -1,50 +1,138 @@
-//! Cases of plugins: a line each, and the differences of those that fail.
+//! Cases of plugins: a line each with what it cost, the differences of those that fail, and what no case reached.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::super::case::Ran;
+use super::super::case::place;
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, count, duration, note, printable, say, styled, warn,
+    BAD, BOLD, DIM, GOOD, answer_line, bytes, count, duration, note, printable, say, styled, warn,
 };
+use crate::cases::Cost;
+use crate::cases::suite::{Coverage, Ran};
+
+/// Shortest difference of two times that is shown: what is below is noise.
+const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
 
 /// Prints a case.
 pub(in super::super) fn ran(case: &Ran) {
-    let took = styled(DIM, duration(case.took.as_secs_f64() * 1e6));
     let (plugin, name) = (styled(BOLD, &case.plugin), printable(&case.name));
-    if case.failures.is_empty() {
-        answer_line(format!("{} {plugin}: {name} {took}", styled(GOOD, "✓")));
+    if case.passed() {
+        let accepted = if case.is_accepted {
+            ", snapshot written"
+        } else {
+            ""
+        };
+        let cost = printable(&cost(&case.cost, case.last.as_ref()));
+        let cost = styled(DIM, format!("{cost}{accepted}"));
+        answer_line(format!("{} {plugin}: {name} {cost}", styled(GOOD, "✓")));
         return;
     }
     answer_line(format!(
         "{} {plugin}: {name} ({})",
         styled(BAD, "✗"),
-        printable(&case.place)
+        printable(&place(case))
     ));
     for line in case.failures.iter().flat_map(|failure| failure.lines()) {
         answer_line(format!("    {}", printable(line)));
     }
+    for line in &case.log {
+        answer_line(styled(DIM, format!("    log: {}", printable(line))));
+    }
+}
+
+/// Time, memory and host calls, each with what it was in the last run when that differs.
+fn cost(now: &Cost, last: Option<&Cost>) -> String {
+    let micros = |took: Duration| duration(took.as_secs_f64() * 1e6);
+    let calls = |cost: &Cost| {
+        let all: Vec<String> = cost
+            .host_calls
+            .iter()
+            .map(|(name, n)| format!("{name} {n}"))
+            .collect();
+        all.join(" ")
+    };
+    let parts = [
+        with_last(
+            micros(now.took),
+            last.filter(|last| is_other_time(now.took, last.took))
+                .map(|last| micros(last.took)),
+        ),
+        with_last(
+            bytes(now.memory_bytes),
+            last.filter(|last| last.memory_bytes != now.memory_bytes)
+                .map(|last| bytes(last.memory_bytes)),
+        ),
+        with_last(
+            calls(now),
+            last.filter(|last| last.host_calls != now.host_calls)
+                .map(calls),
+        ),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
+}
+
+fn with_last(now: String, last: Option<String>) -> String {
+    let none = |text: String| {
+        if text.is_empty() {
+            "no host calls".to_owned()
+        } else {
+            text
+        }
+    };
+    match last {
+        Some(last) => format!("{} (was {})", none(now), none(last)),
+        None => now,
+    }
+}
+
+/// Whether two times differ by more than a quarter, and by more than noise.
+fn is_other_time(now: Duration, last: Duration) -> bool {
+    let difference = now.abs_diff(last);
+    difference >= MIN_DIFFERENCE && difference * 4 > last
 }
 
 /// Says that a plugin has no cases.
-pub(in super::super) fn none(folder: &Path, plugin: &str, is_filtered: bool) {
-    if !is_filtered {
-        warn(&format!(
-            "{plugin} has no cases: write some in {}",
-            folder.join("tests/NAME.toml").display()
+pub(in super::super) fn none(folder: &Path, plugin: &str) {
+    warn(&format!(
+        "{plugin} has no cases: write some in {}",
+        folder.join("tests/NAME.toml").display()
+    ));
+}
+
+/// Names the hooks and tools that no case reached.
+pub(in super::super) fn coverage(plugin: &str, coverage: &Coverage) {
+    let never: Vec<&str> = coverage.never_called().collect();
+    if !never.is_empty() {
+        let n_called = coverage.n_all() - never.len();
+        note(&format!(
+            "{plugin}: cases call {n_called} of {} hooks and tools; no case reaches {}",
+            coverage.n_all(),
+            never.join(", ")
         ));
     }
 }
 
-/// Names the hooks and tools that no case reached.
-pub(in super::super) fn untouched(plugin: &str, names: &[String]) {
-    if !names.is_empty() {
-        note(&format!("{plugin}: no case reaches {}", names.join(", ")));
+/// Tells of a snapshot that no case has.
+pub(in super::super) fn unused(file: &Path, is_removed: bool) {
+    let file = file.display();
+    if is_removed {
+        note(&format!("removed {file}: no case has this snapshot"));
+    } else {
+        warn(&format!(
+            "no case has the snapshot {file}; `--accept` removes it"
+        ));
     }
+}
+
+/// Names the file for which cases are run again.
+pub(in super::super) fn changed(file: &Path) {
+    note(&format!("{} changed", file.display()));
 }
 
 /// Prints how many passed.
 pub(in super::super) fn total(ran: &[Ran]) {
-    let n_failed = ran.iter().filter(|case| !case.failures.is_empty()).count();
+    let n_failed = ran.iter().filter(|case| !case.passed()).count();
     let cases = count(ran.len() as u64, "case");
     if ran.is_empty() {
         say(format_args!("{} no cases were run", styled(BAD, "✗")));

@@ -62,7 +62,9 @@ macro_rules! own {
             $gives,
             Some(|linker| {
                 contract::link(linker, stringify!($module), |instance| {
-                    wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| state)
+                    wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| {
+                        state.counted($name)
+                    })
                 })
             }),
         )

@@ -9,6 +9,9 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 
 use super::super::host::HostState;
 
+/// Name under which calls of `wasi:filesystem` are counted.
+const FILES: &str = "wasi:filesystem";
+
 /// Links `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
 pub(super) fn streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)
@@ -38,8 +41,8 @@ pub(super) fn cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
 
 /// Links files, which go through the granted folders.
 pub(super) fn files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)?;
-    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state)
+    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.counted(FILES))?;
+    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.counted(FILES))
 }
 
 /// Links sockets to a context that denies every use.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
+use tracing::instrument::WithSubscriber;
 
 use super::Point;
 use super::caller::{Caller, MAX_NESTING};
@@ -188,16 +189,20 @@ impl Dispatcher {
     ) {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
-        self.background.spawn(async move {
-            let (took, result) = call(&bound, &caller, &payload).await;
-            let report = Report {
-                quarantine: &quarantine,
-                sink: &*sink,
-                point: &point,
-                caller: &caller,
-            };
-            report.finish::<P>(&bound.spec, took, result, &mut payload);
-        });
+        // What it logs goes where the lines of the turn go.
+        self.background.spawn(
+            async move {
+                let (took, result) = call(&bound, &caller, &payload).await;
+                let report = Report {
+                    quarantine: &quarantine,
+                    sink: &*sink,
+                    point: &point,
+                    caller: &caller,
+                };
+                report.finish::<P>(&bound.spec, took, result, &mut payload);
+            }
+            .with_current_subscriber(),
+        );
     }
 }
 

@@ -1,5 +1,9 @@
 //! `rind plugin test` and `rind plugin call`: the real program on real components.
 
+mod event;
+mod snapshot;
+mod watch;
+
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
@@ -12,14 +16,29 @@ fn with_cases(guest: &str, manifest: impl FnOnce(String) -> String, cases: &str)
     rind
 }
 
+/// The report in `out.json`.
+fn report(rind: &Rind) -> serde_json::Value {
+    let json = std::fs::read_to_string(rind.workspace().join("out.json")).unwrap_or_default();
+    serde_json::from_str(&json).unwrap_or_default()
+}
+
 #[test]
 fn the_cases_of_the_first_party_plugins_pass() {
     let root = guests::guest("hello").parent().unwrap();
     let rind = Rind::default();
-    for plugin in ["hello", "loop-detection", "content-safety"] {
-        let folder = root.join(plugin);
-        let ran = rind.run(&["plugin", "test", folder.to_str().unwrap()]);
-        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let args = [
+        "plugin",
+        "test",
+        root.to_str().unwrap(),
+        "--report",
+        "json=out.json",
+    ];
+    let ran = rind.run(&args);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let report = report(&rind);
+    for plugin in guests::CORE {
+        let never = &report["coverage"][plugin]["never_called"];
+        assert_eq!(*never, serde_json::json!([]), "{plugin}");
     }
 }
 
@@ -51,8 +70,7 @@ fn a_case_that_fails_shows_the_difference_and_is_in_the_reports() {
         stdout.contains("- Hello, Bob!\n      + Hello, Ada!"),
         "{stdout}"
     );
-    let json = std::fs::read_to_string(rind.workspace().join("out.json")).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = report(&rind);
     assert_eq!(json["cases"][0]["passed"], false);
     let junit = std::fs::read_to_string(rind.workspace().join("out.xml")).unwrap();
     assert!(junit.contains("name=\"greets &lt;Bob&gt;\""), "{junit}");

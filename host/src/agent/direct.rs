@@ -1,0 +1,109 @@
+//! Calls of hooks out of the order of a turn: a case of a plugin names a point and a payload.
+//!
+//! The hooks run through the one dispatcher, in a turn of the session, so that whatever they may use of a turn (the model,
+//! tools, the conversation) is there. Nothing of the loop runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::scope::TurnScope;
+use super::{Agent, Error, SETTLE};
+use crate::event::Event;
+use crate::point::Point;
+use crate::point::dispatch::Dispatched;
+use crate::point::payload::{Source, StopReason, TurnSummary};
+use crate::session::Body;
+
+/// Reason in the session for calls whose turn was never ended.
+const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
+
+/// A turn in which hooks are called and nothing else happens.
+pub(crate) struct DirectTurn<'a> {
+    agent: &'a mut Agent,
+    scope: Arc<TurnScope>,
+    started: Instant,
+}
+
+impl Agent {
+    /// Begins a turn in which only hooks are called.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) fn direct_turn(&mut self) -> Result<DirectTurn<'_>, Error> {
+        self.announce();
+        self.dispatcher.begin_turn();
+        let session = self.spec.session.clone();
+        session.cut_turn(DROPPED)?;
+        let scope = self.enter_turn(CancellationToken::new());
+        session.append(Body::TurnStart {
+            turn: scope.number,
+            input: String::new(),
+            source: Source::Terminal,
+        })?;
+        Ok(DirectTurn {
+            agent: self,
+            scope,
+            started: Instant::now(),
+        })
+    }
+}
+
+impl DirectTurn<'_> {
+    /// Calls the hooks of a point in this step of the turn, and waits for those in the background. Messages that they add are
+    /// told of as in any turn. `call` is the id of the tool call that the payload is about.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn dispatch<P: Point>(
+        &self,
+        payload: P::Payload,
+        step: u32,
+        call: Option<&str>,
+    ) -> Result<Dispatched<P::Payload>, Error> {
+        let mut caller = self.scope.caller(step);
+        if let Some(id) = call {
+            caller = caller.for_call(id);
+        }
+        let out = self.scope.dispatch::<P>(&caller, payload).await;
+        for (plugin, injection) in &out.inject {
+            self.scope
+                .injected(&caller, plugin, injection.clone())
+                .await?;
+        }
+        self.agent.dispatcher.settle(SETTLE).await;
+        Ok(out)
+    }
+
+    /// Ends the turn. Returns the reason for which a hook that must see everything would have ended it, if one failed.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn end(self) -> Result<Option<String>, Error> {
+        let cost = self.scope.cost();
+        let summary = TurnSummary {
+            stop: StopReason::Done,
+            steps: 0,
+            tool_calls: self.scope.n_calls(),
+            usage: self.scope.usage(),
+            cost_usd: cost.usd,
+            unpriced_tokens: cost.unpriced_tokens,
+            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            output: String::new(),
+        };
+        let session = &self.agent.spec.session;
+        session.append(Body::TurnEnd {
+            turn: self.scope.number,
+            summary: summary.clone(),
+            output: String::new(),
+        })?;
+        session.synced().await?;
+        self.agent.spec.events.emit(Event::TurnEnd {
+            turn: self.scope.number,
+            summary,
+            output: String::new(),
+        });
+        Ok(self.agent.family.halt.take())
+    }
+}

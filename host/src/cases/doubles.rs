@@ -1,0 +1,100 @@
+//! Doubles of what a case must not reach: secrets, names of hosts, servers, and the person who is asked.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+
+use super::file::CannedAnswer;
+use crate::egress::{Canned, Outgoing, Resolve, Secret, Secrets};
+use crate::lock::lock;
+use crate::tool::approval::{ApprovalAnswer, Approver, Question};
+
+/// Address of every host whose answers are canned. It is public, so that the check of addresses is one that means something,
+/// and nothing connects to it.
+const CANNED_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+
+/// Secrets of a case.
+pub(super) struct CaseSecrets(pub(super) BTreeMap<String, String>);
+
+impl Secrets for CaseSecrets {
+    fn get(&self, name: &str) -> Option<Secret> {
+        self.0.get(name).map(|secret| Secret::new(secret))
+    }
+}
+
+/// One public address for every name.
+pub(super) struct CannedNames;
+
+impl Resolve for CannedNames {
+    fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async { Ok(vec![CANNED_ADDRESS]) })
+    }
+}
+
+/// Answers requests from the case. One that it does not expect is refused by name.
+pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
+    Arc::new(move |outgoing: &Outgoing<'_>| {
+        let is_it = |answer: &&CannedAnswer| {
+            let has = |(name, value): (&String, &String)| {
+                outgoing
+                    .headers
+                    .get(name.as_str())
+                    .is_some_and(|own| own.as_bytes() == value.as_bytes())
+            };
+            answer.url == outgoing.url
+                && answer
+                    .method
+                    .as_ref()
+                    .is_none_or(|method| method.eq_ignore_ascii_case(outgoing.method))
+                && answer.with.iter().all(has)
+        };
+        let Some(answer) = answers.iter().find(is_it) else {
+            return Err(format!(
+                "the case has no answer for {} {}",
+                outgoing.method, outgoing.url
+            ));
+        };
+        let mut response = http::Response::builder().status(answer.status);
+        for (name, value) in &answer.headers {
+            response = response.header(name, value);
+        }
+        response
+            .body(answer.body.clone().into_bytes())
+            .map_err(|error| format!("the answer of the case is no HTTP: {error}"))
+    })
+}
+
+/// Approver with answers that are written down.
+pub(super) struct Person(Mutex<std::vec::IntoIter<String>>);
+
+impl Person {
+    /// An approver that gives these answers in order, in each of so many turns.
+    pub(super) fn new(answers: &[String], turns: usize) -> Self {
+        let all: Vec<String> = std::iter::repeat_n(answers, turns)
+            .flatten()
+            .cloned()
+            .collect();
+        Self(Mutex::new(all.into_iter()))
+    }
+}
+
+impl Approver for Person {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        let answer = lock(&self.0).next();
+        Box::pin(async move {
+            match answer.as_deref().map(str::trim) {
+                Some("yes") => ApprovalAnswer::Yes,
+                Some("always") => ApprovalAnswer::Always,
+                Some(no) => ApprovalAnswer::No(
+                    no.trim_start_matches("no")
+                        .trim_start_matches([':', ' '])
+                        .to_owned(),
+                ),
+                None => ApprovalAnswer::No("the case has no answer to this question".to_owned()),
+            }
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Events of cases: a hook is called at its point with a payload, without the turn around it.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::payload::Shape;
+use super::run::RunError;
+use crate::host::Session;
+use crate::point::Point;
+use crate::point::catalog::{self, for_each_point};
+
+/// A point and its payload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenEvent {
+    /// Name of the point.
+    pub point: String,
+    /// Payload, with the names of the contract in snake case.
+    #[serde(default)]
+    pub payload: Value,
+    /// Step of the turn.
+    #[serde(default = "first")]
+    pub step: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+/// One event, or several in order.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a table of `point`, `payload` and `step`, or a list of these"
+)]
+enum OneOrMore {
+    One(GivenEvent),
+    More(Vec<GivenEvent>),
+}
+
+/// Reads one event or a list of events.
+pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<GivenEvent>, D::Error> {
+    Ok(match OneOrMore::deserialize(deserializer)? {
+        OneOrMore::One(event) => vec![event],
+        OneOrMore::More(events) => events,
+    })
+}
+
+/// Result of the events of a case.
+#[derive(Debug, Default)]
+pub(super) struct Fired {
+    /// The last payload as the hooks left it.
+    pub(super) payload: Value,
+    /// Warnings for the model.
+    pub(super) notes: Vec<String>,
+    /// Time of the hooks.
+    pub(super) took: Duration,
+}
+
+/// Calls the hooks of the events in order, in one turn of the session.
+///
+/// # Errors
+/// A payload does not fit its point, or the session failed.
+pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result<Fired, RunError> {
+    let tools = session.tool_registry().clone();
+    let turn = session.direct_turn()?;
+    let mut fired = Fired::default();
+    for event in events {
+        let unfit = |message: String| RunError::Event {
+            point: event.point.clone(),
+            message,
+        };
+        let name = catalog::find(&event.point).map_or(event.point.as_str(), |row| row.name);
+        macro_rules! dispatch {
+            ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
+                match name {
+                    $($name => {
+                        let payload = <catalog::$marker as Point>::Payload::read(event.payload.clone(), &tools).map_err(unfit)?;
+                        let call = payload.call_id().map(str::to_owned);
+                        let started = Instant::now();
+                        let called = turn.dispatch::<catalog::$marker>(payload, event.step, call.as_deref());
+                        let out = Box::pin(called).await?;
+                        fired.took += started.elapsed();
+                        fired.payload = out.value.show();
+                        fired.notes.extend(out.notes.into_iter().map(|note| note.text));
+                    })*
+                    _ => return Err(unfit("there is no such point".to_owned())),
+                }
+            };
+        }
+        for_each_point!(dispatch);
+    }
+    turn.end().await?;
+    Ok(fired)
+}

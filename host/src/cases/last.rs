@@ -1,0 +1,55 @@
+//! Costs of the last run of a plugin's cases, kept in the cache: the next run is shown beside them.
+//!
+//! Times differ from machine to machine and from run to run, so nothing here ever fails a case.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::run::Cost;
+
+/// Costs of cases by `FILE NAME`.
+pub type Costs = BTreeMap<String, Cost>;
+
+/// Costs of the last run of one plugin.
+#[derive(Debug)]
+pub struct LastRun {
+    file: PathBuf,
+    costs: Costs,
+}
+
+impl LastRun {
+    /// Reads the last run of the plugin in `folder`. A file that is missing or damaged is no run.
+    #[must_use]
+    pub fn read(cache: &Path, folder: &Path) -> Self {
+        let place = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let hash = blake3::hash(place.as_os_str().as_encoded_bytes()).to_hex();
+        let file = cache.join("cases").join(format!("{}.json", &hash[..16]));
+        let text = std::fs::read(&file).unwrap_or_default();
+        Self {
+            costs: serde_json::from_slice(&text).unwrap_or_default(),
+            file,
+        }
+    }
+
+    /// Cost of a case in that run.
+    #[must_use]
+    pub fn cost(&self, case: &str) -> Option<&Cost> {
+        self.costs.get(case)
+    }
+
+    /// Keeps the costs of a run for the next one. Cases that were not run keep what they had, unless `is_whole`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(mut self, costs: Costs, is_whole: bool) -> std::io::Result<()> {
+        if is_whole {
+            self.costs.clear();
+        }
+        self.costs.extend(costs);
+        let text = serde_json::to_vec(&self.costs)?;
+        if let Some(folder) = self.file.parent() {
+            crate::disk::private_folder(folder)?;
+        }
+        crate::disk::replace_private(&self.file, &text)
+    }
+}

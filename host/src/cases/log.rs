@@ -1,0 +1,119 @@
+//! Hears the log lines of plugins while a case runs. They are part of what it did, so they go nowhere else; everything else
+//! goes where it went.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+
+use crate::lock::lock;
+
+/// Target under which plugins log.
+const TARGET: &str = "plugin";
+
+/// Most lines that are kept: a plugin has a limit a session, and a case is two.
+const MAX_LINES: usize = 10_000;
+
+/// A line of a plugin.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) plugin: String,
+    pub(super) text: String,
+}
+
+/// Lines that were heard and not taken.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<Vec<Line>>>);
+
+impl Heard {
+    /// Makes a subscriber that hears what plugins log at the level `info` and above.
+    pub(super) fn subscriber(&self) -> Dispatch {
+        Dispatch::new(Listener {
+            heard: self.clone(),
+            before: tracing::dispatcher::get_default(Clone::clone),
+        })
+    }
+
+    /// Takes the lines since the last time.
+    pub(super) fn take(&self) -> Vec<Line> {
+        std::mem::take(&mut lock(&self.0))
+    }
+}
+
+struct Listener {
+    heard: Heard,
+    before: Dispatch,
+}
+
+fn is_heard(metadata: &Metadata<'_>) -> bool {
+    metadata.target() == TARGET && *metadata.level() <= Level::INFO
+}
+
+impl Subscriber for Listener {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        // What is enabled before may change, and is asked each time.
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        is_heard(metadata) || self.before.enabled(metadata)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if is_heard(event.metadata()) {
+            let mut line = Line::default();
+            event.record(&mut line);
+            let mut heard = lock(&self.heard.0);
+            if heard.len() < MAX_LINES {
+                heard.push(line);
+            }
+        } else if self.before.enabled(event.metadata()) {
+            self.before.event(event);
+        }
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.before.new_span(span)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.before.record(span, values);
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.before.record_follows_from(span, follows);
+    }
+
+    fn enter(&self, span: &Id) {
+        self.before.enter(span);
+    }
+
+    fn exit(&self, span: &Id) {
+        self.before.exit(span);
+    }
+
+    fn clone_span(&self, span: &Id) -> Id {
+        self.before.clone_span(span)
+    }
+
+    fn try_close(&self, span: Id) -> bool {
+        self.before.try_close(span)
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "plugin" {
+            value.clone_into(&mut self.plugin);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.text = format!("{value:?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Payloads of hooks as cases write and compare them: TOML values with the names of the contract in snake case.
+//!
+//! Field for field with `wit/payloads.wit`. Fields that a case leaves out get the value of an ordinary turn; those that it
+//! misspells are an error. `records` has the tables, `messages` what stands in a conversation. Start from [`Shape`].
+
+mod messages;
+mod records;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::message::Usage;
+use crate::point::payload::{Decision, Source, StopReason, Tier};
+use crate::tool::registry::ToolRegistry;
+
+pub(super) use messages::messages;
+
+/// A value that a case can write, and compare with what became of it.
+pub(super) trait Shape: Sized {
+    /// Reads it. `tools` are those of the session.
+    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
+
+    /// Reads it as the one at this index of a list.
+    fn read_nth(value: Value, _index: usize, tools: &ToolRegistry) -> Result<Self, String> {
+        Self::read(value, tools)
+    }
+
+    /// Shows it. What only the host sees is shown where hooks can change it.
+    fn show(&self) -> Value;
+
+    /// Returns the id of the tool call that it is about.
+    fn call_id(&self) -> Option<&str> {
+        None
+    }
+}
+
+fn plain<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+fn shown(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => {$(
+        impl Shape for $type {
+            fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
+                plain(value)
+            }
+
+            fn show(&self) -> Value {
+                shown(self)
+            }
+        }
+    )*};
+}
+plain!(
+    bool, u16, u32, u64, usize, f64, Source, Decision, Tier, StopReason, Usage
+);
+
+impl Shape for String {
+    /// A payload that is a text may be left out.
+    fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
+        if value.is_null() {
+            Ok(Self::new())
+        } else {
+            plain(value)
+        }
+    }
+
+    fn show(&self) -> Value {
+        json!(self)
+    }
+}
+
+impl<T: Shape> Shape for Option<T> {
+    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        T::read(value, tools).map(Some)
+    }
+
+    fn show(&self) -> Value {
+        self.as_ref().map_or(Value::Null, Shape::show)
+    }
+}
+
+impl<T: Shape> Shape for Vec<T> {
+    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        let all = match value {
+            Value::Null => Vec::new(),
+            value => plain::<Vec<Value>>(value)?,
+        };
+        let read = |(n, value)| T::read_nth(value, n, tools);
+        all.into_iter().enumerate().map(read).collect()
+    }
+
+    fn show(&self) -> Value {
+        self.iter().map(Shape::show).collect()
+    }
+}
+
+impl<T: Shape> Shape for Arc<T> {
+    fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        T::read(value, tools).map(Self::new)
+    }
+
+    fn show(&self) -> Value {
+        (**self).show()
+    }
+
+    fn call_id(&self) -> Option<&str> {
+        (**self).call_id()
+    }
+}
+
+/// Fields of a table that were not read yet.
+struct Fields<'a> {
+    left: Map<String, Value>,
+    known: Vec<&'static str>,
+    tools: &'a ToolRegistry,
+}
+
+impl<'a> Fields<'a> {
+    fn of(value: Value, tools: &'a ToolRegistry) -> Result<Self, String> {
+        let left = match value {
+            Value::Null => Map::new(),
+            Value::Object(fields) => fields,
+            other => return Err(format!("expected a table, found {other}")),
+        };
+        Ok(Self {
+            left,
+            known: Vec::new(),
+            tools,
+        })
+    }
+
+    fn take<T: Shape>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+        self.known.push(name);
+        let value = self.left.remove(name);
+        let read = value.map(|value| T::read(value, self.tools));
+        read.transpose()
+            .map_err(|error| format!("`{name}`: {error}"))
+    }
+
+    fn value(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
+        self.left.remove(name)
+    }
+
+    fn end(self) -> Result<(), String> {
+        match self.left.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "unknown field `{name}`; the fields are {}",
+                self.known.join(", ")
+            )),
+        }
+    }
+}

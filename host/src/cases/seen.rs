@@ -1,0 +1,154 @@
+//! Behaviour of a plugin in one turn, as the events of the session show it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::{Event, Stamped};
+
+/// Behaviour in one turn, without times and ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Seen {
+    /// Output of the turn.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// Reason for its end; empty when the case calls hooks alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stop: String,
+    /// Texts of tool results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<String>,
+    /// Accesses, as in `expect.accesses`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accesses: Vec<String>,
+    /// Notices of the plugin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// Messages that the plugin added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub injected: Vec<String>,
+    /// Warnings for the model, of hooks that the case calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Lines of its log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+    /// Names of its tools that were called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Metrics by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
+    /// Files of the workspace that are text.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// The last payload as the hooks left it; null when the case is a turn.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub payload: Value,
+    /// Calls of the plugin's hooks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookSeen>,
+}
+
+/// One call of a hook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookSeen {
+    /// Name of the point.
+    pub point: String,
+    /// Outcome.
+    pub outcome: String,
+    /// Names of what it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Reason, or failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Returns the name of a value that serializes as one.
+pub(super) fn text_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+impl Seen {
+    /// Takes in an event, as far as it is about the plugin of this name.
+    pub(super) fn see(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
+        match &stamped.event {
+            Event::Hook { record } if &*record.plugin == plugin && record.was_called() => {
+                self.hooks.push(HookSeen {
+                    point: record.point.to_string(),
+                    outcome: text_of(&record.outcome),
+                    changed: record
+                        .changed
+                        .iter()
+                        .map(|name| (*name).to_owned())
+                        .collect(),
+                    reason: record.reason.clone(),
+                });
+            }
+            Event::Access { record } if &*record.plugin == plugin => {
+                let line = format!(
+                    "{} {} {}",
+                    text_of(&record.reached),
+                    record.target,
+                    text_of(&record.outcome)
+                );
+                self.accesses.push(line);
+            }
+            Event::Notice {
+                plugin: Some(by),
+                text,
+                ..
+            } if by == plugin => self.notices.push(text.clone()),
+            Event::Injected {
+                plugin: by, text, ..
+            } if by == plugin => self.injected.push(text.clone()),
+            Event::Metric {
+                plugin: by,
+                name,
+                value,
+            } if by == plugin => {
+                self.metrics.insert(name.clone(), *value);
+            }
+            Event::ToolStart { call, .. } if own_tools.contains(&call.name) => {
+                self.tools.push(call.name.clone())
+            }
+            Event::ToolEnd {
+                result, by: None, ..
+            } => self.results.push(result.content.to_string()),
+            _ => {}
+        }
+    }
+
+    /// The same with `~` in place of the folder of the run, whose name differs from run to run and says nothing.
+    pub(super) fn without(mut self, root: &Path) -> Self {
+        let root = root.display().to_string();
+        let lists = [
+            &mut self.results,
+            &mut self.accesses,
+            &mut self.notices,
+            &mut self.injected,
+            &mut self.notes,
+            &mut self.log,
+        ];
+        let reasons = self.hooks.iter_mut().flat_map(|hook| &mut hook.reason);
+        let texts = lists.into_iter().flatten().chain([&mut self.output]);
+        for text in texts.chain(reasons) {
+            *text = text.replace(&root, "~");
+        }
+        replace_in(&mut self.payload, &root);
+        self
+    }
+}
+
+fn replace_in(value: &mut Value, root: &str) {
+    match value {
+        Value::String(text) => *text = text.replace(root, "~"),
+        Value::Array(all) => all.iter_mut().for_each(|value| replace_in(value, root)),
+        Value::Object(all) => all.values_mut().for_each(|value| replace_in(value, root)),
+        _ => {}
+    }
+}

@@ -1,0 +1,102 @@
+//! Host of a case: the plugin alone, a scripted model, and doubles of what must not be reached.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::doubles::{CannedNames, CaseSecrets, Person, canned};
+use super::file::Given;
+use super::run::{RunError, Runner, TURNS};
+use super::workspace::Workspace;
+use crate::config::PluginSettings;
+use crate::egress::EgressOptions;
+use crate::host::{self, Host};
+use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::provider::scripted::{Reply, Script, Scripted};
+use crate::tool::policy::{PolicyMode, ToolPolicy};
+
+/// Puts the given values into the plugin's store.
+pub(super) fn keep_in_store(plugins: &PluginSet, given: &Given) -> Result<(), RunError> {
+    let stores = plugins.stores();
+    for (key, value) in &given.store {
+        for store in stores.values() {
+            store.set(key, value).map_err(|error| RunError::Store {
+                key: key.clone(),
+                message: error.to_string(),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the host of a case: the plugin, a scripted model, the built-in tools for files, and the person who is asked.
+pub(super) async fn host(
+    given: &Given,
+    workspace: &Workspace,
+    plugins: Arc<PluginSet>,
+) -> Result<Host, host::Error> {
+    let policy = ToolPolicy {
+        mode: PolicyMode {
+            yes: given.answers.is_none(),
+            has_terminal: given.answers.is_some(),
+            ..PolicyMode::default()
+        },
+        ..ToolPolicy::default()
+    };
+    let answers = given.answers.as_deref().unwrap_or_default();
+    Host::builder()
+        .provider(
+            Arc::new(Scripted::new(Script::new(replies(given)))),
+            "test-model",
+        )
+        .paths(workspace.paths.clone())
+        .plugins(plugins)
+        .file_tools()
+        .policy(Arc::new(policy))
+        .approver(Arc::new(Person::new(answers, TURNS)))
+        .build()
+        .await
+}
+
+/// Options that load the plugin for a case: all that it asks for is granted, and nothing leaves the machine.
+pub(super) fn options(
+    runner: &Runner,
+    folder: &Path,
+    name: &str,
+    given: &Given,
+    workspace: &Workspace,
+) -> LoadOptions {
+    let mut options = LoadOptions {
+        egress: EgressOptions {
+            secrets: Arc::new(CaseSecrets(given.secrets.clone())),
+            resolver: Arc::new(CannedNames),
+            canned: Some(canned(given.http.clone())),
+            ..EgressOptions::default()
+        },
+        ..runner.alone(folder)
+    }
+    .at(&workspace.paths);
+    // Compiled once, not once a case.
+    options.cache.clone_from(&runner.cache);
+    options.cache_key.clone_from(&runner.cache_key);
+    // All that it asks for, which is what its author means it to have.
+    options.grants.flags = name.parse().into_iter().collect();
+    let settings = PluginSettings {
+        config: given.config.clone(),
+        ..PluginSettings::default()
+    };
+    options.settings.insert(name.to_owned(), settings);
+    options
+}
+
+/// Replies of the model in all turns.
+fn replies(given: &Given) -> Vec<Reply> {
+    let call = given
+        .tool
+        .iter()
+        .map(|tool| Reply::call(&tool.name, tool.arguments.clone()));
+    let mut replies: Vec<Reply> = call.chain(given.reply.iter().cloned()).collect();
+    if given.reply.is_empty() && given.event.is_empty() {
+        replies.push(Reply::text("done"));
+    }
+    std::iter::repeat_n(replies, TURNS).flatten().collect()
+}

@@ -1,0 +1,141 @@
+//! `rind plugin call`: one tool by hand.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde_json::Value;
+
+use super::super::args::{PluginArgs, ShowArgs};
+use super::super::exit_code::{ExitStatus, Usage};
+use super::super::render::trace::Detail;
+use super::super::{plugin, render, run, setup};
+use crate::event::Event;
+use crate::host::Host;
+use crate::plugin::load::{Loaded, Why};
+use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::provider::scripted::{Reply, Script, Scripted};
+use crate::session::SessionStore;
+use crate::tool::policy::{PolicyMode, ToolPolicy};
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct CallArgs {
+    /// Name of a plugin that is installed, or its folder
+    name: String,
+    /// Name of the tool
+    tool: String,
+    /// Arguments of the tool, a JSON object
+    #[arg(default_value = "{}", value_name = "JSON")]
+    arguments: String,
+    #[command(flatten)]
+    plugins: PluginArgs,
+}
+
+pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
+    let arguments: Value = serde_json::from_str(&args.arguments)
+        .map_err(|error| Usage(format!("the arguments are not JSON: {error}")))?;
+    let is_folder = Path::new(&args.name).join(FILE_NAME).is_file();
+    if is_folder {
+        args.plugins.plugin.push(PathBuf::from(&args.name));
+        args.plugins.no_plugins = true;
+        args.name = Manifest::read(Path::new(&args.name), None)?.name;
+    }
+    let (options, config) = plugin::options(&args.plugins).await?;
+    let plugins = plugin::load_with(&options).await?;
+    setup::check_plugins(&args.plugins, &config, &plugins)?;
+    if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
+        let how = if matches!(left.why, Why::Held(_)) {
+            format!("; grant them for this call with `--grant {}`", args.name)
+        } else {
+            String::new()
+        };
+        let why = render::plugins::why(left);
+        anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
+    }
+    plugins
+        .left_out
+        .iter()
+        .for_each(render::plugins::warn_left_out);
+    plugins.check_required()?;
+    plugins.check_relied()?;
+    let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
+    check_tool(&args, plugins.plugins.iter().find(is_it))?;
+    let paths = setup::paths(None)?;
+    setup::check_apart(&paths)?;
+    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    // A plugin may send the answer back.
+    let done = Reply {
+        times: Some(0),
+        ..Reply::text("done")
+    };
+    let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
+    // Whoever types the call has approved it; what the rules deny stays denied.
+    let mut policy: ToolPolicy = config.section()?;
+    policy.mode = PolicyMode {
+        yes: true,
+        ..PolicyMode::default()
+    };
+    let (approver, questions) = run::approver(false);
+    let host = Host::builder()
+        .provider(Arc::new(Scripted::new(script)), "none")
+        .paths(paths)
+        .store(SessionStore::new(sessions.path().to_owned()))
+        .plugins(Arc::new(plugins))
+        .file_tools()
+        .policy(Arc::new(policy))
+        .approver(approver)
+        .build()
+        .await?;
+    let session = host.session().create()?;
+    let ended = Arc::new(std::sync::Mutex::new(None));
+    let told = ended.clone();
+    let watch = move |event: &Event| {
+        if let Event::ToolEnd { result, .. } = event {
+            let mut told = told
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            *told = Some((result.content.to_string(), result.is_error));
+        }
+    };
+    let show = ShowArgs {
+        json: false,
+        trace: Some(Detail::Full),
+    };
+    run::turn(session, questions, "call", show, Box::new(watch)).await?;
+    let ended = ended
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .take();
+    let (text, is_error) = ended.context("the call has no result")?;
+    render::answer_line(render::prose(&text));
+    Ok(if is_error {
+        ExitStatus::Failed
+    } else {
+        ExitStatus::Done
+    })
+}
+
+fn check_tool(args: &CallArgs, plugin: Option<&Arc<Loaded>>) -> anyhow::Result<()> {
+    let Some(plugin) = plugin else {
+        let text = format!(
+            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            args.name
+        );
+        return Err(Usage(text).into());
+    };
+    let names: Vec<&str> = plugin.tools.iter().map(|tool| tool.name.as_str()).collect();
+    if names.contains(&args.tool.as_str()) {
+        return Ok(());
+    }
+    let has = if names.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("its tools are {}", names.join(", "))
+    };
+    Err(Usage(format!(
+        "plugin `{}` has no tool `{}`; {has}",
+        args.name, args.tool
+    ))
+    .into())
+}

@@ -1,0 +1,121 @@
+//! `rind plugin test`: cases of plugins, and `rind plugin call`: one tool by hand.
+
+mod call;
+mod report;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+
+use super::check::{alone, plugin_folders};
+use super::exit_code::ExitStatus;
+use super::{render, setup};
+use crate::cases::Runner;
+use crate::cases::last::{Costs, LastRun};
+use crate::cases::suite::{Coverage, Ran, Selection, Suite};
+use report::{Format, Report};
+
+pub(super) use call::{CallArgs, call};
+pub(super) use report::place;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct TestArgs {
+    /// Folders of plugins, or folders that hold such folders; the current one when there is none.
+    #[arg(value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+    /// Run only cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Write snapshots of what cases do now
+    #[arg(long)]
+    accept: bool,
+    /// Run the cases again whenever a component, a manifest or a case changes
+    #[arg(long, conflicts_with = "accept")]
+    watch: bool,
+    /// Write a report: `json=FILE` or `junit=FILE`
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = report::parse)]
+    report: Vec<(Format, PathBuf)>,
+}
+
+pub(super) async fn test(args: TestArgs) -> anyhow::Result<ExitStatus> {
+    if args.watch {
+        return watch::watch(&args).await;
+    }
+    test_once(&args).await
+}
+
+/// Runs the cases of all plugins once.
+async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
+    let cache = setup::paths(None)?.cache;
+    let mut report = Report::default();
+    for folder in &plugin_folders(&args.folders)? {
+        let (ran, coverage) = plugin(args, &cache, folder).await?;
+        report.cases.extend(ran);
+        report.coverage.extend(coverage);
+    }
+    for (format, file) in &args.report {
+        std::fs::write(file, report.text(*format)?)
+            .with_context(|| format!("write the report {}", file.display()))?;
+    }
+    render::case::total(&report.cases);
+    // A pipeline without a single case would be green for ever.
+    let is_fine = !report.cases.is_empty() && report.cases.iter().all(Ran::passed);
+    Ok(ExitStatus::of(is_fine))
+}
+
+/// Runs the cases of one plugin.
+async fn plugin(
+    args: &TestArgs,
+    cache: &Path,
+    folder: &Path,
+) -> anyhow::Result<(Vec<Ran>, Option<(String, Coverage)>)> {
+    let options = alone(folder)?;
+    let runner = Runner {
+        compiler: options.compiler,
+        cache: options.cache,
+        cache_key: options.cache_key,
+    };
+    let suite = Suite::read(folder)?;
+    let selection = Selection {
+        only: args.only.clone(),
+        accept: args.accept,
+    };
+    let is_whole = args.only.is_none();
+    let last = LastRun::read(cache, folder);
+    let ran = suite
+        .run(&runner, &selection, |ran| {
+            ran.last = last.cost(&ran.key()).cloned();
+            render::case::ran(ran);
+        })
+        .await;
+    let costs: Costs = ran
+        .iter()
+        .map(|ran| (ran.key(), ran.cost.clone()))
+        .collect();
+    if let Err(error) = last.keep(costs, is_whole) {
+        render::warn(&format!(
+            "the next run has nothing to compare with: its costs cannot be kept: {error}"
+        ));
+    }
+    let name = &suite.manifest.name;
+    if ran.is_empty() && is_whole {
+        render::case::none(folder, name);
+    }
+    if !is_whole || ran.is_empty() {
+        return Ok((ran, None));
+    }
+    for file in suite.unused_snapshots()? {
+        if args.accept {
+            std::fs::remove_file(&file)
+                .with_context(|| format!("remove the snapshot {}", file.display()))?;
+        }
+        render::case::unused(&file, args.accept);
+    }
+    let coverage = suite.coverage(&runner, &ran).await?;
+    if let Some(coverage) = &coverage {
+        render::case::coverage(name, coverage);
+    }
+    Ok((ran, coverage.map(|coverage| (name.clone(), coverage))))
+}
