@@ -9,7 +9,8 @@ use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
 use super::args::{PluginArgs, ShowArgs};
-use super::check::{alone, plugin_folders};
+use super::alone;
+use super::check::plugin_folders;
 use super::demo::heard;
 use super::exit_code::{ExitStatus, Usage};
 use super::render::trace::Detail;
@@ -71,7 +72,7 @@ pub(super) async fn test(args: TestArgs) -> anyhow::Result<ExitStatus> {
         let before = ran.len();
         for file in CaseFile::all(folder)? {
             let runner = Runner {
-                options: alone(folder)?,
+                options: alone::options(folder)?,
                 take_log: &|| {
                     heard::take()
                         .into_iter()
@@ -142,7 +143,7 @@ async fn untouched(
     manifest: &Manifest,
     touched: &[String],
 ) -> anyhow::Result<Vec<String>> {
-    let set = PluginSet::load(&alone(folder)?).await?;
+    let set = PluginSet::load(&alone::options(folder)?).await?;
     let Some(plugin) = set
         .plugins
         .iter()

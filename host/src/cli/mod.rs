@@ -3,6 +3,7 @@
 //! Each command is a file; everything a user sees goes through `render`. What is typed is interpreted in `setup`, which puts
 //! an agent together. Nothing else in the crate may depend on this module.
 
+mod alone;
 mod approve;
 mod args;
 mod audit;

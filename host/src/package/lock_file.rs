@@ -42,6 +42,9 @@ pub(crate) struct Locked {
     pub(crate) source: PathBuf,
     /// Digest of all its files.
     pub(crate) digest: String,
+    /// Key that their signature was checked with; `None` when no key was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
 }
 
 impl Default for LockFile {

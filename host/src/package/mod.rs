@@ -8,6 +8,7 @@
 
 mod archive;
 pub(crate) mod contents;
+pub(crate) mod installed;
 pub(crate) mod lock_file;
 pub(crate) mod pack;
 pub(crate) mod place;

@@ -16,6 +16,7 @@ mod inspect;
 mod install;
 mod install_hostile;
 mod install_signed;
+mod install_trust;
 mod install_wider;
 mod ledger;
 mod new;

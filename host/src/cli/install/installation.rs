@@ -7,9 +7,9 @@ use anyhow::{Context, bail, ensure};
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
-use super::super::{grants, setup};
+use super::super::{alone, grants, setup};
 use super::args::WiderArgs;
-use super::{trial, wider};
+use super::wider;
 use crate::disk::lock_beside;
 use crate::grant::Trust;
 use crate::grant::answers::Answers;
@@ -69,7 +69,7 @@ pub(in super::super) struct Outcome {
     pub(in super::super) version: semver::Version,
     pub(in super::super) change: Change,
     pub(in super::super) folder: PathBuf,
-    /// Key that the signature was checked with.
+    /// Key that the signature was checked with; such a plugin has the trust `package`.
     pub(in super::super) key: Option<String>,
     /// Capabilities that the operator will be asked about.
     pub(in super::super) waiting: Vec<crate::grant::Capability>,
@@ -165,9 +165,13 @@ impl Installation {
             self.unknown(&name)
         );
         let staged = place::stage(&fetched.contents, &self.plugins)?;
-        let waiting = self.check_loads(&staged, &name).await?;
+        let trust = match key {
+            Some(_) => Trust::Package,
+            None => Trust::User,
+        };
+        let waiting = self.check_loads(&staged, &name, trust).await?;
         if let Change::Updated(_) = change {
-            let earlier = Manifest::read(&place, None).ok();
+            let earlier = earlier_manifest(&place, locked.as_ref());
             wider::accept(
                 earlier.as_ref(),
                 manifest,
@@ -180,8 +184,9 @@ impl Installation {
             version: manifest.version.clone(),
             source: fetched.source.clone(),
             digest,
+            key: key.clone(),
         };
-        self.put(staged, &place, &name, new, key.clone(), &change)?;
+        self.put(staged, &place, &name, new, &change)?;
         Ok(Outcome {
             version: manifest.version.clone(),
             name,
@@ -215,13 +220,14 @@ impl Installation {
         &self,
         staged: &Staged,
         name: &str,
+        trust: Trust,
     ) -> anyhow::Result<Vec<crate::grant::Capability>> {
         let grants = grants::options(&self.paths, &PluginArgs::default(), None, false)?;
-        let set = trial::load(&staged.plugin, Trust::User, grants).await?;
-        if let Some(why) = trial::refusal(&set, name) {
+        let set = alone::load_as(&staged.plugin, trust, grants).await?;
+        if let Some(why) = alone::refusal(&set, name) {
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting = trial::decision(&set).map(|decision| decision.of(Standing::Waiting));
+        let waiting = alone::decision(&set).map(|decision| decision.of(Standing::Waiting));
         Ok(waiting.into_iter().flatten().cloned().collect())
     }
 
@@ -231,12 +237,13 @@ impl Installation {
         place: &Path,
         name: &str,
         new: Locked,
-        key: Option<String>,
         change: &Change,
     ) -> anyhow::Result<()> {
         let mut lock = self.lock.clone();
+        let key = new.key.clone().map(|key| (name.to_owned(), key));
+        lock.keys.extend(key);
         lock.plugins.insert(name.to_owned(), new);
-        lock.keys.extend(key.map(|key| (name.to_owned(), key)));
+        let _exchange = place::exchanging(&self.plugins)?;
         let placed = match change {
             Change::Unchanged => None,
             _ => Some(staged.put(place)?),
@@ -263,8 +270,10 @@ impl Installation {
         }
         let mut lock = self.lock.clone();
         lock.plugins.remove(name);
+        let exchange = place::exchanging(&self.plugins)?;
         place::remove(&self.plugins.join(name), &self.plugins)?;
         lock.write(&self.lock_path)?;
+        drop(exchange);
         self.lock = lock;
         // An answer that stays would say that the plugin is missed.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
@@ -278,6 +287,13 @@ impl Installation {
             is_pinned: self.lock.keys.contains_key(name),
         })
     }
+}
+
+/// Reads the manifest of what is installed, unless somebody changed it: it could ask for everything already.
+fn earlier_manifest(place: &Path, locked: Option<&Locked>) -> Option<Manifest> {
+    let held = HeldFolder::read(place).ok()?;
+    locked.filter(|locked| locked.digest == held.digest())?;
+    Manifest::read(place, Some(&held)).ok()
 }
 
 /// Decides what installing over this would change; refuses another source, an older version, and other bytes of the same one.

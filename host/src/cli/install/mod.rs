@@ -2,7 +2,6 @@
 
 pub(super) mod args;
 mod installation;
-mod trial;
 mod wider;
 
 use std::io::{IsTerminal, Write};
@@ -11,9 +10,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::exit_code::{ExitStatus, Usage};
-use super::{project, render, setup};
+use super::{alone, project, render, setup};
 use crate::grant::Trust;
-use crate::grant::ask::GrantOptions;
 use crate::package::source::fetch;
 use crate::package::{pack as packing, place};
 use args::{InstallArgs, PackArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
@@ -31,9 +29,8 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     // What is packed is what is checked.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage(contents, checked.path())?;
-    // The names of those that come with Rind are kept for it.
-    let set = trial::load(&staged.plugin, Trust::Managed, GrantOptions::default()).await?;
-    if let Some(why) = trial::refusal(&set, name) {
+    let set = alone::load(&staged.plugin).await?;
+    if let Some(why) = alone::refusal(&set, name) {
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }
     let bytes = packing::pack(contents)?;

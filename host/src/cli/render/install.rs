@@ -26,7 +26,7 @@ pub(in super::super) fn installed(outcome: &Outcome) {
         Change::Unchanged => "is installed already".to_owned(),
         Change::Restored => "restored: its files had been changed or were gone".to_owned(),
     };
-    let signed = outcome.key.iter().map(|key| format!(", signed with {key}"));
+    let signed = outcome.key.iter().map(|key| format!(", signed with {key}: its trust is `package`"));
     answer_line(format_args!(
         "{} {} {}",
         styled(GOOD, "✓"),
