@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-use super::args::{PluginArgs, ShowArgs};
 use super::alone;
+use super::args::{PluginArgs, ShowArgs};
 use super::check::plugin_folders;
 use super::demo::heard;
 use super::exit_code::{ExitStatus, Usage};

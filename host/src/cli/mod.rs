@@ -165,6 +165,7 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             PluginCommand::Test(args) => case::test(args).await,
             PluginCommand::Call(args) => case::call(args).await,
             PluginCommand::Pack(pack) => install::pack(pack).await,
+            PluginCommand::Publish(args) => install::publish(args).await,
             PluginCommand::Install(args) => install::install(args).await,
             PluginCommand::Update(args) => install::update(args).await,
             PluginCommand::Remove(args) => install::remove(&args),

@@ -174,7 +174,11 @@ pub(super) fn load_options(
         Vec::new()
     } else {
         let lock_path = paths.config.join(lock_file::FILE_NAME);
-        installed::verify(&paths.config.join("plugins"), &lock_path, &written.section()?)?
+        installed::verify(
+            &paths.config.join("plugins"),
+            &lock_path,
+            &written.section()?,
+        )?
     };
     let options = LoadOptions {
         sources,

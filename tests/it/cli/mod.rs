@@ -15,6 +15,8 @@ mod hostile;
 mod inspect;
 mod install;
 mod install_hostile;
+mod install_registry;
+mod install_registry_hostile;
 mod install_signed;
 mod install_trust;
 mod install_wider;

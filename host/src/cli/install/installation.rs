@@ -9,7 +9,7 @@ use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
 use super::super::{alone, grants, setup};
 use super::args::WiderArgs;
-use super::wider;
+use super::{credentials, wider};
 use crate::disk::lock_beside;
 use crate::grant::Trust;
 use crate::grant::answers::Answers;
@@ -18,9 +18,9 @@ use crate::grant::held::HeldFolder;
 use crate::package::lock_file::{self, LockFile, Locked};
 use crate::package::place::{self, Staged};
 use crate::package::signature::{self, InstallConfig};
-use crate::package::source::{Fetched, fetch};
+use crate::package::source::{Fetched, Source, fetch};
 use crate::paths::Paths;
-use crate::plugin::discover::{Source, discover};
+use crate::plugin::discover::{self, discover};
 use crate::plugin::manifest::Manifest;
 
 /// Returns the folder that plugins are installed into.
@@ -41,7 +41,7 @@ pub(super) struct Installation {
 
 /// One plugin to install.
 pub(super) struct Wanted<'a> {
-    pub(super) source: &'a Path,
+    pub(super) source: &'a Source,
     /// Name that the source must have, for an update.
     pub(super) name: Option<&'a str>,
     pub(super) may_change_source: bool,
@@ -109,7 +109,7 @@ impl Installation {
     }
 
     /// Lists the installed plugins with their sources.
-    pub(super) fn sources(&self) -> Vec<(String, PathBuf)> {
+    pub(super) fn sources(&self) -> Vec<(String, Source)> {
         let all = self.lock.plugins.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
             .collect()
@@ -133,14 +133,17 @@ impl Installation {
 
     /// Installs, updates or restores one plugin.
     pub(super) async fn install(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
-        let fetched = fetch(wanted.source)?;
+        // An update takes the newest version that a registry has.
+        let earlier = wanted.name.and_then(|name| self.lock.plugins.get(name));
+        let version = earlier.map(|locked| &locked.version);
+        let fetched = fetch(wanted.source, version, &credentials::find()).await?;
         let manifest = &fetched.contents.manifest;
         let name = manifest.name.clone();
         if let Some(expected) = wanted.name {
             ensure!(
                 name == expected,
                 "{} is another plugin now: `{name}`; remove {expected}, or install it from elsewhere",
-                fetched.source.display()
+                fetched.source
             );
         }
         let mut flags = wanted.wider.grant.iter();
@@ -184,6 +187,7 @@ impl Installation {
             version: manifest.version.clone(),
             source: fetched.source.clone(),
             digest,
+            manifest: fetched.manifest.clone(),
             key: key.clone(),
         };
         self.put(staged, &place, &name, new, &change)?;
@@ -199,11 +203,13 @@ impl Installation {
 
     /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
-        let managed = setup::managed_folders().into_iter().map(|path| Source {
-            trust: Trust::Managed,
-            path,
-        });
-        let managed: Vec<Source> = managed.collect();
+        let managed = setup::managed_folders()
+            .into_iter()
+            .map(|path| discover::Source {
+                trust: Trust::Managed,
+                path,
+            });
+        let managed: Vec<discover::Source> = managed.collect();
         for found in discover(&managed, None) {
             let is_it = Manifest::read(&found.folder, None).is_ok_and(|other| other.name == name);
             ensure!(
@@ -307,11 +313,11 @@ fn change(
     let manifest = &fetched.contents.manifest;
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
-        locked.source == fetched.source || wanted.may_change_source,
+        locked.source.is_same(&fetched.source) || wanted.may_change_source,
         "{name} was installed from {}, and {} may be somebody else's plugin of the same name; add --change-source if it is not, or \
          `rind plugin remove {name}` first",
-        locked.source.display(),
-        fetched.source.display()
+        locked.source,
+        fetched.source
     );
     ensure!(
         *version >= locked.version,
@@ -326,7 +332,7 @@ fn change(
         digest == locked.digest,
         "{name} {version} is installed already, and {} has other files under the same version; raise `version` in plugin.toml, or \
          `rind plugin remove {name}` first",
-        fetched.source.display()
+        fetched.source
     );
     let is_same = HeldFolder::read(place).is_ok_and(|held| held.digest() == digest);
     Ok(if is_same {

@@ -1,6 +1,7 @@
 //! `rind plugin pack`, `install`, `update`, `remove` and `search-path`.
 
 pub(super) mod args;
+mod credentials;
 mod installation;
 mod wider;
 
@@ -12,9 +13,10 @@ use anyhow::{Context, bail};
 use super::exit_code::{ExitStatus, Usage};
 use super::{alone, project, render, setup};
 use crate::grant::Trust;
-use crate::package::source::fetch;
+use crate::package::registry::Registry;
+use crate::package::source::{self, Source};
 use crate::package::{pack as packing, place};
-use args::{InstallArgs, PackArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
+use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
 use installation::{Installation, Wanted};
 
 pub(super) use installation::{Change, Outcome, Removed};
@@ -23,7 +25,7 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     if !args.folder.is_dir() {
         return Err(Usage(format!("{} is not a folder", args.folder.display())).into());
     }
-    let fetched = fetch(&args.folder)?;
+    let fetched = source::read(&args.folder)?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
     // What is packed is what is checked.
@@ -43,6 +45,38 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
+pub(super) async fn publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
+    let Source::Registry(reference) = Source::new(Path::new(&args.target))? else {
+        return Err(Usage(format!("{} does not begin with oci://", args.target)).into());
+    };
+    if reference.digest.is_some() {
+        return Err(Usage(
+            "publish to a tag, or to none for the version; not to a digest".to_owned(),
+        )
+        .into());
+    }
+    let fetched = source::read(&args.file)?;
+    let Some(bytes) = fetched
+        .bytes
+        .clone()
+        .filter(|bytes| packing::is_packed(bytes))
+    else {
+        let file = args.file.display();
+        return Err(Usage(format!(
+            "{file} is not packed; run `rind plugin pack` first"
+        ))
+        .into());
+    };
+    let (signature, _) = fetched.signature()?;
+    let manifest = &fetched.contents.manifest;
+    let mut registry = Registry::new(&reference, credentials::find())?;
+    let published = registry.push(manifest, bytes, signature.clone()).await;
+    let published =
+        published.with_context(|| format!("{} is not published", fetched.contents.title()))?;
+    render::install::published(&fetched.contents, &published, signature.is_some());
+    Ok(ExitStatus::Done)
+}
+
 /// Writes a file whole or not at all, for everybody to read.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path
@@ -59,8 +93,9 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
     let mut installation = Installation::open()?;
+    let source = Source::new(&args.source)?;
     let wanted = Wanted {
-        source: &args.source,
+        source: &source,
         name: None,
         may_change_source: args.change_source,
         wider: &args.wider,
