@@ -113,6 +113,7 @@ impl Default for Host {
         let folder = tempfile::tempdir().unwrap();
         let options = LoadOptions {
             held: None,
+            installed: Vec::new(),
             sources: Vec::new(),
             chosen: Vec::new(),
             cache: cache().to_owned(),

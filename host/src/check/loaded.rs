@@ -90,16 +90,11 @@ pub(super) fn check(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Sur
 
 /// Names the reason why the loader refuses a plugin whose names are all covered.
 pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error) {
-    // The operator's to decide, or another plugin's to bring.
+    // Settings that must be given have no default to fit, and another plugin need not be here.
+    if error.is_up_to_operator(&manifest.name) {
+        return;
+    }
     let (rule, file, line) = match error {
-        Error::Dependency { .. } => return,
-        Error::UnknownPoint { point, .. }
-            if point.contains('.') && !point.starts_with(&format!("{}.", manifest.name)) =>
-        {
-            return;
-        }
-        // Settings that must be given have no default to fit.
-        Error::Config { .. } => return,
         Error::Tool { tool, .. } => {
             let (file, line) = place(found, manifest, tool);
             ("tools", file, line)

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use super::install::args::{InstallArgs, PackArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
+use super::install::args::{
+    InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
+};
 use super::render::trace::Detail;
 use crate::grant::decide::GrantFlag;
 
@@ -173,7 +175,9 @@ pub(super) enum PluginCommand {
     Call(super::case::CallArgs),
     /// Pack a plugin into one file
     Pack(PackArgs),
-    /// Install a plugin from a folder, a packed file or an archive
+    /// Publish a packed plugin to an OCI registry
+    Publish(PublishArgs),
+    /// Install a plugin from a folder, a packed file, an archive or an OCI registry
     Install(InstallArgs),
     /// Install what the sources of installed plugins have now
     Update(UpdateArgs),

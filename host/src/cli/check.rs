@@ -5,15 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 
-use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage};
-use super::{render, setup};
+use super::{alone, render};
 use crate::check::{self, Checked, RULES};
-use crate::config::Config;
-use crate::grant::Trust;
-use crate::grant::ask::GrantOptions;
-use crate::plugin::discover::Found;
-use crate::plugin::load::LoadOptions;
 use crate::plugin::manifest::FILE_NAME;
 
 #[derive(Debug, ClapArgs)]
@@ -75,7 +69,7 @@ pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
 }
 
 async fn checked(folder: &Path, allowed: &[String]) -> anyhow::Result<Checked> {
-    let options = alone(folder)?;
+    let options = alone::options(folder)?;
     let mut checked = check::check(folder, &options)
         .await
         .with_context(|| format!("check {}", folder.display()))?;
@@ -83,28 +77,6 @@ async fn checked(folder: &Path, allowed: &[String]) -> anyhow::Result<Checked> {
         .faults
         .retain(|fault| !allowed.iter().any(|rule| rule == fault.rule));
     Ok(checked)
-}
-
-/// Options that load this plugin and no other, without the operator's settings: with all that it asks for.
-pub(super) fn alone(folder: &Path) -> anyhow::Result<LoadOptions> {
-    let args = PluginArgs {
-        no_plugins: true,
-        ..PluginArgs::default()
-    };
-    let paths = setup::paths(None)?;
-    let mut options = setup::load_options(
-        &paths,
-        &Config::default(),
-        &args,
-        None,
-        GrantOptions::default(),
-    )?;
-    options.chosen = vec![Found {
-        // The names of those that come with Rind are kept for it.
-        trust: Trust::Managed,
-        folder: folder.to_owned(),
-    }];
-    Ok(options)
 }
 
 /// The folders of plugins among these: each itself, or else those within.

@@ -3,6 +3,7 @@
 //! Each command is a file; everything a user sees goes through `render`. What is typed is interpreted in `setup`, which puts
 //! an agent together. Nothing else in the crate may depend on this module.
 
+mod alone;
 mod approve;
 mod args;
 mod audit;
@@ -160,6 +161,7 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             PluginCommand::Test(args) => case::test(args).await,
             PluginCommand::Call(args) => case::call(args).await,
             PluginCommand::Pack(pack) => install::pack(pack).await,
+            PluginCommand::Publish(args) => install::publish(args).await,
             PluginCommand::Install(args) => install::install(args).await,
             PluginCommand::Update(args) => install::update(args).await,
             PluginCommand::Remove(args) => install::remove(&args),

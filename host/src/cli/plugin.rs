@@ -11,12 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, InspectArgs, ListArgs, ModelArgs, PluginArgs};
 use super::exit_code::{ExitStatus, bail_usage};
-use super::{render, setup};
+use super::{alone, render, setup};
 use crate::author::build::{BuildOptions, BuildReport, Progress};
 use crate::config::Config;
 use crate::grant::Trust;
 use crate::plugin::Error;
-use crate::plugin::discover::Found;
 use crate::plugin::inspect::{self, Report};
 use crate::plugin::load::{LeftOut, LoadOptions, PluginSet, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
@@ -177,24 +176,9 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
-        let mut options = setup::bare_load_options(&setup::paths(None)?, &Config::default())?;
-        options.chosen = vec![Found {
-            // The names of those that come with Rind are kept for it.
-            trust: Trust::Managed,
-            folder: folder.to_owned(),
-        }];
-        let loaded = load_with(&options).await?;
-        unloadable.extend(loaded.left_out.iter().filter_map(|left| match &left.why {
-            Why::Failed(Error::Dependency { .. } | Error::Config { .. }) => None,
-            // Another plugin's point, which need not be here.
-            Why::Failed(Error::UnknownPoint { point, .. })
-                if point.contains('.') && !point.starts_with(&format!("{}.", plugin.name)) =>
-            {
-                None
-            }
-            Why::Failed(error) => Some((plugin.name.clone(), error.to_string())),
-            _ => None,
-        }));
+        let loaded = alone::load(folder).await?;
+        let why = alone::refusal(&loaded, &plugin.name);
+        unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
     }
     Ok(unloadable)
 }

@@ -17,6 +17,7 @@ use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::host::{self, Host, Session};
 use crate::package::signature::InstallConfig;
+use crate::package::{installed, lock_file};
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
@@ -167,11 +168,23 @@ pub(super) fn load_options(
         Source::new(Trust::Local, path)
     };
     sources.extend(args.plugin.iter().map(local));
+    // Not what the project sets: it must not say whom to trust.
     let written = config.without(&paths.project_config());
+    let installed = if args.no_plugins {
+        Vec::new()
+    } else {
+        let lock_path = paths.config.join(lock_file::FILE_NAME);
+        installed::verify(
+            &paths.config.join("plugins"),
+            &lock_path,
+            &written.section()?,
+        )?
+    };
     let options = LoadOptions {
         sources,
         chosen,
         held: project,
+        installed,
         without: args.without.clone(),
         expects_installed: !args.no_plugins,
         compiler: Compiler {

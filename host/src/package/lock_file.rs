@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::source::Source;
 use crate::disk::replace_private;
 
 /// Name of the file, beside the folder of plugins.
@@ -38,10 +39,16 @@ pub(crate) struct LockFile {
 pub(crate) struct Locked {
     /// Version of the plugin.
     pub(crate) version: semver::Version,
-    /// Absolute path of the source.
-    pub(crate) source: PathBuf,
+    /// Source of it: an absolute path, or a reference to a registry.
+    pub(crate) source: Source,
+    /// Digest of the manifest in the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) manifest: Option<String>,
     /// Digest of all its files.
     pub(crate) digest: String,
+    /// Key that their signature was checked with; `None` when no key was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
 }
 
 impl Default for LockFile {

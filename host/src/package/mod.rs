@@ -8,8 +8,10 @@
 
 mod archive;
 pub(crate) mod contents;
+pub(crate) mod installed;
 pub(crate) mod lock_file;
 pub(crate) mod pack;
 pub(crate) mod place;
+pub(crate) mod registry;
 pub(crate) mod signature;
 pub(crate) mod source;

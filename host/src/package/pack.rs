@@ -41,6 +41,11 @@ pub(crate) fn pack(contents: &Contents) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether bytes are a packed plugin, or torn like one.
+pub(crate) fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
 /// Unpacks a plugin. `origin` is for messages.
 pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     let shown = origin.display();

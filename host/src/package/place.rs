@@ -2,9 +2,10 @@
 //!
 //! A plugin is complete in a folder within the folder of plugins, a level deeper than plugins are looked for, before it takes
 //! its place. Where one was there before, the two are exchanged: a session that begins meanwhile finds the one or the other, and
-//! a guard is never missing.
+//! a guard is never missing. The lock file says which one is right, so that it is written under the same lock:
+//! [`exchange_lock`].
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,22 @@ pub(crate) struct Placed {
     staged: Staged,
     place: PathBuf,
     had_earlier: bool,
+}
+
+/// File that is locked while a plugin and its line in the lock file do not fit together, for a few milliseconds.
+pub(crate) fn exchange_lock(plugins: &Path) -> PathBuf {
+    plugins.with_extension("exchange.lock")
+}
+
+/// Keeps sessions from reading what is installed until it is dropped.
+pub(crate) fn exchanging(plugins: &Path) -> anyhow::Result<File> {
+    let path = exchange_lock(plugins);
+    let lock = || {
+        let file = File::create(&path)?;
+        file.lock()?;
+        io::Result::Ok(file)
+    };
+    lock().with_context(|| format!("cannot lock {}", path.display()))
 }
 
 /// Writes a plugin where it can be checked, in a folder of `plugins`.

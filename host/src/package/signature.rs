@@ -4,20 +4,13 @@
 //! also after the plugin was removed: whoever has another of the keys cannot take the name over.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use minisign_verify::{PublicKey, Signature};
 use serde::Deserialize;
 
-use super::contents::read_open;
-use super::source::Fetched;
+use super::source::{Fetched, Source};
 use crate::config::Section;
-
-/// Largest file with a signature; usual ones have 300 bytes.
-const MAX_BYTES: u64 = 8 << 10;
 
 /// The operator's settings for installing plugins.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -57,7 +50,7 @@ pub(crate) fn check(
     if keys.is_empty() {
         return Ok(None);
     }
-    let shown = fetched.source.display();
+    let shown = &fetched.source;
     let why = match pinned {
         Some(pinned) => format!("{plugin} was first signed with the key {pinned}"),
         None => "[install] keys are set".to_owned(),
@@ -67,15 +60,16 @@ pub(crate) fn check(
             "{shown} is a folder, which cannot be signed, and {why}; pack it with `rind plugin pack {shown}` and sign the file"
         );
     };
-    let path = signature_path(fetched);
-    let at = path.display();
-    let file = File::open(&path).with_context(|| {
-        format!(
-            "{shown} has no signature at {at}, and {why}; sign it with `minisign -S -m {shown}`"
-        )
-    })?;
-    let text = read_open(file, &path, MAX_BYTES)?;
-    let text = String::from_utf8(text).with_context(|| format!("{at} is not a signature"))?;
+    let (text, at) = fetched.signature()?;
+    let Some(text) = text else {
+        let todo = match &fetched.source {
+            Source::Path(_) => format!("sign it with `minisign -S -m {shown}`"),
+            Source::Registry(_) => {
+                "sign the packed file before it is published with `rind plugin publish`".to_owned()
+            }
+        };
+        bail!("{shown} has no signature at {at}, and {why}; {todo}");
+    };
     let signature =
         Signature::decode(&text).with_context(|| format!("{at} is not a signature of minisign"))?;
     let signer = keys
@@ -88,11 +82,4 @@ pub(crate) fn check(
              somebody else signed it"
         ),
     }
-}
-
-/// Path of the signature: `SOURCE.minisig`.
-fn signature_path(fetched: &Fetched) -> PathBuf {
-    let mut path = OsString::from(fetched.source.as_os_str());
-    path.push(".minisig");
-    path.into()
 }

@@ -1,61 +1,206 @@
-//! Sources of plugins: a folder, a packed plugin, an archive.
+//! Sources of plugins: a folder, a packed plugin, an archive, an artifact of a registry.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use semver::Version;
+use serde::{Deserialize, Serialize};
 
 use super::contents::{Contents, MAX_BYTES, read_open};
+use super::registry::{FindCredentials, MAX_SIGNATURE_BYTES, Reference, Registry, SCHEME, version};
 use super::{archive, pack};
+
+/// Where a plugin comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) enum Source {
+    /// A folder or file of this machine, as an absolute path.
+    Path(PathBuf),
+    /// An artifact of a registry.
+    Registry(Reference),
+}
+
+impl Source {
+    /// Reads what somebody typed.
+    pub(crate) fn new(typed: &Path) -> anyhow::Result<Self> {
+        if let Some(text) = typed.to_str().filter(|text| text.starts_with(SCHEME)) {
+            return Ok(Self::Registry(text.parse()?));
+        }
+        let path = std::path::absolute(typed);
+        let path = path.with_context(|| format!("cannot find {}", typed.display()))?;
+        Ok(Self::Path(path))
+    }
+
+    /// Whether another version from there is one of the same plugin.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Registry(one), Self::Registry(other)) => one.is_same_repository(other),
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Registry(reference) => reference.fmt(f),
+        }
+    }
+}
+
+impl TryFrom<String> for Source {
+    type Error = anyhow::Error;
+
+    fn try_from(text: String) -> anyhow::Result<Self> {
+        Self::new(Path::new(&text))
+    }
+}
+
+impl From<Source> for String {
+    fn from(source: Source) -> Self {
+        source.to_string()
+    }
+}
 
 /// A plugin that was read from its source, once.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) contents: Contents,
-    /// The source, as an absolute path.
-    pub(crate) source: PathBuf,
+    pub(crate) source: Source,
     /// Bytes of the source; `None` for a folder.
-    pub(super) bytes: Option<Vec<u8>>,
+    pub(crate) bytes: Option<Vec<u8>>,
+    /// Digest of the manifest in the registry.
+    pub(crate) manifest: Option<String>,
+    /// Signature that came with the bytes.
+    signature: Option<String>,
 }
 
-/// Reads the plugin in a source. What a file is, its first bytes say.
-pub(crate) fn fetch(source: &Path) -> anyhow::Result<Fetched> {
-    let shown = source.display();
-    let source = std::path::absolute(source).with_context(|| format!("cannot find {shown}"))?;
-    let found = source.metadata().with_context(|| {
-        let is_address = source.to_string_lossy().contains(":/");
-        let hint = if is_address {
-            "; sources are folders and files on this machine: download it first"
+impl Fetched {
+    /// Reads the signature of the bytes, and says where it is. Beside a file it is `FILE.minisig`.
+    pub(crate) fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
+        let path = match &self.source {
+            Source::Registry(_) => {
+                return Ok((
+                    self.signature.clone(),
+                    format!("{} (its annotation)", self.source),
+                ));
+            }
+            Source::Path(path) => path,
+        };
+        let mut at = OsString::from(path.as_os_str());
+        at.push(".minisig");
+        let path = PathBuf::from(at);
+        let at = path.display().to_string();
+        let Ok(file) = File::open(&path) else {
+            return Ok((None, at));
+        };
+        let text = read_open(file, &path, MAX_SIGNATURE_BYTES)?;
+        let text = String::from_utf8(text);
+        let text = text.with_context(|| format!("{at} is not a signature"))?;
+        Ok((Some(text), at))
+    }
+}
+
+/// Reads the plugin in a source. `installed` is the version that a newer one is looked for.
+pub(crate) async fn fetch(
+    source: &Source,
+    installed: Option<&Version>,
+    credentials: &FindCredentials,
+) -> anyhow::Result<Fetched> {
+    match source {
+        Source::Path(path) => read(path),
+        Source::Registry(reference) => pull(reference, installed, credentials).await,
+    }
+}
+
+/// Downloads the plugin that a reference names. Without a tag, and for an update, the newest version is taken; a digest names one
+/// and the same artifact for ever.
+async fn pull(
+    reference: &Reference,
+    installed: Option<&Version>,
+    credentials: &FindCredentials,
+) -> anyhow::Result<Fetched> {
+    let mut registry = Registry::new(reference, credentials.clone())?;
+    let is_open = reference.digest.is_none() && (reference.tag.is_none() || installed.is_some());
+    let newest = if is_open {
+        registry.newest(installed).await?
+    } else {
+        None
+    };
+    let reference = match newest {
+        Some(tag) => reference.with_tag(tag),
+        None if reference.tag.is_none() && reference.digest.is_none() => {
+            reference.with_tag("latest".to_owned())
+        }
+        None => reference.clone(),
+    };
+    let about = || format!("cannot install {reference}");
+    let pulled = registry.pull(&reference, MAX_BYTES).await;
+    let pulled = pulled.with_context(about)?;
+    let contents = pack::unpack(&pulled.bytes, Path::new(&reference.to_string()))?;
+    let own = &contents.manifest.version;
+    if let Some(version) = reference.tag.as_deref().and_then(version)
+        && version != *own
+    {
+        bail!(
+            "{reference} has version {own} of {}, not that of its tag",
+            contents.manifest.name
+        );
+    }
+    Ok(Fetched {
+        contents,
+        source: Source::Registry(reference),
+        bytes: Some(pulled.bytes),
+        manifest: Some(pulled.manifest),
+        signature: pulled.signature,
+    })
+}
+
+/// Reads the plugin in a folder or file of this machine. What a file is, its first bytes say.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Fetched> {
+    let shown = path.display();
+    let of = |contents, bytes| {
+        Ok(Fetched {
+            contents,
+            source: Source::new(path)?,
+            bytes,
+            manifest: None,
+            signature: None,
+        })
+    };
+    let found = path.metadata().with_context(|| {
+        let text = path.to_string_lossy();
+        // What `absolute` leaves of `https://`, and what other tools call a reference.
+        let hint = if text.contains(":/") {
+            "; a source is a folder or file on this machine, or oci://HOST/REPOSITORY:TAG: download it first"
+        } else if text.rsplit('/').next().is_some_and(|last| last.contains(':')) {
+            "; a reference to a registry begins with oci://"
         } else {
             ""
         };
         format!("cannot read {shown}{hint}")
     })?;
     if found.is_dir() {
-        return Ok(Fetched {
-            contents: Contents::of_folder(&source)?,
-            source,
-            bytes: None,
-        });
+        return of(Contents::of_folder(path)?, None);
     }
     if !found.is_file() {
         bail!("{shown} is neither a file nor a folder");
     }
-    let file = File::open(&source).with_context(|| format!("cannot read {shown}"))?;
-    let bytes = read_open(file, &source, MAX_BYTES)?;
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let bytes = read_open(file, path, MAX_BYTES)?;
     let contents = if bytes.starts_with(pack::MAGIC) {
-        pack::unpack(&bytes, &source)?
+        pack::unpack(&bytes, path)?
     } else if bytes.starts_with(archive::MAGIC) {
-        archive::read(&bytes, &source)?
+        archive::read(&bytes, path)?
     } else {
         bail!(
             "{shown} is not a plugin: a source is a folder with plugin.toml, a .wasm that `rind plugin pack` made, or a .tar.gz of \
              such a folder"
         );
     };
-    Ok(Fetched {
-        contents,
-        source,
-        bytes: Some(bytes),
-    })
+    of(contents, Some(bytes))
 }

@@ -140,6 +140,20 @@ pub enum Error {
         /// Problem, and what to do.
         message: String,
     },
+    /// An installed plugin is not what was installed.
+    #[error(
+        "plugin `{plugin}` in {} is not loaded: {why}; `rind plugin update {plugin}` restores it, `rind plugin remove {plugin}` \
+         takes it away",
+        folder.display()
+    )]
+    Changed {
+        /// Name of the plugin.
+        plugin: String,
+        /// Its folder.
+        folder: PathBuf,
+        /// Difference.
+        why: String,
+    },
     /// The name is reserved for a protected plugin.
     #[error(
         "the name `{plugin}` is reserved for the plugin that comes with Rind; give it another name in plugin.toml"
@@ -182,6 +196,19 @@ impl Error {
             action,
             path,
             source,
+        }
+    }
+    /// Whether only the operator decides about it: settings, and other plugins, whose point one of theirs may be. An author is not
+    /// told. `plugin` is the one that was not loaded.
+    #[must_use]
+    pub fn is_up_to_operator(&self, plugin: &str) -> bool {
+        match self {
+            Self::Dependency { .. } | Self::Config { .. } => true,
+            Self::UnknownPoint { point, .. } => {
+                let owner = point.split_once('.').map(|(owner, _)| owner);
+                owner.is_some_and(|owner| owner != plugin)
+            }
+            _ => false,
         }
     }
 }

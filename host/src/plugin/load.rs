@@ -2,7 +2,7 @@
 //! reported and not loaded, the rest run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use super::contract::stamp::Stamp;
 use super::discover::{Found, Source, discover};
 use super::engine::engine;
 use super::host::Backing;
+use super::installed::{self, Installed};
 use super::instance::Template;
 use super::loader::Loader;
 use super::manifest::Manifest;
@@ -43,6 +44,8 @@ pub struct LoadOptions {
     pub chosen: Vec<Found>,
     /// A folder that was read before, when somebody was asked about it: what is in it is taken from here and not read again.
     pub held: Option<Arc<HeldFolder>>,
+    /// Plugins that were installed, with what was verified of each.
+    pub installed: Vec<Installed>,
     /// Folder of the compile cache.
     pub cache: PathBuf,
     /// File of the key that marks cache entries.
@@ -131,6 +134,13 @@ impl LoadOptions {
         let all = settings.chain(self.project_settings.values_mut());
         all.for_each(|settings| settings.enabled = true);
         off
+    }
+
+    /// The held files that a plugin in `folder` is read from, if it is.
+    pub(super) fn held_for(&self, folder: &Path) -> Option<&HeldFolder> {
+        let own = self.installed.iter().find(|own| own.folder == folder);
+        let verified = own.and_then(|own| own.files.as_deref().ok());
+        verified.or(self.held.as_deref())
     }
 
     /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the layer that decides.
@@ -304,6 +314,9 @@ impl PluginSet {
         };
         set.refused = super::astray::astray(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
+        installed::settle(&mut found, &options.installed, &options.sources);
+        let notes = options.installed.iter().filter_map(|own| own.note.clone());
+        set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
         found.sort();
         if !found.is_empty() {
@@ -334,7 +347,10 @@ impl PluginSet {
     }
 
     async fn take(&mut self, loader: &Loader<'_>, found: Found) {
-        let manifest = match Manifest::read(&found.folder, loader.options.held.as_deref()) {
+        let held = loader.options.held_for(&found.folder);
+        let changed = installed::of(&found, &loader.options.installed).and_then(Installed::refusal);
+        let read = changed.map_or_else(|| Manifest::read(&found.folder, held), Err);
+        let manifest = match read {
             Ok(manifest) => manifest,
             Err(error) => {
                 let name = found.folder.file_name().unwrap_or(found.folder.as_os_str());

@@ -103,7 +103,7 @@ impl Loader<'_> {
         };
         let mut component = None;
         if let Some(path) = plugin.manifest.component_path(&found.folder) {
-            let held = self.options.held.as_deref();
+            let held = self.options.held_for(&found.folder);
             if !files::is_there(&path, held) {
                 return Err(Error::NotBuilt {
                     component: path,

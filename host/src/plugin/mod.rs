@@ -31,6 +31,7 @@ mod host;
 mod imports;
 #[doc(hidden)]
 pub mod inspect;
+pub mod installed;
 mod instance;
 pub(crate) mod limits;
 pub mod load;

@@ -12,15 +12,16 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use super::install::{hello, installed, packed, plugin};
 
 /// A key of minisign: an Ed25519 key and its number.
-struct Key(Ed25519KeyPair, [u8; 8]);
+pub(super) struct Key(Ed25519KeyPair, [u8; 8]);
 
 impl Key {
-    fn public(&self) -> String {
+    pub(super) fn public(&self) -> String {
         STANDARD.encode([b"Ed", &self.1[..], self.0.public_key().as_ref()].concat())
     }
 }
 
-fn key() -> Key {
+/// Makes a key.
+pub(super) fn key() -> Key {
     let secret = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
     let key = Ed25519KeyPair::from_pkcs8(secret.as_ref()).unwrap();
     let number = key.public_key().as_ref()[..8].try_into().unwrap();
@@ -28,7 +29,7 @@ fn key() -> Key {
 }
 
 /// Writes a signature as `minisign -S` does: of the BLAKE2b digest, and one more that covers the comment.
-fn sign(key: &Key, file: &Path) -> PathBuf {
+pub(super) fn sign(key: &Key, file: &Path) -> PathBuf {
     let digest = blake2b_simd::blake2b(&fs::read(file).unwrap());
     let signature = key.0.sign(digest.as_bytes());
     let line = STANDARD.encode([b"ED", &key.1[..], signature.as_ref()].concat());
@@ -40,7 +41,8 @@ fn sign(key: &Key, file: &Path) -> PathBuf {
     path
 }
 
-fn trust(rind: &Rind, keys: &[(&str, &Key)]) {
+/// Configures keys under these names, and no others.
+pub(super) fn trust(rind: &Rind, keys: &[(&str, &Key)]) {
     let keys = keys
         .iter()
         .map(|(name, key)| format!("{name} = \"{}\"\n", key.public()));

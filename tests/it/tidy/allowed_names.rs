@@ -31,6 +31,10 @@ const RULES: &[Rule] = &[
             ),
             ("host/src/egress/", "it is the way out for plugins"),
             ("host/src/provider/", "it talks to the operator's model"),
+            (
+                "host/src/package/registry/",
+                "it downloads what the operator installs",
+            ),
         ],
         why: "requests of plugins leave through `egress`, and nothing else speaks to the network",
     },

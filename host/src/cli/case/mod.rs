@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 
-use super::check::{alone, plugin_folders};
+use super::alone;
+use super::check::plugin_folders;
 use super::exit_code::ExitStatus;
 use super::{render, setup};
 use crate::cases::Runner;
@@ -71,7 +72,7 @@ async fn plugin(
     cache: &Path,
     folder: &Path,
 ) -> anyhow::Result<(Vec<Ran>, Option<(String, Coverage)>)> {
-    let options = alone(folder)?;
+    let options = alone::options(folder)?;
     let runner = Runner {
         compiler: options.compiler,
         cache: options.cache,

@@ -17,8 +17,18 @@ pub(in super::super) struct PackArgs {
 }
 
 #[derive(Debug, Args)]
+pub(in super::super) struct PublishArgs {
+    /// A `.wasm` of `rind plugin pack`; a signature in `FILE.minisig` goes along
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// `oci://HOST/REPOSITORY`, with `:TAG` where that is not to be the version
+    #[arg(value_name = "REFERENCE")]
+    pub(super) target: String,
+}
+
+#[derive(Debug, Args)]
 pub(in super::super) struct InstallArgs {
-    /// A plugin's folder, a `.wasm` of `rind plugin pack`, or a `.tar.gz` of a folder
+    /// A plugin's folder, a `.wasm` of `rind plugin pack`, a `.tar.gz` of a folder, or `oci://HOST/REPOSITORY:TAG`
     #[arg(value_name = "SOURCE")]
     pub(super) source: PathBuf,
     /// Accept that a plugin of this name was installed from another source before

@@ -7,9 +7,9 @@ use anyhow::{Context, bail, ensure};
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
-use super::super::{grants, setup};
+use super::super::{alone, grants, setup};
 use super::args::WiderArgs;
-use super::{trial, wider};
+use super::{credentials, wider};
 use crate::disk::lock_beside;
 use crate::grant::Trust;
 use crate::grant::answers::Answers;
@@ -18,9 +18,9 @@ use crate::grant::held::HeldFolder;
 use crate::package::lock_file::{self, LockFile, Locked};
 use crate::package::place::{self, Staged};
 use crate::package::signature::{self, InstallConfig};
-use crate::package::source::{Fetched, fetch};
+use crate::package::source::{Fetched, Source, fetch};
 use crate::paths::Paths;
-use crate::plugin::discover::{Source, discover};
+use crate::plugin::discover::{self, discover};
 use crate::plugin::manifest::Manifest;
 
 /// Returns the folder that plugins are installed into.
@@ -41,7 +41,7 @@ pub(super) struct Installation {
 
 /// One plugin to install.
 pub(super) struct Wanted<'a> {
-    pub(super) source: &'a Path,
+    pub(super) source: &'a Source,
     /// Name that the source must have, for an update.
     pub(super) name: Option<&'a str>,
     pub(super) may_change_source: bool,
@@ -69,7 +69,7 @@ pub(in super::super) struct Outcome {
     pub(in super::super) version: semver::Version,
     pub(in super::super) change: Change,
     pub(in super::super) folder: PathBuf,
-    /// Key that the signature was checked with.
+    /// Key that the signature was checked with; such a plugin has the trust `package`.
     pub(in super::super) key: Option<String>,
     /// Capabilities that the operator will be asked about.
     pub(in super::super) waiting: Vec<crate::grant::Capability>,
@@ -109,7 +109,7 @@ impl Installation {
     }
 
     /// Lists the installed plugins with their sources.
-    pub(super) fn sources(&self) -> Vec<(String, PathBuf)> {
+    pub(super) fn sources(&self) -> Vec<(String, Source)> {
         let all = self.lock.plugins.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
             .collect()
@@ -133,14 +133,17 @@ impl Installation {
 
     /// Installs, updates or restores one plugin.
     pub(super) async fn install(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
-        let fetched = fetch(wanted.source)?;
+        // An update takes the newest version that a registry has.
+        let earlier = wanted.name.and_then(|name| self.lock.plugins.get(name));
+        let version = earlier.map(|locked| &locked.version);
+        let fetched = fetch(wanted.source, version, &credentials::find()).await?;
         let manifest = &fetched.contents.manifest;
         let name = manifest.name.clone();
         if let Some(expected) = wanted.name {
             ensure!(
                 name == expected,
                 "{} is another plugin now: `{name}`; remove {expected}, or install it from elsewhere",
-                fetched.source.display()
+                fetched.source
             );
         }
         let mut flags = wanted.wider.grant.iter();
@@ -165,9 +168,13 @@ impl Installation {
             self.unknown(&name)
         );
         let staged = place::stage(&fetched.contents, &self.plugins)?;
-        let waiting = self.check_loads(&staged, &name).await?;
+        let trust = match key {
+            Some(_) => Trust::Package,
+            None => Trust::User,
+        };
+        let waiting = self.check_loads(&staged, &name, trust).await?;
         if let Change::Updated(_) = change {
-            let earlier = Manifest::read(&place, None).ok();
+            let earlier = earlier_manifest(&place, locked.as_ref());
             wider::accept(
                 earlier.as_ref(),
                 manifest,
@@ -180,8 +187,10 @@ impl Installation {
             version: manifest.version.clone(),
             source: fetched.source.clone(),
             digest,
+            manifest: fetched.manifest.clone(),
+            key: key.clone(),
         };
-        self.put(staged, &place, &name, new, key.clone(), &change)?;
+        self.put(staged, &place, &name, new, &change)?;
         Ok(Outcome {
             version: manifest.version.clone(),
             name,
@@ -194,11 +203,13 @@ impl Installation {
 
     /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
-        let managed = setup::managed_folders().into_iter().map(|path| Source {
-            trust: Trust::Managed,
-            path,
-        });
-        let managed: Vec<Source> = managed.collect();
+        let managed = setup::managed_folders()
+            .into_iter()
+            .map(|path| discover::Source {
+                trust: Trust::Managed,
+                path,
+            });
+        let managed: Vec<discover::Source> = managed.collect();
         for found in discover(&managed, None) {
             let is_it = Manifest::read(&found.folder, None).is_ok_and(|other| other.name == name);
             ensure!(
@@ -215,13 +226,14 @@ impl Installation {
         &self,
         staged: &Staged,
         name: &str,
+        trust: Trust,
     ) -> anyhow::Result<Vec<crate::grant::Capability>> {
         let grants = grants::options(&self.paths, &PluginArgs::default(), None, false)?;
-        let set = trial::load(&staged.plugin, Trust::User, grants).await?;
-        if let Some(why) = trial::refusal(&set, name) {
+        let set = alone::load_as(&staged.plugin, trust, grants).await?;
+        if let Some(why) = alone::refusal(&set, name) {
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting = trial::decision(&set).map(|decision| decision.of(Standing::Waiting));
+        let waiting = alone::decision(&set).map(|decision| decision.of(Standing::Waiting));
         Ok(waiting.into_iter().flatten().cloned().collect())
     }
 
@@ -231,12 +243,13 @@ impl Installation {
         place: &Path,
         name: &str,
         new: Locked,
-        key: Option<String>,
         change: &Change,
     ) -> anyhow::Result<()> {
         let mut lock = self.lock.clone();
+        let key = new.key.clone().map(|key| (name.to_owned(), key));
+        lock.keys.extend(key);
         lock.plugins.insert(name.to_owned(), new);
-        lock.keys.extend(key.map(|key| (name.to_owned(), key)));
+        let _exchange = place::exchanging(&self.plugins)?;
         let placed = match change {
             Change::Unchanged => None,
             _ => Some(staged.put(place)?),
@@ -263,8 +276,10 @@ impl Installation {
         }
         let mut lock = self.lock.clone();
         lock.plugins.remove(name);
+        let exchange = place::exchanging(&self.plugins)?;
         place::remove(&self.plugins.join(name), &self.plugins)?;
         lock.write(&self.lock_path)?;
+        drop(exchange);
         self.lock = lock;
         // An answer that stays would say that the plugin is missed.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
@@ -280,6 +295,13 @@ impl Installation {
     }
 }
 
+/// Reads the manifest of what is installed, unless somebody changed it: it could ask for everything already.
+fn earlier_manifest(place: &Path, locked: Option<&Locked>) -> Option<Manifest> {
+    let held = HeldFolder::read(place).ok()?;
+    locked.filter(|locked| locked.digest == held.digest())?;
+    Manifest::read(place, Some(&held)).ok()
+}
+
 /// Decides what installing over this would change; refuses another source, an older version, and other bytes of the same one.
 fn change(
     locked: &Locked,
@@ -291,11 +313,11 @@ fn change(
     let manifest = &fetched.contents.manifest;
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
-        locked.source == fetched.source || wanted.may_change_source,
+        locked.source.is_same(&fetched.source) || wanted.may_change_source,
         "{name} was installed from {}, and {} may be somebody else's plugin of the same name; add --change-source if it is not, or \
          `rind plugin remove {name}` first",
-        locked.source.display(),
-        fetched.source.display()
+        locked.source,
+        fetched.source
     );
     ensure!(
         *version >= locked.version,
@@ -310,7 +332,7 @@ fn change(
         digest == locked.digest,
         "{name} {version} is installed already, and {} has other files under the same version; raise `version` in plugin.toml, or \
          `rind plugin remove {name}` first",
-        fetched.source.display()
+        fetched.source
     );
     let is_same = HeldFolder::read(place).is_ok_and(|held| held.digest() == digest);
     Ok(if is_same {

@@ -1,8 +1,8 @@
 //! `rind plugin pack`, `install`, `update`, `remove` and `search-path`.
 
 pub(super) mod args;
+mod credentials;
 mod installation;
-mod trial;
 mod wider;
 
 use std::io::{IsTerminal, Write};
@@ -11,12 +11,12 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::exit_code::{ExitStatus, Usage};
-use super::{project, render, setup};
+use super::{alone, project, render, setup};
 use crate::grant::Trust;
-use crate::grant::ask::GrantOptions;
-use crate::package::source::fetch;
+use crate::package::registry::Registry;
+use crate::package::source::{self, Source};
 use crate::package::{pack as packing, place};
-use args::{InstallArgs, PackArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
+use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
 use installation::{Installation, Wanted};
 
 pub(super) use installation::{Change, Outcome, Removed};
@@ -25,15 +25,14 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     if !args.folder.is_dir() {
         return Err(Usage(format!("{} is not a folder", args.folder.display())).into());
     }
-    let fetched = fetch(&args.folder)?;
+    let fetched = source::read(&args.folder)?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
     // What is packed is what is checked.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage(contents, checked.path())?;
-    // The names of those that come with Rind are kept for it.
-    let set = trial::load(&staged.plugin, Trust::Managed, GrantOptions::default()).await?;
-    if let Some(why) = trial::refusal(&set, name) {
+    let set = alone::load(&staged.plugin).await?;
+    if let Some(why) = alone::refusal(&set, name) {
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }
     let bytes = packing::pack(contents)?;
@@ -43,6 +42,38 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
         .unwrap_or_else(|| format!("{name}-{version}.wasm").into());
     write(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
     render::install::packed(contents, &out, bytes.len() as u64);
+    Ok(ExitStatus::Done)
+}
+
+pub(super) async fn publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
+    let Source::Registry(reference) = Source::new(Path::new(&args.target))? else {
+        return Err(Usage(format!("{} does not begin with oci://", args.target)).into());
+    };
+    if reference.digest.is_some() {
+        return Err(Usage(
+            "publish to a tag, or to none for the version; not to a digest".to_owned(),
+        )
+        .into());
+    }
+    let fetched = source::read(&args.file)?;
+    let Some(bytes) = fetched
+        .bytes
+        .clone()
+        .filter(|bytes| packing::is_packed(bytes))
+    else {
+        let file = args.file.display();
+        return Err(Usage(format!(
+            "{file} is not packed; run `rind plugin pack` first"
+        ))
+        .into());
+    };
+    let (signature, _) = fetched.signature()?;
+    let manifest = &fetched.contents.manifest;
+    let mut registry = Registry::new(&reference, credentials::find())?;
+    let published = registry.push(manifest, bytes, signature.clone()).await;
+    let published =
+        published.with_context(|| format!("{} is not published", fetched.contents.title()))?;
+    render::install::published(&fetched.contents, &published, signature.is_some());
     Ok(ExitStatus::Done)
 }
 
@@ -62,8 +93,9 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
     let mut installation = Installation::open()?;
+    let source = Source::new(&args.source)?;
     let wanted = Wanted {
-        source: &args.source,
+        source: &source,
         name: None,
         may_change_source: args.change_source,
         wider: &args.wider,

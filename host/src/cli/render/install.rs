@@ -6,6 +6,7 @@ use super::{BAD, BOLD, DIM, GOOD, answer_line, bytes, indented, note, printable,
 use crate::cli::install::{Change, Outcome, Removed};
 use crate::grant::{Trust, in_words};
 use crate::package::contents::Contents;
+use crate::package::registry::Published;
 
 /// One line for a packed plugin.
 pub(in super::super) fn packed(contents: &Contents, out: &Path, n_bytes: u64) {
@@ -18,6 +19,25 @@ pub(in super::super) fn packed(contents: &Contents, out: &Path, n_bytes: u64) {
     ));
 }
 
+/// One line for a published plugin.
+pub(in super::super) fn published(contents: &Contents, published: &Published, is_signed: bool) {
+    let what = if published.was_there {
+        "is published already as"
+    } else {
+        "published as"
+    };
+    answer_line(format_args!(
+        "{} {} {what} {} {}",
+        styled(GOOD, "✓"),
+        styled(BOLD, contents.title()),
+        printable(&published.reference.to_string()),
+        styled(DIM, &published.digest),
+    ));
+    if !is_signed {
+        note("it is not signed: whoever has [install] keys cannot install it");
+    }
+}
+
 /// Prints what was installed, and what it will ask for.
 pub(in super::super) fn installed(outcome: &Outcome) {
     let what = match &outcome.change {
@@ -26,7 +46,10 @@ pub(in super::super) fn installed(outcome: &Outcome) {
         Change::Unchanged => "is installed already".to_owned(),
         Change::Restored => "restored: its files had been changed or were gone".to_owned(),
     };
-    let signed = outcome.key.iter().map(|key| format!(", signed with {key}"));
+    let signed = outcome
+        .key
+        .iter()
+        .map(|key| format!(", signed with {key}: its trust is `package`"));
     answer_line(format_args!(
         "{} {} {}",
         styled(GOOD, "✓"),

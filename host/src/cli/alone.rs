@@ -1,0 +1,70 @@
+//! Loads one plugin from a folder and no other, to know whether any session would load it: for authors, before it is packed, and
+//! before it is installed.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::args::PluginArgs;
+use super::setup;
+use crate::config::Config;
+use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::grant::decide::Decision;
+use crate::plugin::discover::Found;
+use crate::plugin::load::{LoadOptions, PluginSet, Why};
+
+/// Returns options that load the plugin in a folder and no other, without the operator's settings and with all that it asks for.
+pub(super) fn options(folder: &Path) -> anyhow::Result<LoadOptions> {
+    // The names of those that come with Rind are kept for it.
+    options_as(folder, Trust::Managed, GrantOptions::default())
+}
+
+fn options_as(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::Result<LoadOptions> {
+    let args = PluginArgs {
+        no_plugins: true,
+        ..PluginArgs::default()
+    };
+    let paths = setup::paths(None)?;
+    let mut options = setup::load_options(&paths, &Config::default(), &args, None, grants)?;
+    options.chosen = vec![Found {
+        trust,
+        folder: folder.to_owned(),
+    }];
+    Ok(options)
+}
+
+/// Loads the plugin in a folder for its author, with all that it asks for.
+pub(super) async fn load(folder: &Path) -> anyhow::Result<PluginSet> {
+    load_as(folder, Trust::Managed, GrantOptions::default()).await
+}
+
+/// Loads the plugin in a folder as one of this trust, with these grants.
+pub(super) async fn load_as(
+    folder: &Path,
+    trust: Trust,
+    grants: GrantOptions,
+) -> anyhow::Result<PluginSet> {
+    let options = options_as(folder, trust, grants)?;
+    PluginSet::load(&options).await.context("load plugins")
+}
+
+/// Returns the reason why the plugin of this name cannot be loaded anywhere. What only an operator decides (settings, grants,
+/// other plugins) is not considered.
+pub(super) fn refusal(set: &PluginSet, plugin: &str) -> Option<String> {
+    set.left_out.iter().find_map(|left| match &left.why {
+        Why::Failed(error) if !error.is_up_to_operator(plugin) => Some(error.to_string()),
+        _ => None,
+    })
+}
+
+/// Returns the decision on the plugin's permissions, where it came that far.
+pub(super) fn decision(set: &PluginSet) -> Option<&Decision> {
+    let loaded = set.plugins.first().map(|plugin| &plugin.decision);
+    loaded.or_else(|| {
+        set.left_out.iter().find_map(|left| match &left.why {
+            Why::Held(plugin) => Some(&plugin.decision),
+            _ => None,
+        })
+    })
+}

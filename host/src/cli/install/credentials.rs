@@ -1,0 +1,33 @@
+//! Credentials for registries, where `docker login` put them: `~/.docker/config.json` and the helpers that it names.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use docker_credential::{CredentialRetrievalError, DockerCredential};
+
+use crate::package::registry::{Credentials, FindCredentials};
+
+/// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
+pub(super) fn find() -> FindCredentials {
+    Arc::new(|host| {
+        match docker_credential::get_credential(host) {
+            Ok(DockerCredential::UsernamePassword(user, password)) => {
+                Ok(Credentials::Password { user, password })
+            }
+            Ok(DockerCredential::IdentityToken(_)) => bail!(
+                "`docker login {host}` stored an identity token, which is not supported; log in with a password or an access token"
+            ),
+            Err(
+                CredentialRetrievalError::NoCredentialConfigured
+                | CredentialRetrievalError::ConfigNotFound,
+            ) => Ok(Credentials::Anonymous),
+            // What a helper printed may hold a password.
+            Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
+                bail!(
+                    "docker's credential helper `{helper}` has none for {host}; run `docker login {host}`"
+                )
+            }
+            Err(error) => bail!("cannot read docker's credentials for {host}: {error}"),
+        }
+    })
+}

@@ -1,0 +1,281 @@
+//! Requests to one repository of a registry: bounded, with deadlines, and to nowhere else.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response, Url};
+use serde::Deserialize;
+
+use super::reference::{Reference, is_loopback};
+use super::{Credentials, FindCredentials, auth};
+use crate::provider::install_tls;
+use crate::text::clean;
+
+/// Longest wait for a connection, and longest silence in an answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Longest time for one request. 256 MiB in it are 450 KB a second.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Most redirects to where a layer is stored. Registries make one.
+const MAX_REDIRECTS: usize = 3;
+
+/// Most bytes of an error of a registry.
+const MAX_ERROR_BYTES: u64 = 16 << 10;
+
+/// One request.
+pub(super) struct Ask {
+    pub(super) method: Method,
+    /// Path and query below the repository.
+    pub(super) path: String,
+    pub(super) accept: Option<&'static str>,
+    /// Media type and content.
+    pub(super) body: Option<(&'static str, Bytes)>,
+    /// A URL of the registry in place of the path.
+    pub(super) url: Option<Url>,
+}
+
+impl Ask {
+    pub(super) fn new(method: Method, path: String) -> Self {
+        Self {
+            method,
+            path,
+            accept: None,
+            body: None,
+            url: None,
+        }
+    }
+}
+
+/// Connection to a repository, with what it was told to prove who asks.
+pub(super) struct Transfer {
+    client: Client,
+    base: Url,
+    reference: Reference,
+    credentials: FindCredentials,
+    authorization: Option<HeaderValue>,
+    /// Whether tokens must allow writing.
+    pub(super) may_push: bool,
+}
+
+impl Transfer {
+    pub(super) fn new(reference: &Reference, credentials: FindCredentials) -> anyhow::Result<Self> {
+        install_tls();
+        let is_local = reference.is_loopback();
+        let mut client = Client::builder()
+            .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(IDLE_TIMEOUT)
+            .timeout(TIMEOUT)
+            // A redirect could carry credentials away, and lead to anywhere.
+            .redirect(Policy::none())
+            .referer(false)
+            // What has a digest is compared with it as it came.
+            .no_gzip();
+        if is_local {
+            // Without TLS there is no need for the system's certificates.
+            client = client.no_proxy().tls_certs_only([]);
+        }
+        let scheme = if is_local { "http" } else { "https" };
+        let base = format!("{scheme}://{}/v2/{}/", reference.host, reference.path);
+        Ok(Self {
+            client: client.build().context("cannot make an HTTP client")?,
+            base: Url::parse(&base).context("the reference makes no URL")?,
+            reference: reference.clone(),
+            credentials,
+            authorization: None,
+            may_push: false,
+        })
+    }
+
+    /// Sends a request, once more with credentials where the registry asks for some.
+    pub(super) async fn send(&mut self, ask: &Ask) -> anyhow::Result<Response> {
+        let answer = self.once(ask).await?;
+        if answer.status().as_u16() != 401 {
+            return Ok(answer);
+        }
+        let challenges = answer.headers().get_all(WWW_AUTHENTICATE).iter();
+        let challenges: Vec<&str> = challenges.filter_map(|value| value.to_str().ok()).collect();
+        let challenges = challenges.join(", ");
+        let (host, path) = (&self.reference.host, &self.reference.path);
+        let credentials = (self.credentials)(host)?;
+        let actions = if self.may_push { "pull,push" } else { "pull" };
+        let scope = format!("repository:{path}:{actions}");
+        let is_local = self.reference.is_loopback();
+        let header =
+            auth::answer(&self.client, &challenges, &credentials, &scope, is_local).await?;
+        let todo = match credentials {
+            Credentials::Anonymous => format!("log in with `docker login {host}`"),
+            Credentials::Password { .. } => {
+                format!("the credentials that `docker login {host}` stored do not allow it")
+            }
+        };
+        ensure!(header.is_some(), "{host} asks for credentials: {todo}");
+        self.authorization = header;
+        let answer = self.once(ask).await?;
+        ensure!(
+            answer.status().as_u16() != 401,
+            "{host} refuses access to {path}: {todo}"
+        );
+        Ok(answer)
+    }
+
+    /// Sends a request for a layer, which a registry may have stored elsewhere.
+    pub(super) async fn follow(&mut self, ask: &Ask) -> anyhow::Result<Response> {
+        let mut answer = self.send(ask).await?;
+        for _ in 0..MAX_REDIRECTS {
+            if !answer.status().is_redirection() {
+                return Ok(answer);
+            }
+            let url = self.location(&answer)?;
+            let is_own = url.origin() == self.base.origin();
+            let is_local = self.reference.is_loopback();
+            let host = url.host_str().unwrap_or_default().to_owned();
+            ensure!(
+                is_own || (url.scheme() == "https" && (is_local || !is_loopback(&host))),
+                "{} sends for the layer to `{}`, which is not a public address with https",
+                self.reference.host,
+                clean(url.as_str(), 200)
+            );
+            // Without credentials: the layer has a digest, and the URL whatever the place wants to see.
+            let sent = self.client.get(url).send().await;
+            answer = sent.map_err(|error| failed(&error, &host))?;
+        }
+        bail!("{} sends for the layer in a circle", self.reference.host)
+    }
+
+    /// Reads the place that an answer names.
+    pub(super) fn location(&self, answer: &Response) -> anyhow::Result<Url> {
+        let location = answer.headers().get(LOCATION);
+        let location = location.and_then(|value| value.to_str().ok());
+        let location = location.context("the registry names no place to go on")?;
+        let url = answer.url().join(location);
+        let url = url.map_err(|_| anyhow::anyhow!("the registry names a place that is no URL"))?;
+        ensure!(
+            ["http", "https"].contains(&url.scheme())
+                && url.username().is_empty()
+                && url.password().is_none(),
+            "the registry names a place that is no plain URL"
+        );
+        Ok(url)
+    }
+
+    /// Whether a URL is one of this registry.
+    pub(super) fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
+    async fn once(&self, ask: &Ask) -> anyhow::Result<Response> {
+        let url = match &ask.url {
+            Some(url) => url.clone(),
+            None => self.base.join(&ask.path).context("the path makes no URL")?,
+        };
+        ensure!(self.is_own(&url), "the request would leave the registry");
+        let mut request = self.client.request(ask.method.clone(), url);
+        if let Some(accept) = ask.accept {
+            request = request.header(ACCEPT, accept);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        if let Some((media_type, bytes)) = &ask.body {
+            request = request
+                .header(CONTENT_TYPE, *media_type)
+                .body(bytes.clone());
+        }
+        let sent = request.send().await;
+        sent.map_err(|error| failed(&error, &self.reference.host))
+    }
+}
+
+/// Reads an answer of at most `limit` bytes.
+pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow::Result<Vec<u8>> {
+    let host = answer.url().host_str().unwrap_or_default().to_owned();
+    let too_large = || anyhow::anyhow!("{what} that {host} sends has more than {limit} bytes");
+    if answer.content_length().is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer
+        .chunk()
+        .await
+        .map_err(|error| failed(&error, &host))?
+    {
+        if (bytes.len() + piece.len()) as u64 > limit {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// Refuses an answer with another status, with the first of the errors in it. `what` was asked for.
+pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow::Result<Response> {
+    let found = answer.status();
+    if found.as_u16() == status {
+        return Ok(answer);
+    }
+    let host = answer.url().host_str().unwrap_or_default().to_owned();
+    if found.is_redirection() {
+        bail!("{host} redirects from {what} to elsewhere, which is not followed");
+    }
+    let body = read(answer, MAX_ERROR_BYTES, "the error")
+        .await
+        .unwrap_or_default();
+    let why = message(&body).map(|message| format!(": {message}"));
+    let why = why.unwrap_or_default();
+    match found.as_u16() {
+        404 => bail!("{host} has no {what}{why}"),
+        403 => bail!("{host} refuses access to {what}{why}"),
+        _ => bail!("{host} answered {found} for {what}{why}"),
+    }
+}
+
+/// Message of the first error in a body.
+fn message(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Errors {
+        errors: Vec<Fault>,
+    }
+    #[derive(Deserialize)]
+    struct Fault {
+        code: String,
+        #[serde(default)]
+        message: String,
+    }
+    let errors: Errors = serde_json::from_slice(body).ok()?;
+    let first = errors.errors.first()?;
+    let text = if first.message.is_empty() {
+        &first.code
+    } else {
+        &first.message
+    };
+    Some(clean(text, 200))
+}
+
+/// Converts an error of the HTTP library, without the URL, which may hold a token.
+pub(super) fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let what = if error.is_timeout() {
+        "the transfer took too long"
+    } else if error.is_connect() {
+        "the connection failed"
+    } else {
+        "the answer broke off or is not HTTP"
+    };
+    let cause = if std::ptr::addr_eq(cause, error) {
+        String::new()
+    } else {
+        format!(": {}", clean(&cause.to_string(), 200))
+    };
+    anyhow::anyhow!("{host}: {what}{cause}")
+}

@@ -1,0 +1,270 @@
+//! The trust of installed plugins: `package` where a configured key signed exactly what is there, and attempts to get it otherwise.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rind_tests::cli::Rind;
+use serde_json::Value;
+
+use super::install::{hello, packed, plugin};
+use super::install_signed::{Key, key, sign, trust};
+
+/// Adds a host that the plugin asks for: a package gets it, a plugin of the user is asked about.
+fn with_network(folder: &Path) {
+    let path = folder.join("plugin.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text.replace("side_effects = [", "side_effects = [\"network\", ");
+    let text = text.replace("\"network\", ]", "\"network\"]");
+    let text = format!("{text}\n[network]\nhosts = [\"example.com\"]\n");
+    fs::write(path, text).unwrap();
+}
+
+/// Packs and signs a version of hello.
+fn signed(rind: &Rind, key: &Key, version: &str) -> PathBuf {
+    let folder = hello(rind, "src", version, "");
+    with_network(&folder);
+    let file = packed(rind, &folder, "hello.wasm");
+    sign(key, &file);
+    file
+}
+
+/// A machine with a signed plugin that is installed, and the key.
+fn machine() -> (Rind, Key) {
+    let rind = Rind::default();
+    let ours = key();
+    trust(&rind, &[("ours", &ours)]);
+    let file = signed(&rind, &ours, "0.1.0");
+    plugin(&rind, "install", &file).exits(0);
+    (rind, ours)
+}
+
+fn place(rind: &Rind) -> PathBuf {
+    rind.user_plugins().join("hello")
+}
+
+/// Trust that a plugin named hello runs with, and what is said on the way.
+fn runs_as(rind: &Rind) -> (Option<String>, String) {
+    let ran = rind.run(&["plugin", "list", "--json"]);
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let running = list["plugins"].as_array().unwrap();
+    let hello = running.iter().find(|plugin| plugin["name"] == "hello");
+    let trust = hello.map(|plugin| plugin["trust"].as_str().unwrap().to_owned());
+    (trust, format!("{}{}", ran.stdout, ran.stderr))
+}
+
+/// Expects that no session loads the plugin, and that the message says why and what to do.
+fn refused(rind: &Rind, why: &str) {
+    let ran = rind.run(&["run", "hello"]).exits(3);
+    for said in [why, "rind plugin update hello", "rind plugin remove hello"] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    assert_eq!(runs_as(rind).0, None);
+}
+
+fn lock_file(rind: &Rind) -> PathBuf {
+    rind.home().join("config/plugins.lock.toml")
+}
+
+#[test]
+fn what_a_configured_key_signed_is_a_package_and_anything_else_is_the_users() {
+    let (rind, _) = machine();
+    assert_eq!(runs_as(&rind).0.as_deref(), Some("package"));
+    rind.run(&["run", "hello"]).exits(0);
+
+    let rind = Rind::default();
+    let folder = hello(&rind, "src", "0.1.0", "");
+    plugin(&rind, "install", &folder).exits(0);
+    assert_eq!(runs_as(&rind).0.as_deref(), Some("user"));
+    // A line of the manifest gives nothing.
+    let rind = Rind::default();
+    let folder = hello(&rind, "src", "0.1.0", "trust = \"package\"");
+    plugin(&rind, "install", &folder).exits(0);
+    assert_eq!(runs_as(&rind).0.as_deref(), Some("user"));
+}
+
+#[test]
+fn files_that_are_not_those_that_were_installed_are_refused_until_they_are_restored() {
+    let (rind, _) = machine();
+    let place = place(&rind);
+    let keep = rind.workspace().join("keep");
+    let attempts: [(&str, &dyn Fn()); 6] = [
+        ("not those that were installed", &|| {
+            let path = place.join("hello.wasm");
+            let mut bytes = fs::read(&path).unwrap();
+            *bytes.last_mut().unwrap() ^= 1;
+            fs::write(path, bytes).unwrap();
+        }),
+        ("not those that were installed", &|| {
+            let path = place.join("plugin.toml");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, text.replace("example.com", "example.org")).unwrap();
+        }),
+        ("not those that were installed", &|| {
+            fs::create_dir(place.join("prompts")).unwrap();
+            fs::write(place.join("prompts/more.md"), "Obey.").unwrap();
+        }),
+        ("cannot be verified", &|| {
+            std::os::unix::fs::symlink("/etc/passwd", place.join("README.md")).unwrap();
+        }),
+        ("cannot be verified", &|| {
+            // The same bytes, in a place that somebody else may write.
+            fs::rename(&place, &keep).unwrap();
+            std::os::unix::fs::symlink(&keep, &place).unwrap();
+        }),
+        ("its folder is gone", &|| fs::remove_file(&place).unwrap()),
+    ];
+    for (why, attempt) in attempts {
+        attempt();
+        refused(&rind, why);
+        if why != "cannot be verified" || place.is_symlink() {
+            continue;
+        }
+        rind.run(&["plugin", "update"]).exits(0);
+        assert_eq!(runs_as(&rind).0.as_deref(), Some("package"));
+    }
+    rind.run(&["plugin", "update"]).exits(0);
+    assert_eq!(runs_as(&rind).0.as_deref(), Some("package"));
+}
+
+#[test]
+fn an_installed_plugin_without_a_signature_is_held_to_its_digest_too() {
+    let rind = Rind::default();
+    plugin(&rind, "install", &hello(&rind, "src", "0.1.0", "")).exits(0);
+    fs::write(place(&rind).join("plugin.toml"), "x").unwrap();
+    refused(&rind, "not those that were installed");
+    rind.run(&["plugin", "remove", "hello"]).exits(0);
+    rind.run(&["run", "hello"]).exits(0);
+}
+
+#[test]
+fn a_copy_of_a_package_has_the_trust_of_its_own_place() {
+    let (rind, _) = machine();
+    let copy = |to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(place(&rind)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    // In the project's folder, and under another name beside it: the package comes first.
+    copy(&rind.workspace().join(".rind/plugins/hello"));
+    copy(&rind.user_plugins().join("a-copy"));
+    let (trust, said) = runs_as(&rind);
+    assert_eq!(trust.as_deref(), Some("package"));
+    assert!(said.contains("shadowed"), "{said}");
+    // A broken package leaves its name to nobody.
+    fs::write(place(&rind).join("hello.wasm"), "x").unwrap();
+    let ran = rind.run(&["plugin", "list", "--trust-project", "--json"]);
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(list["plugins"], serde_json::json!([]), "{}", ran.stdout);
+    refused(&rind, "not those that were installed");
+
+    rind.run(&["plugin", "remove", "hello"]).exits(0);
+    // The copy is the user's own plugin now, and its network is asked about.
+    let (trust, said) = runs_as(&rind);
+    assert_eq!(trust, None);
+    assert!(said.contains("network:example.com"), "{said}");
+    fs::remove_dir_all(rind.user_plugins().join("a-copy")).unwrap();
+    let ran = rind.run(&["plugin", "list", "--trust-project", "--json"]);
+    assert!(ran.stdout.contains("\"project\""), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("\"package\""), "{}", ran.stdout);
+}
+
+#[test]
+fn without_its_key_a_package_is_the_users_and_says_so() {
+    let (rind, ours) = machine();
+    let note = "is trusted as `user` and no longer as `package`";
+    for keys in [&[][..], &[("theirs", &key())]] {
+        trust(&rind, keys);
+        // Its network waits for an answer again.
+        let (trust, said) = runs_as(&rind);
+        assert_eq!(trust, None, "{said}");
+        assert!(said.contains(note), "{said}");
+        assert!(said.contains("network:example.com"), "{said}");
+    }
+    trust(&rind, &[("renamed", &ours)]);
+    let (trust, said) = runs_as(&rind);
+    assert_eq!(trust.as_deref(), Some("package"), "{said}");
+    assert!(!said.contains(note), "{said}");
+}
+
+#[test]
+fn a_project_cannot_name_keys_or_plugins_that_were_installed() {
+    let (rind, ours) = machine();
+    let keys = format!("[install.keys]\nours = \"{}\"\n", ours.public());
+    trust(&rind, &[]);
+    rind.file(".rind/config.toml", &keys);
+    let ran = rind.run(&["plugin", "list", "--trust-project"]).exits(2);
+    assert!(ran.stderr.contains("install"), "{}", ran.stderr);
+    fs::remove_file(rind.workspace().join(".rind/config.toml")).unwrap();
+
+    // A lock file of the project says nothing, wherever it is put.
+    let text = fs::read_to_string(lock_file(&rind)).unwrap();
+    rind.run(&["plugin", "remove", "hello"]).exits(0);
+    trust(&rind, &[("ours", &ours)]);
+    let source = rind.workspace().join("src");
+    let project = rind.workspace().join(".rind/plugins");
+    fs::create_dir_all(&project).unwrap();
+    fs::rename(source.join("hello"), project.join("hello")).unwrap();
+    for place in [".rind/plugins.lock.toml", ".rind/plugins/plugins.lock.toml"] {
+        rind.file(place, &text);
+    }
+    let ran = rind.run(&["plugin", "list", "--trust-project", "--json"]);
+    assert!(ran.stdout.contains("\"project\""), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("\"package\""), "{}", ran.stdout);
+    // An agent in the folder of the lock file could write it.
+    let config = rind.home().join("config");
+    let ran = rind.run(&["run", "--workspace", config.to_str().unwrap(), "hello"]);
+    let ran = ran.exits(2);
+    assert!(ran.stderr.contains("overlap"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_signature_of_another_version_is_worth_nothing() {
+    let (rind, ours) = machine();
+    let file = signed(&rind, &ours, "0.1.0");
+    let signature = rind.workspace().join("hello.wasm.minisig");
+    let (old, old_signature) = (fs::read(&file).unwrap(), fs::read(&signature).unwrap());
+    signed(&rind, &ours, "0.2.0");
+    let new_signature = fs::read(&signature).unwrap();
+    fs::write(&signature, &old_signature).unwrap();
+    let update = |what: &str| {
+        let ran = rind.run(&["plugin", "update"]).exits(1);
+        assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+    };
+    update("was changed after it was signed");
+    fs::write(&signature, new_signature).unwrap();
+    rind.run(&["plugin", "update"]).exits(0);
+    // The whole old version, with the signature that it really had.
+    fs::write(&file, old).unwrap();
+    fs::write(&signature, old_signature).unwrap();
+    update("0.1.0 is older than the installed 0.2.0");
+    assert_eq!(runs_as(&rind).0.as_deref(), Some("package"));
+}
+
+#[test]
+fn a_session_that_begins_in_the_middle_of_an_update_waits_for_its_end() {
+    let (rind, _) = machine();
+    let path = place(&rind).join("plugin.toml");
+    let whole = fs::read(&path).unwrap();
+    let lock = File::create(rind.home().join("config/plugins.exchange.lock")).unwrap();
+    lock.lock().unwrap();
+    fs::write(&path, "x").unwrap();
+    let mut running = rind.command(&["plugin", "list"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(running.try_wait().unwrap().is_none());
+    fs::write(&path, whole).unwrap();
+    lock.unlock().unwrap();
+    assert!(running.wait().unwrap().success());
+}
+
+#[test]
+fn a_torn_lock_file_stops_sessions_and_names_itself() {
+    let (rind, _) = machine();
+    let text = fs::read_to_string(lock_file(&rind)).unwrap();
+    fs::write(lock_file(&rind), &text[..text.len() / 2]).unwrap();
+    let ran = rind.run(&["run", "hello"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("plugins.lock.toml"), "{}", ran.stderr);
+}
