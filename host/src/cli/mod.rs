@@ -6,6 +6,7 @@
 mod approve;
 mod args;
 mod audit;
+mod carried;
 mod case;
 mod check;
 mod demo;
@@ -16,6 +17,7 @@ mod git_settings;
 mod grants;
 mod input;
 mod install;
+mod manual;
 mod permission;
 mod plugin;
 mod project;
@@ -147,6 +149,8 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             }
         },
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
+        Command::Completions(args) => Ok(manual::completions(&args)),
+        Command::Manual(args) => manual::pages(&args),
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),
             SessionCommand::Prompt(prompt) => session::prompt(&setup::paths(None)?, &prompt),

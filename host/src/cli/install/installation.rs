@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
-use super::super::{grants, setup};
+use super::super::{carried, grants, setup};
 use super::args::WiderArgs;
 use super::{trial, wider};
 use crate::disk::lock_beside;
@@ -199,8 +199,10 @@ impl Installation {
             path,
         });
         let managed: Vec<Source> = managed.collect();
-        for found in discover(&managed, None) {
-            let is_it = Manifest::read(&found.folder, None).is_ok_and(|other| other.name == name);
+        let carried = carried::files();
+        for found in discover(&managed, Some(&carried)) {
+            let other = Manifest::read(&found.folder, Some(&carried));
+            let is_it = other.is_ok_and(|other| other.name == name);
             ensure!(
                 !is_it,
                 "a plugin `{name}` comes with Rind, in {}, and would run in place of this one; give it another name",

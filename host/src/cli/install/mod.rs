@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::exit_code::{ExitStatus, Usage};
-use super::{project, render, setup};
+use super::{carried, project, render, setup};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::package::source::fetch;
@@ -127,7 +127,7 @@ pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
         .collect();
     places.push((Trust::User, installation::folder(&paths)));
     places.push((Trust::Project, project::source(&paths).path));
-    render::install::search_path(&places, args.json)?;
+    render::install::search_path(&places, &carried::core(), args.json)?;
     Ok(ExitStatus::Done)
 }
 
