@@ -17,7 +17,7 @@ pub use screen::masked;
 
 use crate::guests;
 
-/// Variables of this process that the program keeps: where the toolchain is, which `rind demo` calls.
+/// Variables of this process that the program keeps: where the toolchain is, which `rind plugin build` calls.
 const PASSED: [&str; 3] = ["PATH", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"];
 
 /// Time after which anything in these tests counts as hanging.
@@ -79,7 +79,8 @@ pub struct Step<'a> {
     pub typed: &'a str,
 }
 
-/// A machine for one test: a home, Rind's folder, a workspace and a model that follows a script.
+/// A machine for one test: a home, Rind's folder, a workspace and a model that follows a script. The plugins that come with Rind
+/// are those of a folder, none at first, in place of those that the program carries.
 pub struct Rind {
     folder: TempDir,
 }
@@ -88,7 +89,11 @@ impl Default for Rind {
     fn default() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let rind = Self { folder };
-        for path in [rind.workspace(), rind.home(), rind.user_home()] {
+        for path in [
+            rind.workspace(),
+            rind.home().join("managed"),
+            rind.user_home(),
+        ] {
             std::fs::create_dir_all(path).unwrap();
         }
         // Compiling the same component for every test would take most of the time.
@@ -107,6 +112,14 @@ impl Rind {
     pub fn with_script(script: &str) -> Self {
         let rind = Self::default();
         rind.script(script);
+        rind
+    }
+
+    /// A machine on which the program has the plugins that it carries, and nothing was ever done.
+    #[must_use]
+    pub fn bare() -> Self {
+        let rind = Self::default();
+        std::fs::remove_dir(rind.home().join("managed")).unwrap();
         rind
     }
 

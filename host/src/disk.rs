@@ -1,4 +1,4 @@
-//! Files and folders that only their owner may read.
+//! Files and folders that only their owner may read, and folders that take the place of others.
 //!
 //! Owns how they are made; where they are is for `paths` to say and what is in them for their users. Start from
 //! [`private_folder`].
@@ -7,6 +7,9 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 /// Creates a folder and its missing parents, accessible to its owner only; restricts an existing one.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
@@ -33,6 +36,23 @@ pub(crate) fn lock_beside(path: &Path) -> io::Result<fs::File> {
     let lock = fs::File::create(path.with_extension("lock"))?;
     lock.lock()?;
     Ok(lock)
+}
+
+/// Puts two folders each in the place of the other, in one step where the file system can: whoever looks meanwhile finds one in
+/// each place.
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        // The file system cannot; then the earlier one steps aside first.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            let aside = one.with_extension("earlier");
+            fs::rename(other, &aside)?;
+            fs::rename(one, other).inspect_err(|_| {
+                let _ = fs::rename(&aside, other);
+            })?;
+            fs::rename(&aside, one)
+        }
+        exchanged => exchanged.map_err(io::Error::from),
+    }
 }
 
 #[cfg(test)]

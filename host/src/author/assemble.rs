@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::BuildError;
 use super::folder::{PluginFolder, file_error};
+use crate::disk::exchange;
 
 /// Deepest folder of a plugin.
 const MAX_DEPTH: u32 = 16;
@@ -70,19 +71,11 @@ fn assemble(plugin: &PluginFolder, component: &Path, out: &Path, place: &Path) -
     if is_same(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
-    // The old one steps aside first, so that a plugin folder is never half of each.
-    let old = tempfile::Builder::new()
-        .prefix(&format!(".{}.old.", plugin.name))
-        .tempdir_in(out)?;
-    let aside = old.path().join("plugin");
-    match fs::rename(place, &aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    // Exchanged, so that whoever loads plugins meanwhile finds one or the other. What was there goes with the temporary folder.
+    if place.symlink_metadata().is_ok() {
+        return exchange(fresh.path(), place);
     }
-    if let Err(error) = fs::rename(fresh.path(), place) {
-        let _ = fs::rename(&aside, place);
-        return Err(error);
-    }
+    fs::rename(fresh.path(), place)?;
     // It has moved; there is nothing left to remove.
     let _ = fresh.keep();
     Ok(())
@@ -153,4 +146,53 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::folder::Language;
+    use super::*;
+
+    #[test]
+    fn a_reader_finds_the_plugin_at_any_moment_of_a_build_into_its_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let (source, out) = (root.path().join("source"), root.path().join("out"));
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("plugin.toml"), "name = \"p\"").unwrap();
+        let plugin = PluginFolder {
+            dir: source.clone(),
+            name: "p".to_owned(),
+            component: "p.wasm".into(),
+            language: Language::Rust {
+                package: "p".to_owned(),
+            },
+        };
+        let built = source.join("built.wasm");
+        let build = |n: u32| {
+            fs::write(&built, n.to_string()).unwrap();
+            in_out(&plugin, &built, &out).unwrap()
+        };
+        let place = build(0);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut n_read = 0_u32;
+                while !is_over.load(Ordering::Relaxed) {
+                    fs::read(&place).unwrap();
+                    n_read += 1;
+                }
+                n_read
+            });
+            (1..300).for_each(|n| drop(build(n)));
+            is_over.store(true, Ordering::Relaxed);
+            assert!(reader.join().unwrap() > 300);
+        });
+        assert_eq!(
+            fs::read_dir(&out).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
+    }
 }

@@ -4,6 +4,7 @@
 
 mod assemble;
 pub mod build;
+mod compilation;
 mod embedded;
 mod error;
 mod folder;
@@ -16,4 +17,7 @@ mod toolchain;
 mod world;
 
 pub use error::BuildError;
-pub use toolchain::{TARGET, has_target};
+pub use toolchain::has_target;
+
+/// The target that plugins in Rust are compiled to.
+pub const TARGET: &str = compilation::TARGET;

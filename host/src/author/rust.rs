@@ -10,19 +10,10 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::build::{BuildOptions, BuildReport, Progress, place};
+use super::compilation::Machine;
 use super::folder::{Language, PluginFolder};
 use super::{BuildError, toolchain};
 use crate::tool::process::{Ending, OnLine, Stream};
-
-/// The cargo profile that plugins are built with. Given on the command line, so that any crate gets it without writing it.
-const PROFILE: [&str; 6] = [
-    "inherits=\"release\"",
-    "opt-level=3",
-    "lto=true",
-    "codegen-units=1",
-    "strip=true",
-    "panic=\"abort\"",
-];
 
 /// Returns the folder of the cargo workspace that contains the crate.
 pub(super) async fn workspace_of(
@@ -44,12 +35,12 @@ pub(super) async fn build_workspace(
 ) -> Result<(), BuildError> {
     let names: Vec<String> = members.iter().map(|plugin| plugin.name.clone()).collect();
     progress(&format!("building {}", names.join(", ")));
-    let remap = remap(workspace, cancel).await?;
+    let arguments = cargo_arguments(workspace, members, cancel).await?;
     let artifacts = Arc::new(Artifacts::default());
     let started = Instant::now();
     let finished = toolchain::run(
         "cargo",
-        &cargo_arguments(members, &remap),
+        &arguments,
         workspace,
         options.deadline,
         Some(listener(artifacts.clone(), progress.clone(), started)),
@@ -91,58 +82,29 @@ pub(super) async fn build_workspace(
     Ok(())
 }
 
-/// Returns the setting that keeps the folders of this machine out of components: the same source is to give the same digest in
-/// any folder. As a setting and not as `RUSTFLAGS`, which would take the place of a workspace's own flags.
-async fn remap(workspace: &Path, cancel: &CancellationToken) -> Result<String, BuildError> {
+/// Returns the arguments of the call of cargo that compiles these plugins.
+async fn cargo_arguments(
+    workspace: &Path,
+    members: &[PluginFolder],
+    cancel: &CancellationToken,
+) -> Result<Vec<OsString>, BuildError> {
     let version = toolchain::ask("rustc", &["-vV"], workspace, cancel).await?;
-    let commit = version
-        .lines()
-        .find_map(|line| line.strip_prefix("commit-hash: "))
-        .unwrap_or("unknown");
     let sysroot = toolchain::ask("rustc", &["--print", "sysroot"], workspace, cancel).await?;
-    let library = Path::new(&sysroot).join("lib/rustlib/src/rust");
-    let mut folders = vec![
-        (workspace.to_owned(), "/plugin".to_owned()),
-        // The standard library's own name for it, also where its source is installed.
-        (library, format!("/rustc/{commit}")),
-    ];
-    let named = [toolchain::target_dir(), toolchain::cargo_home()];
-    folders.extend(
-        named
-            .into_iter()
-            .zip(["/target", "/cargo"])
-            .filter_map(|(folder, name)| Some((folder?, name.to_owned()))),
-    );
-    let flags = folders
-        .iter()
-        .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
-    let flags = flags.map(toml::Value::String).collect();
-    Ok(format!("build.rustflags={}", toml::Value::Array(flags)))
-}
-
-fn cargo_arguments(members: &[PluginFolder], remap: &str) -> Vec<OsString> {
-    let mut args: Vec<OsString> = [
-        "build",
-        "--target",
-        toolchain::TARGET,
-        "--profile",
-        "plugin",
-        "--keep-going",
-        "--message-format=json-render-diagnostics",
-    ]
-    .map(OsString::from)
-    .to_vec();
-    for setting in PROFILE {
-        args.push("--config".into());
-        args.push(format!("profile.plugin.{setting}").into());
-    }
-    args.push("--config".into());
-    args.push(remap.into());
+    let machine = Machine {
+        workspace,
+        version: &version,
+        sysroot: Path::new(&sysroot),
+        target_dir: toolchain::target_dir(),
+        cargo_home: toolchain::cargo_home(),
+    };
+    let mut args = machine.arguments();
+    args.push("--keep-going".into());
+    args.push("--message-format=json-render-diagnostics".into());
     for plugin in members {
         args.push("-p".into());
         args.push(package(plugin).into());
     }
-    args
+    Ok(args)
 }
 
 fn package(plugin: &PluginFolder) -> &str {

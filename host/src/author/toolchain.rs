@@ -9,43 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::BuildError;
 use super::build::Progress;
+use super::compilation::{NAMES, PREFIXES, TARGET};
 use crate::tool::process::{
     Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
 };
-
-/// The target that plugins are compiled to.
-pub const TARGET: &str = "wasm32-wasip2";
 
 /// Deadline of a question to the toolchain; rustup may install a pinned toolchain first.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
 
 /// Bytes of a program's output that are kept for errors.
 const CAPTURE_BYTES: usize = 256 * 1024;
-
-/// Variables that say where the toolchain and its settings are and how to reach the network. All others are left out: those
-/// that a surrounding `cargo run` sets are about another crate (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and
-/// build scripts must not see keys.
-const NAMES: &[&str] = &[
-    "CARGO_HOME",
-    "CARGO_TARGET_DIR",
-    "CARGO_BUILD_JOBS",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "RUSTUP_DIST_SERVER",
-    "RUSTUP_UPDATE_ROOT",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-];
-
-const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
 /// The folder where cargo keeps the sources of what is depended on.
 pub(super) fn cargo_home() -> Option<PathBuf> {

@@ -38,6 +38,24 @@ pub(super) enum Command {
     Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
     Doctor(JsonArgs),
+    /// Print the completions of commands and flags for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages to a folder, for packages
+    #[command(hide = true)]
+    Manual(ManualArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ManualArgs {
+    /// The folder, which is made when it is not there
+    #[arg(value_name = "DIR")]
+    pub(super) folder: PathBuf,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ mod alone;
 mod approve;
 mod args;
 mod audit;
+mod carried;
 mod case;
 mod check;
 mod demo;
@@ -17,6 +18,7 @@ mod git_settings;
 mod grants;
 mod input;
 mod install;
+mod manual;
 mod permission;
 mod plugin;
 mod project;
@@ -144,6 +146,8 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
             }
         },
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
+        Command::Completions(args) => Ok(manual::completions(&args)),
+        Command::Manual(args) => manual::pages(&args),
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),
             SessionCommand::Prompt(prompt) => session::prompt(&setup::paths(None)?, &prompt),

@@ -52,8 +52,8 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
         render::plugins::list_json(&reports, &plugins)?;
     } else if reports.is_empty() && plugins.left_out.is_empty() && plugins.absent.is_empty() {
         render::note(
-            "no plugins are installed; in a checkout of Rind `rind demo` builds those that come with it; see also `rind plugin \
-             build --help`, and `--plugin PATH` of `rind run`",
+            "no plugins are installed; see `rind plugin install --help` and `rind plugin new --help`, and `--plugin PATH` of \
+             `rind run`",
         );
     } else {
         reports.iter().for_each(render::plugins::row);
@@ -184,7 +184,7 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
 }
 
 /// Builds with cargo's own words as progress, and tells whether those were all shown. Ctrl-C ends cargo too.
-pub(super) async fn build_all(
+async fn build_all(
     dirs: Vec<PathBuf>,
     out: Option<PathBuf>,
 ) -> anyhow::Result<(BuildReport, bool)> {

@@ -7,8 +7,8 @@ use anyhow::Context;
 
 use super::args::{ModelArgs, PluginArgs};
 use super::exit_code::{Usage, bail_usage};
-use super::render;
 use super::secrets::OperatorSecrets;
+use super::{carried, render};
 use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
 use crate::config::{Config, Layer, PluginsConfig, Section};
 use crate::egress::EgressOptions;
@@ -131,17 +131,23 @@ pub(super) fn provider(
     Ok(selected)
 }
 
-/// Returns the folders of plugins of this installation: beside the binary, and in its share folder.
+/// Returns the folders of plugins that come with this installation: those that the program carries, then its share folder. With
+/// `RIND_HOME` it is the folder `managed` in there, which takes the place of both when it exists.
 pub(super) fn managed_folders() -> Vec<PathBuf> {
-    if let Some(home) = env(HOME_VARIABLE) {
-        return vec![Path::new(&home).join("managed")];
+    let installed = installed_folder();
+    if env(HOME_VARIABLE).is_some() && installed.as_ref().is_some_and(|folder| folder.is_dir()) {
+        return installed.into_iter().collect();
     }
-    let program = std::env::current_exe().ok();
-    let folder = program.as_deref().and_then(Path::parent);
-    let prefix = folder.and_then(Path::parent);
-    let beside = folder.map(|folder| folder.join("plugins"));
-    let shared = prefix.map(|prefix| prefix.join("share/rind/plugins"));
-    beside.into_iter().chain(shared).collect()
+    std::iter::once(carried::core()).chain(installed).collect()
+}
+
+/// Returns the folder on the disk among them.
+fn installed_folder() -> Option<PathBuf> {
+    if let Some(home) = env(HOME_VARIABLE) {
+        return Some(Path::new(&home).join("managed"));
+    }
+    let program = std::env::current_exe().ok()?;
+    Some(program.parent()?.parent()?.join("share/rind/plugins"))
 }
 
 pub(super) fn load_options(
@@ -155,8 +161,9 @@ pub(super) fn load_options(
     let managed = managed.map(|path| Source::new(Trust::Managed, path));
     let mut sources: Vec<Source> = managed.collect();
     let mut chosen = Vec::new();
+    let held = carried::files().beside(project.clone());
     if args.no_plugins {
-        chosen = protected::among(&sources);
+        chosen = protected::among(&sources, Some(&held));
         sources.clear();
     } else {
         sources.push(Source::new(Trust::User, paths.config.join("plugins")));
@@ -183,7 +190,7 @@ pub(super) fn load_options(
     let options = LoadOptions {
         sources,
         chosen,
-        held: project,
+        held: Some(Arc::new(held)),
         installed,
         without: args.without.clone(),
         expects_installed: !args.no_plugins,
@@ -197,7 +204,7 @@ pub(super) fn load_options(
         written,
         project_written: config.clone(),
         grants,
-        protected: managed_folders(),
+        protected: installed_folder().into_iter().collect(),
         egress: EgressOptions {
             secrets: Arc::new(OperatorSecrets::read(&paths.config)?),
             ..EgressOptions::default()

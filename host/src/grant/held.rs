@@ -1,14 +1,17 @@
-//! A folder that was read once: what it held is shown, digested and loaded from memory, and never read again by path.
+//! A folder in memory: one that was read once, so that what it held is shown, digested and loaded from memory, and never read
+//! again by path; or one that is nowhere else, because the program carries it.
 //!
 //! Whoever may write the folder may swap what is in it at any moment, also between a question and its answer. Start from
 //! [`HeldFolder::read`].
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -24,13 +27,15 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Deepest level of folders that is searched.
 const MAX_DEPTH: usize = 16;
 
-/// Contents of a folder at the time it was read.
+/// Contents of a folder, at the time it was read or from the start.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldFolder {
     root: PathBuf,
     /// Content by the names that lead to it.
-    files: BTreeMap<Vec<String>, Vec<u8>>,
+    files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
     digest: String,
+    /// Another folder, elsewhere.
+    beside: Option<Arc<HeldFolder>>,
 }
 
 impl fmt::Debug for HeldFolder {
@@ -72,7 +77,35 @@ impl HeldFolder {
             root: root.to_owned(),
             digest: digest(&walk.files),
             files: walk.files,
+            beside: None,
         })
+    }
+
+    /// Holds files under a path where there is no folder.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn of(
+        root: PathBuf,
+        files: impl IntoIterator<Item = (Vec<String>, &'static [u8])>,
+    ) -> Self {
+        let files = files.into_iter();
+        let files = files
+            .map(|(names, content)| (names, Cow::Borrowed(content)))
+            .collect();
+        Self {
+            root,
+            digest: digest(&files),
+            files,
+            beside: None,
+        }
+    }
+
+    /// Holds another folder as well, which is looked in for paths that lead into that one. The digest is of the first alone.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn beside(mut self, other: Option<Arc<Self>>) -> Self {
+        self.beside = other;
+        self
     }
 
     /// Digest of all names and bytes.
@@ -84,28 +117,32 @@ impl HeldFolder {
     /// Takes the files out, by the names that lead to each.
     #[cfg(feature = "cli")]
     pub(crate) fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
-        self.files
+        let files = self.files.into_iter();
+        files
+            .map(|(names, content)| (names, content.into_owned()))
+            .collect()
     }
 
     /// Whether a path leads into the folder, so that only what is held counts.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
-        path.starts_with(&self.root)
+        path.starts_with(&self.root) || self.beside.as_ref().is_some_and(|other| other.covers(path))
     }
 
     /// Content of a file by its whole path; `None` when there was no such file.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
-        self.files.get(&self.names(path)?).map(Vec::as_slice)
+        let (holder, names) = self.names(path)?;
+        holder.files.get(&names).map(|content| &**content)
     }
 
     /// The folders that are directly in this one.
     #[must_use]
     pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
-        let Some(above) = self.names(path) else {
+        let Some((holder, above)) = self.names(path) else {
             return Vec::new();
         };
-        let inner = self.files.keys().filter_map(|names| {
+        let inner = holder.files.keys().filter_map(|names| {
             let rest = names.strip_prefix(above.as_slice())?;
             (rest.len() > 1).then(|| rest.first()).flatten()
         });
@@ -116,11 +153,12 @@ impl HeldFolder {
     /// Names of the files that are directly in this folder.
     #[must_use]
     pub fn file_names_in(&self, path: &Path) -> Vec<String> {
-        let Some(above) = self.names(path) else {
+        let Some((holder, above)) = self.names(path) else {
             return Vec::new();
         };
         let own =
-            self.files
+            holder
+                .files
                 .keys()
                 .filter_map(|names| match names.strip_prefix(above.as_slice())? {
                     [name] => Some(name.clone()),
@@ -129,20 +167,22 @@ impl HeldFolder {
         own.collect()
     }
 
-    fn names(&self, path: &Path) -> Option<Vec<String>> {
-        let rest = path.strip_prefix(&self.root).ok()?;
-        rest.iter()
-            .map(|name| name.to_str().map(str::to_owned))
-            .collect()
+    /// The folder that a path leads into, this one or that beside it, and the names that lead on from it.
+    fn names(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
+        let Ok(rest) = path.strip_prefix(&self.root) else {
+            return self.beside.as_ref()?.names(path);
+        };
+        let names = rest.iter().map(|name| name.to_str().map(str::to_owned));
+        Some((self, names.collect::<Option<_>>()?))
     }
 }
 
 /// Returns the digest of files by the names that lead to them. Lengths go before texts, so that no two folders run together
 /// into the same bytes.
-pub(crate) fn digest(files: &BTreeMap<Vec<String>, Vec<u8>>) -> String {
+pub(crate) fn digest(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
     let mut hasher = blake3::Hasher::new();
     for (names, content) in files {
-        for part in names.iter().map(String::as_bytes).chain([&content[..]]) {
+        for part in names.iter().map(String::as_bytes).chain([content.as_ref()]) {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -153,7 +193,7 @@ pub(crate) fn digest(files: &BTreeMap<Vec<String>, Vec<u8>>) -> String {
 
 struct Walk<'a> {
     root: &'a Path,
-    files: BTreeMap<Vec<String>, Vec<u8>>,
+    files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
     bytes_left: u64,
 }
 
@@ -229,7 +269,7 @@ impl Walk<'_> {
             .bytes_left
             .checked_sub(n_read as u64)
             .ok_or_else(|| refuse(self.root, format!("has more than {} MiB", MAX_BYTES >> 20)))?;
-        self.files.insert(names.to_vec(), content);
+        self.files.insert(names.to_vec(), content.into());
         Ok(())
     }
 
@@ -301,6 +341,36 @@ mod tests {
         assert_eq!(held.file(&plugins.join("b/plugin.toml")), None);
         assert!(held.covers(&manifest));
         assert_eq!(held.file(&root.path().join("../x")), None);
+    }
+
+    #[test]
+    #[cfg(feature = "cli")]
+    fn of_two_folders_each_answers_for_its_own_paths() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "a/plugin.toml", "read");
+        let read = HeldFolder::read(root.path()).unwrap();
+        let digest = read.digest().to_owned();
+        let file = |name: &str| vec![name.to_owned(), "plugin.toml".to_owned()];
+        let carried = [(file("a"), &b"carried"[..]), (file("b"), b"too")];
+        let program = PathBuf::from("/usr/bin/rind/plugins");
+        let both = HeldFolder::of(program.clone(), carried).beside(Some(Arc::new(read)));
+        assert_eq!(
+            both.file(&program.join("a/plugin.toml")),
+            Some(&b"carried"[..])
+        );
+        assert_eq!(
+            both.file(&root.path().join("a/plugin.toml")),
+            Some(&b"read"[..])
+        );
+        assert_eq!(both.file(&root.path().join("b/plugin.toml")), None);
+        assert_eq!(
+            both.folders_in(&program),
+            [program.join("a"), program.join("b")]
+        );
+        assert_eq!(both.folders_in(root.path()), [root.path().join("a")]);
+        assert_eq!(both.file_names_in(&root.path().join("a")), ["plugin.toml"]);
+        assert!(!both.covers(Path::new("/usr/bin")));
+        assert_ne!(both.digest(), digest);
     }
 
     #[test]

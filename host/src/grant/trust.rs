@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
-    /// Beside the binary, or in the system's share folder.
+    /// Carried by the program, or in the system's share folder.
     Managed,
     /// Installed, with its digest in a lock file.
     Package,

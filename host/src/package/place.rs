@@ -10,12 +10,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::contents::Contents;
-use crate::disk::private_folder;
+use crate::disk::{exchange, private_folder};
 
 /// Beginning of the names of folders that plugins are made in.
 const PREFIX: &str = ".install-";
@@ -121,20 +119,5 @@ pub(crate) fn clean_up(plugins: &Path) {
             // What stays has no effect, and the next one tries again.
             let _ = fs::remove_dir_all(entry.path());
         }
-    }
-}
-
-fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
-        // The file system cannot; then the earlier one steps aside first.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            let aside = one.with_extension("earlier");
-            fs::rename(other, &aside)?;
-            fs::rename(one, other).inspect_err(|_| {
-                let _ = fs::rename(&aside, other);
-            })?;
-            fs::rename(&aside, one)
-        }
-        exchanged => exchanged.map_err(io::Error::from),
     }
 }

@@ -11,6 +11,8 @@ use super::load::LoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
+#[cfg(feature = "cli")]
+use crate::grant::held::HeldFolder;
 use crate::grant::policy::Policy;
 use crate::paths::ADMIN_POLICY;
 
@@ -23,14 +25,14 @@ pub(crate) fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Returns the plugins in `sources` that are protected.
+/// Returns the plugins in `sources` that are protected. What lies in a folder that is `held` is taken from there.
 #[cfg(feature = "cli")]
 #[must_use]
-pub(crate) fn among(sources: &[Source]) -> Vec<Found> {
-    let mut found = discover(sources, None);
+pub(crate) fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
+    let mut found = discover(sources, held);
     found.retain(|found| {
         // One without its manifest has the name of its folder: it is missing, and must be missed.
-        match Manifest::read(&found.folder, None) {
+        match Manifest::read(&found.folder, held) {
             Ok(manifest) => is_protected(&manifest.name),
             Err(_) => found
                 .folder

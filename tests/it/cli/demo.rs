@@ -1,22 +1,31 @@
 //! `rind demo`, which is what a new user sees first.
 
-use rind_tests::cli::{Ran, Rind, masked};
-use rind_tests::guests;
+use std::process::Command;
 
+use rind_tests::cli::{Ran, Rind, masked, program};
+use rind_tests::guests::CORE;
+
+/// A demo on a bare machine: the program alone, elsewhere than in a checkout, without a toolchain and without the network.
 fn demo(args: &[&str]) -> Ran {
-    // Built once before, so that its cargo call finds everything done.
-    let _ = guests::guest("hello");
-    let rind = Rind::default();
-    let ran = rind
-        .finish(rind.command(args).current_dir(guests::workspace()))
-        .exits(0);
-    let list = rind.run(&["plugin", "list"]).exits(0).stdout;
-    assert_eq!(
-        list.lines().count(),
-        10,
-        "the core is there for later runs, and no example: {list}"
-    );
-    ran
+    let rind = Rind::bare();
+    let installed = rind.user_home().join("rind");
+    std::fs::hard_link(program(), &installed)
+        .or_else(|_| std::fs::copy(program(), &installed).map(drop))
+        .unwrap();
+    let like = rind.command(args);
+    let set = like.get_envs();
+    let kept = set.filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        !name.starts_with("CARGO") && !name.starts_with("RUSTUP")
+    });
+    let mut command = Command::new(installed);
+    command
+        .args(args)
+        .env_clear()
+        .envs(kept.filter_map(|(name, value)| Some((name, value?))))
+        .env("PATH", "/nowhere")
+        .current_dir(rind.workspace());
+    rind.finish(&mut command).exits(0)
 }
 
 #[test]
@@ -83,4 +92,81 @@ fn the_demo_as_json_is_one_event_a_line() {
     assert_eq!(of("step-start"), 11);
     let hook = events.iter().find(|event| event["type"] == "hook").unwrap();
     assert!(hook["micros"].as_f64().unwrap() > 0.0, "{hook}");
+}
+
+#[test]
+fn the_program_carries_the_core_plugins_for_every_command_and_the_example_for_demos_only() {
+    let rind = Rind::bare();
+    let list = rind.run(&["plugin", "list", "--json"]).exits(0);
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    let plugins = list["plugins"].as_array().unwrap();
+    let names: Vec<&str> = plugins
+        .iter()
+        .filter_map(|row| row["name"].as_str())
+        .collect();
+    let mut core = CORE;
+    core.sort_unstable();
+    assert_eq!(names, core);
+    for row in plugins {
+        assert_eq!(row["trust"], "managed");
+        let folder = row["folder"].as_str().unwrap();
+        let within = program().join("plugins");
+        assert!(folder.starts_with(within.to_str().unwrap()), "{folder}");
+    }
+    // Nothing was put on the disk for it.
+    assert!(!rind.home().join("managed").exists());
+    let path = rind.run(&["plugin", "search-path", "--json"]).exits(0);
+    let path: serde_json::Value = serde_json::from_str(&path.stdout).unwrap();
+    assert_eq!(path[0]["exists"], true);
+    // Their names are taken, and one of them runs whatever the flags say.
+    let mine = rind.workspace().join("mine");
+    rind_tests::guests::put("hello", &mine, |text| {
+        text.replace("\"hello\"", "\"summarization\"")
+    });
+    let ran = rind
+        .run(&["plugin", "install", "mine/summarization"])
+        .exits(1);
+    assert!(ran.stderr.contains("comes with Rind"), "{}", ran.stderr);
+    let list = rind
+        .run(&["plugin", "list", "--no-plugins"])
+        .exits(0)
+        .stdout;
+    assert!(list.starts_with("✓ audit-log "), "{list}");
+    assert_eq!(list.lines().count(), 1, "{list}");
+}
+
+#[test]
+fn a_folder_of_managed_plugins_under_rind_home_takes_the_place_of_those_that_are_carried() {
+    let rind = Rind::default();
+    rind.managed("loop-detection");
+    let list = rind.run(&["plugin", "list"]).exits(0).stdout;
+    assert!(list.starts_with("✓ loop-detection "), "{list}");
+    assert_eq!(list.lines().count(), 1, "{list}");
+}
+
+/// Two demos once met in one folder of plugins, and one lost a plugin that the other was just replacing.
+#[test]
+fn demos_that_run_at_once_have_all_their_plugins() {
+    let rind = Rind::bare();
+    let demos: Vec<_> = (0..4)
+        .map(|_| rind.command(&["demo", "--json"]).spawn().unwrap())
+        .collect();
+    for demo in demos {
+        let output = demo.wait_with_output().unwrap();
+        let (stdout, stderr) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        let events: Vec<serde_json::Value> = stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+        assert_eq!(
+            (of("tool-start"), of("tool-end")),
+            (10, 10),
+            "{stderr}\n{stdout}"
+        );
+        assert!(output.status.success(), "{stderr}");
+    }
 }

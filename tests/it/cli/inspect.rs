@@ -74,7 +74,7 @@ fn an_empty_list_says_how_to_get_plugins() {
     assert_snapshot!(Rind::default().run(&["plugin", "list"]).screen(), @r"
     exit 0
     ---- stderr
-    no plugins are installed; in a checkout of Rind `rind demo` builds those that come with it; see also `rind plugin build --help`, and `--plugin PATH` of `rind run`
+    no plugins are installed; see `rind plugin install --help` and `rind plugin new --help`, and `--plugin PATH` of `rind run`
     ");
 }
 

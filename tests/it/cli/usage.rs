@@ -13,15 +13,16 @@ fn help_names_the_commands_and_the_exit_codes() {
     Usage: rind <COMMAND>
 
     Commands:
-      run      Run one turn: give the model a task and print its answer
-      demo     See it work: a scripted turn on real files in a temporary folder, with the first-party
-               plugins
-      plugin   Make, build, list, inspect, switch and install plugins, and take back what they were
-               granted
-      session  Look at what earlier turns left behind
-      schema   Print the JSON Schema of something that Rind writes
-      doctor   Say what really holds on this machine, what is weaker and what is missing
-      help     Print this message or the help of the given subcommand(s)
+      run          Run one turn: give the model a task and print its answer
+      demo         See it work: a scripted turn on real files in a temporary folder, with the
+                   first-party plugins
+      plugin       Make, build, list, inspect, switch and install plugins, and take back what they were
+                   granted
+      session      Look at what earlier turns left behind
+      schema       Print the JSON Schema of something that Rind writes
+      doctor       Say what really holds on this machine, what is weaker and what is missing
+      completions  Print the completions of commands and flags for a shell
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -169,4 +170,22 @@ fn a_workspace_that_is_not_there_is_named() {
     error: open the workspace nowhere
       because No such file or directory (os error 2)
     ");
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let rind = Rind::bare();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = rind.run(&["completions", shell]).exits(0).stdout;
+        for word in ["search-path", "trust-project"] {
+            assert!(text.contains(word), "{shell}: {word}");
+        }
+    }
+    rind.run(&["manual", "pages/man1"]).exits(0);
+    let page = |name: &str| {
+        let path = rind.workspace().join("pages/man1").join(name);
+        std::fs::read_to_string(path).unwrap()
+    };
+    assert!(page("rind.1").contains("Exit codes"));
+    assert!(page("rind-plugin-test.1").contains("junit=FILE"));
 }

@@ -70,8 +70,8 @@ fn machine() -> Rind {
     let hello = guests::put("hello", &workspace.join("plugins"), |manifest| manifest);
     let readme = guests::workspace().join("plugins/hello/README.md");
     std::fs::copy(readme, hello.join("README.md")).unwrap();
-    std::fs::create_dir(hello.join("tests")).unwrap();
     let cases = guests::workspace().join("plugins/hello/tests/greet.toml");
+    std::fs::create_dir(hello.join("tests")).unwrap();
     std::fs::copy(cases, hello.join("tests/greet.toml")).unwrap();
     rind.file("README.md", "# Tide station\n");
     let tree = guests::workspace().canonicalize().unwrap();

@@ -10,6 +10,8 @@ const OF_CLI: &[&str] = &[
     "anstream",
     "anstyle",
     "clap",
+    "clap_complete",
+    "clap_mangen",
     "indicatif",
     "mimalloc",
     "toml_edit",

@@ -1,12 +1,11 @@
-//! `rind demo`: a whole turn on a bare machine. The first-party plugins are compiled from their sources, the model is a
-//! script, everything else is real: files, tools, hooks, the session.
+//! `rind demo`: a whole turn on a bare machine. The plugins are those that the program carries, the model is a script,
+//! everything else is real: files, tools, hooks, the session.
 
 pub(super) mod activity;
 pub(super) mod heard;
 mod story;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,13 +18,12 @@ use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
-use super::{plugin, render, run, setup};
+use super::{carried, render, run, setup};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
 use crate::plugin::discover::Source;
 use crate::plugin::load::PluginSet;
-use crate::plugin::manifest::FILE_NAME;
 use crate::provider::Selected;
 use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
@@ -36,7 +34,6 @@ const CORE: [&str; 10] = include!("../../../../plugins/core.json");
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let story = if args.all { &story::ALL } else { &story::SHORT };
     let here = setup::paths(None)?;
-    let sources = build_plugins(&here.cache.join("demo")).await?;
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
@@ -62,7 +59,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         None,
         GrantOptions::default(),
     )?;
-    options.sources = sources;
+    options.sources = sources();
     // The settings of the story speak of plugins that this machine need not have.
     options.expects_installed = false;
     options.data = paths.data.join("plugins");
@@ -178,30 +175,12 @@ fn lock(acted: &Mutex<TurnActivity>) -> MutexGuard<'_, TurnActivity> {
     acted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Compiles the core plugins into the managed folder, where every later run finds them too, and the examples into one that
-/// only demos look in: a tool that greets is nothing to offer in real work. Without their sources, which is how an installed
-/// binary runs, the managed folder is taken as it is.
-async fn build_plugins(of_demos: &Path) -> anyhow::Result<Vec<Source>> {
-    let mut folders = setup::managed_folders();
-    if let (Some(sources), Some(managed)) = (plugin_sources(), folders.first()) {
-        let is_core = |folder: &PathBuf| {
-            let name = folder.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| CORE.contains(&name))
-        };
-        let (core, examples) = sources.into_iter().partition(is_core);
-        for (sources, out) in [(core, managed.as_path()), (examples, of_demos)] {
-            let (report, is_told) = plugin::build_all(sources, Some(out.to_owned())).await?;
-            if !report.failed.is_empty() {
-                render::plugins::built(&report, is_told);
-                anyhow::bail!("some plugins were not built");
-            }
-        }
-        folders.push(of_demos.to_owned());
-    }
-    Ok(folders
-        .into_iter()
-        .map(|path| Source::new(Trust::Managed, path))
-        .collect())
+/// Returns the plugins of this installation, and the examples, which only demos load: a tool that greets is nothing to offer in
+/// real work.
+fn sources() -> Vec<Source> {
+    let folders = setup::managed_folders().into_iter();
+    let all = folders.chain([carried::examples()]);
+    all.map(|path| Source::new(Trust::Managed, path)).collect()
 }
 
 /// A demo without a single core plugin would show nothing.
@@ -210,33 +189,13 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = setup::managed_folders();
-    let folder = folders
-        .first()
-        .map_or_else(String::new, |folder| format!(" to {}", folder.display()));
+    let folders = setup::managed_folders().into_iter();
+    let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     bail_usage!(
-        "there are no plugins to show: run `rind demo` in a checkout of Rind, where it compiles them{folder}, or copy them \
-         there"
+        "no core plugin runs, so there is nothing to show; they were looked for in {}, and `rind plugin list` says why others do \
+         not run",
+        folders.join(", ")
     )
-}
-
-/// Folders of the first-party plugins' crates, in the checkout that holds the current folder or the binary.
-fn plugin_sources() -> Option<Vec<PathBuf>> {
-    let starts = [std::env::current_dir(), std::env::current_exe()];
-    let above = starts.iter().flatten().flat_map(|path| path.ancestors());
-    let checkout = above
-        .map(Path::to_owned)
-        .find(|folder| folder.join("plugins/hello").join(FILE_NAME).is_file())?;
-    let entries = fs::read_dir(checkout.join("plugins")).ok()?;
-    let is_crate =
-        |folder: &PathBuf| folder.join(FILE_NAME).is_file() && folder.join("Cargo.toml").is_file();
-    let mut folders: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(is_crate)
-        .collect();
-    folders.sort();
-    Some(folders)
 }
 
 fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {

@@ -115,7 +115,7 @@ pub(super) async fn target(paths: &Paths) -> Check {
     let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;
     let missing = |found: String, todo: &str| {
         Check::missing(found)
-            .means("compiled plugins still run; `rind plugin build` and `rind demo` do not")
+            .means("compiled plugins still run; `rind plugin build` cannot compile those in Rust")
             .todo(todo)
     };
     match asked {

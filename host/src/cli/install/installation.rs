@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::Usage;
-use super::super::{alone, grants, setup};
+use super::super::{alone, carried, grants, setup};
 use super::args::WiderArgs;
 use super::{credentials, wider};
 use crate::disk::lock_beside;
@@ -203,15 +203,14 @@ impl Installation {
 
     /// Refuses the names of plugins that come with Rind: what is installed under one would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
-        let managed = setup::managed_folders()
-            .into_iter()
-            .map(|path| discover::Source {
-                trust: Trust::Managed,
-                path,
-            });
-        let managed: Vec<discover::Source> = managed.collect();
-        for found in discover(&managed, None) {
-            let is_it = Manifest::read(&found.folder, None).is_ok_and(|other| other.name == name);
+        let managed = setup::managed_folders().into_iter();
+        let managed: Vec<discover::Source> = managed
+            .map(|path| discover::Source::new(Trust::Managed, path))
+            .collect();
+        let carried = carried::files();
+        for found in discover(&managed, Some(&carried)) {
+            let other = Manifest::read(&found.folder, Some(&carried));
+            let is_it = other.is_ok_and(|other| other.name == name);
             ensure!(
                 !is_it,
                 "a plugin `{name}` comes with Rind, in {}, and would run in place of this one; give it another name",

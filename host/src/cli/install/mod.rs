@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::exit_code::{ExitStatus, Usage};
-use super::{alone, project, render, setup};
+use super::{alone, carried, project, render, setup};
 use crate::grant::Trust;
 use crate::package::registry::Registry;
 use crate::package::source::{self, Source};
@@ -159,7 +159,7 @@ pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
         .collect();
     places.push((Trust::User, installation::folder(&paths)));
     places.push((Trust::Project, project::source(&paths).path));
-    render::install::search_path(&places, args.json)?;
+    render::install::search_path(&places, &carried::core(), args.json)?;
     Ok(ExitStatus::Done)
 }
 

@@ -98,19 +98,26 @@ pub(in super::super) fn removed(removed: &Removed) {
     }
 }
 
-/// Prints the folders that are searched for plugins, in order.
+/// Prints the folders that are searched for plugins, in order. `carried` is in the program and not on the disk.
 pub(in super::super) fn search_path(
     places: &[(Trust, PathBuf)],
+    carried: &Path,
     is_json: bool,
 ) -> anyhow::Result<()> {
     if is_json {
         let rows = places.iter().map(|(trust, path)| {
-            serde_json::json!({"trust": trust, "path": path.display().to_string(), "exists": path.is_dir()})
+            serde_json::json!({"trust": trust, "path": path.display().to_string(), "exists": path == carried || path.is_dir()})
         });
         return super::json(&rows.collect::<Vec<_>>());
     }
     for (trust, path) in places {
-        let missing = if path.is_dir() { "" } else { " (not there)" };
+        let missing = if path == carried {
+            " (in the program)"
+        } else if path.is_dir() {
+            ""
+        } else {
+            " (not there)"
+        };
         let when = match trust {
             Trust::Project => " (once the project is trusted)",
             _ => "",

@@ -1,0 +1,182 @@
+//! Compiles the plugins that the program carries, and puts their files where `cli::carried` includes them from.
+//!
+//! Compiled and not committed: a component in the tree could be another than its source, and every change of the SDK or the
+//! contract changes all of them. Compiled here and not by whoever makes a release: then each way to build the program makes the
+//! same one, `cargo install` too. It is one call of cargo with the flags and the target folder of `rind plugin build`, so that
+//! neither compiles what the other has compiled. A program that embeds the host, without the feature `cli`, has none of this.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+#[path = "src/author/compilation.rs"]
+mod compilation;
+
+use compilation::{Machine, NAMES, PREFIXES, PROFILE, TARGET};
+
+/// The core plugins.
+const CORE: [&str; 10] = include!("../plugins/core.json");
+
+/// Plugins that only demos load.
+const EXAMPLES: [&str; 1] = ["hello"];
+
+/// Files and folders of a plugin's folder that belong to the plugin, besides its component.
+const PARTS: [&str; 4] = ["plugin.toml", "README.md", "prompts", "skills"];
+
+/// Sources of components, besides the plugins' own folders.
+const SOURCES: [&str; 8] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "plugins/core.json",
+    "sdk/audit",
+    "sdk/rust/Cargo.toml",
+    "sdk/rust/src",
+    "sdk/rust/macros",
+    "wit",
+];
+
+/// Variables that the call of cargo gets besides: where programs and the home folder are, and how many jobs may run at once.
+const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/author/compilation.rs");
+    if env::var_os("CARGO_FEATURE_CLI").is_none() {
+        return;
+    }
+    if let Err(error) = carry() {
+        println!("cargo::error=the plugins that the program carries were not compiled: {error}");
+    }
+}
+
+fn carry() -> Result<(), Box<dyn Error>> {
+    let workspace = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("..");
+    let workspace = workspace.canonicalize()?;
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    for source in SOURCES {
+        println!(
+            "cargo::rerun-if-changed={}",
+            workspace.join(source).display()
+        );
+    }
+    let target_dir = compile(&workspace, &out)?;
+    let carried = out.join("carried");
+    if carried.exists() {
+        fs::remove_dir_all(&carried)?;
+    }
+    for (names, kind) in [(&CORE[..], "plugins"), (&EXAMPLES[..], "examples")] {
+        for name in names {
+            let from = workspace.join("plugins").join(name);
+            let file = format!("{}.wasm", name.replace('-', "_"));
+            let component = target_dir.join(TARGET).join(PROFILE).join(&file);
+            let to = carried.join(kind).join(name);
+            put(&from, &component, &file, &to)
+                .map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Compiles every plugin. Returns the target folder.
+fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let rustc = variable("RUSTC")?;
+    let sysroot = answer(&rustc, &["--print", "sysroot"])?;
+    let sysroot = Path::new(sysroot.trim());
+    if !sysroot.join("lib/rustlib").join(TARGET).is_dir() {
+        return Err(format!(
+            "the Rust in {} cannot compile to {TARGET}; run `rustup target add {TARGET}`, or install that target as this Rust was \
+             installed",
+            sysroot.display()
+        )
+        .into());
+    }
+    let version = answer(&rustc, &["-vV"])?;
+    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
+    let machine = Machine {
+        workspace,
+        version: &version,
+        sysroot,
+        target_dir: env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
+        cargo_home: env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home),
+    };
+    // Also where cargo was told the folder with a flag, which it does not pass on.
+    let target_dir = out
+        .ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").is_file())
+        .ok_or("the target folder is not known: no folder above OUT_DIR has a CACHEDIR.TAG")?;
+    let mut cargo = Command::new(variable("CARGO")?);
+    cargo
+        .args(machine.arguments())
+        .arg("--target-dir")
+        .arg(target_dir)
+        .current_dir(workspace)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    for (name, value) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_passed = PASSED.contains(&&*text)
+            || NAMES.contains(&&*text)
+            || PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        if is_passed {
+            cargo.env(name, value);
+        }
+    }
+    for name in CORE.iter().chain(&EXAMPLES) {
+        cargo.args(["-p", name]);
+    }
+    let output = cargo.output()?;
+    // Shown when this script fails.
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        return Err(format!(
+            "cargo failed: {}; `rind plugin build plugins/*` shows the same, or `cargo build` with -vv",
+            output.status
+        )
+        .into());
+    }
+    Ok(target_dir.to_owned())
+}
+
+/// Puts the files of a plugin into a folder. Cargo watches every one of them.
+fn put(from: &Path, component: &Path, file: &str, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for source in ["src", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", from.join(source).display());
+    }
+    for part in PARTS {
+        let path = from.join(part);
+        if path.exists() {
+            println!("cargo::rerun-if-changed={}", path.display());
+            copy(&path, &to.join(part))?;
+        }
+    }
+    fs::copy(component, to.join(file)).map(drop)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_file() {
+        return fs::copy(from, to).map(drop);
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        copy(&from.join(&name), &to.join(&name))?;
+    }
+    Ok(())
+}
+
+fn variable(name: &str) -> Result<std::ffi::OsString, String> {
+    env::var_os(name).ok_or_else(|| format!("cargo did not set {name}"))
+}
+
+fn answer(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn Error>> {
+    let output = Command::new(program).args(args).output()?;
+    if !output.status.success() {
+        let program = program.display();
+        return Err(format!("{program} {}: {}", args.join(" "), output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,49 @@
+//! Plugins that the program carries: the core, and an example for demos. They are read from memory, so there is nothing to
+//! install, and nothing that another process could replace while they are loaded.
+//!
+//! `build.rs` compiles them. Their folders lie below the path of the program itself, where no file can be.
+
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, DirEntry, include_dir};
+
+use crate::grant::held::HeldFolder;
+
+static FILES: Dir<'_> = include_dir!("$OUT_DIR/carried");
+
+/// Name that stands for the program where the system does not tell its path.
+const PROGRAM: &str = "rind";
+
+/// Returns the files of all of them.
+pub(super) fn files() -> HeldFolder {
+    let mut files = Vec::new();
+    add(&FILES, &mut files);
+    HeldFolder::of(program(), files)
+}
+
+/// Returns the folder of the core plugins.
+pub(super) fn core() -> PathBuf {
+    program().join("plugins")
+}
+
+/// Returns the folder of the examples.
+pub(super) fn examples() -> PathBuf {
+    program().join("examples")
+}
+
+fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| Path::new(PROGRAM).to_owned())
+}
+
+fn add(dir: &'static Dir<'static>, files: &mut Vec<(Vec<String>, &'static [u8])>) {
+    for entry in dir.entries() {
+        match entry {
+            DirEntry::Dir(dir) => add(dir, files),
+            DirEntry::File(file) => {
+                let names = file.path().iter();
+                let names = names.map(|name| name.to_string_lossy().into_owned());
+                files.push((names.collect(), file.contents()));
+            }
+        }
+    }
+}
