@@ -137,7 +137,6 @@ impl Plugin {
     }
 
     /// Begins a case. What is not given is as in a case file: the model answers "done", and tool calls are approved.
-    #[must_use]
     pub fn case(&self) -> Case<'_> {
         Case {
             plugin: self,
@@ -273,12 +272,12 @@ impl Case<'_> {
 
 /// Runs a future to its end on a thread of its own: the caller may be a task of a runtime, which must not wait for another one.
 fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    std::thread::scope(|scope| {
-        let running = scope.spawn(|| runtime.block_on(future));
-        running.join().map_err(|_| Error::Panicked)
-    })
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        Ok(runtime.block_on(future))
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().map_err(|_| Error::Panicked))?
 }

@@ -41,7 +41,8 @@ fn a_hook_of_every_point_is_called_alone() {
     let hooks = report["coverage"]["every-point"]["hooks"].as_object();
     let hooks = hooks.expect("coverage");
     assert_eq!(hooks.len(), CATALOG.len());
-    assert!(hooks.values().all(|n| n == 1), "{hooks:?}");
+    // Text that hooks add passes `output-delta` as well before it is shown.
+    assert!(hooks.values().all(|n| n.as_u64() >= Some(1)), "{hooks:?}");
 }
 
 /// Cases of the guest whose hooks answer what its settings say.
