@@ -29,6 +29,16 @@ pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
+/// Puts a whole file in place as [`replace_private`] does, and waits until it is on the disk: what everything stops without.
+#[cfg(feature = "cli")]
+pub(crate) fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|e| e.error)
+}
+
 /// Waits for the lock that goes with a file, until what is returned is dropped. The lock is a file of its own beside it,
 /// because the file itself is replaced when it is written. Makes the folder.
 pub(crate) fn lock_beside(path: &Path) -> io::Result<fs::File> {

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rind::grant::Trust;
+use rind::grant::held::HeldFolder;
 use rind::message::{EffectClass, ToolCall};
 use rind::plugin::discover::Source;
 use rind::plugin::inspect::inspect;
+use rind::plugin::installed::Installed;
 use rind::plugin::load::{PluginSet, Why};
 use rind::point::catalog::PreTool;
 use rind::point::payload::ProposedCall;
@@ -626,4 +628,34 @@ async fn what_a_plugin_keeps_in_a_session_is_not_handed_to_one_of_its_name_from_
     let (one, other) = (keeper(Trust::Local).await, keeper(Trust::Local).await);
     assert!(one.starts_with("loop-detection@"), "{one}");
     assert_ne!(one, other, "another folder");
+}
+
+#[tokio::test]
+async fn an_installed_plugin_is_loaded_from_the_bytes_that_were_verified() {
+    let mut host = Host::default();
+    let folder = host.plugin(Trust::User, "hello", |manifest| manifest);
+    let held = HeldFolder::read(&folder).unwrap();
+    let own = |files| Installed {
+        name: "hello".to_owned(),
+        folder: folder.clone(),
+        trust: Trust::Package,
+        files,
+        note: None,
+    };
+    host.options.installed = vec![own(Ok(Arc::new(held)))];
+    // Swapped after the check.
+    std::fs::write(folder.join("plugin.toml"), "x").unwrap();
+    std::fs::write(folder.join("hello.wasm"), "x").unwrap();
+    let plugins = host.load().await;
+    assert_eq!(names(&plugins), ["hello"]);
+    assert_eq!(plugins.plugins[0].trust, Trust::Package);
+    // One that was not verified is not read at all.
+    host.options.installed = vec![own(Err("its files are others".to_owned()))];
+    let plugins = host.load().await;
+    let why = why(&plugins, "hello");
+    assert!(why.contains("is not loaded: its files are others"), "{why}");
+    assert!(why.contains("`rind plugin update hello`"), "{why}");
+    // A record about a folder that is not searched is about nobody.
+    host.options.sources.clear();
+    assert!(host.load().await.left_out.is_empty());
 }

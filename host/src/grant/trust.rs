@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Trust {
     /// Carried by the program, or in the system's share folder.
     Managed,
-    /// Installed, with its digest in a lock file.
+    /// Installed, with its digest in a lock file, and signed with a key of the operator's.
     Package,
     /// In the user's configuration folder.
     User,

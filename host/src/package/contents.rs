@@ -193,11 +193,6 @@ pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
 /// Reads a regular file of bounded size. A link is refused: elsewhere it would lead to something else.
 fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    let options = options
-        .read(true)
-        .custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
     let is_link = path
         .symlink_metadata()
         .is_ok_and(|found| found.is_symlink());
@@ -205,10 +200,17 @@ fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
         !is_link,
         "{shown} is a link; plugins are made of plain files"
     );
-    let file = options
-        .open(path)
-        .with_context(|| format!("cannot read {shown}"))?;
+    let file = open(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
     read_open(file, path, limit)
+}
+
+/// Opens a file to read it. One that is a pipe is opened at once: nobody may ever write into it.
+pub(super) fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    let options = options.read(true);
+    let options = options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+    options.open(path)
 }
 
 /// Reads an open file of bounded size.

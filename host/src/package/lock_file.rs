@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::source::Source;
-use crate::disk::replace_private;
+use crate::disk::replace_private_synced;
 
 /// Name of the file, beside the folder of plugins.
 pub(crate) const FILE_NAME: &str = "plugins.lock.toml";
@@ -84,7 +84,7 @@ impl LockFile {
     /// Writes the file in one step.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = format!("{HEAD}{}", toml::to_string(self)?);
-        replace_private(path, text.as_bytes())
+        replace_private_synced(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
     }
 }

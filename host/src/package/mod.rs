@@ -1,5 +1,5 @@
 //! Packages of plugins: one file that carries a whole plugin, and the plugins that were installed from such files, from
-//! archives and from folders.
+//! archives, from folders and from registries.
 //!
 //! A source is read once, into memory. It is checked, digested and written from there, so that a source that changes meanwhile
 //! changes nothing. It must not know the terminal: refusals are texts, and questions are the caller's.

@@ -2,18 +2,18 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rustix::fs::OFlags;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Contents, MAX_BYTES, read_open};
+use super::contents::{Contents, MAX_BYTES, open, read_open};
 use super::registry::{FindCredentials, MAX_SIGNATURE_BYTES, Reference, Registry, SCHEME, version};
 use super::{archive, pack};
 
-/// Where a plugin comes from.
+/// Origin of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Source {
@@ -95,7 +95,7 @@ impl Fetched {
         at.push(".minisig");
         let path = PathBuf::from(at);
         let at = path.display().to_string();
-        let Ok(file) = File::open(&path) else {
+        let Ok(file) = open(&path, OFlags::empty()) else {
             return Ok((None, at));
         };
         let text = read_open(file, &path, MAX_SIGNATURE_BYTES)?;
@@ -117,15 +117,17 @@ pub(crate) async fn fetch(
     }
 }
 
-/// Downloads the plugin that a reference names. Without a tag, and for an update, the newest version is taken; a digest names one
-/// and the same artifact for ever.
+/// Downloads the plugin that a reference names. Without a tag, and for an update of a version, the newest version is taken; a
+/// digest names one and the same artifact for ever.
 async fn pull(
     reference: &Reference,
     installed: Option<&Version>,
     credentials: &FindCredentials,
 ) -> anyhow::Result<Fetched> {
     let mut registry = Registry::new(reference, credentials.clone())?;
-    let is_open = reference.digest.is_none() && (reference.tag.is_none() || installed.is_some());
+    // A tag that is no version, such as `stable`, is followed wherever it is moved.
+    let is_version = |tag: &String| installed.is_some() && version(tag).is_some();
+    let is_open = reference.digest.is_none() && reference.tag.as_ref().is_none_or(is_version);
     let newest = if is_open {
         registry.newest(installed).await?
     } else {
@@ -190,7 +192,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Fetched> {
     if !found.is_file() {
         bail!("{shown} is neither a file nor a folder");
     }
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let file = open(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
     let bytes = read_open(file, path, MAX_BYTES)?;
     let contents = if bytes.starts_with(pack::MAGIC) {
         pack::unpack(&bytes, path)?

@@ -149,7 +149,7 @@ pub enum Error {
     Changed {
         /// Name of the plugin.
         plugin: String,
-        /// Its folder.
+        /// Folder of the plugin.
         folder: PathBuf,
         /// Difference.
         why: String,

@@ -1,7 +1,7 @@
 //! Plugins that an installer put into their folder: what was verified of each, and the bytes that were.
 //!
-//! Who installed them, and how that is recorded, is not for this module to know. A folder that is recorded is loaded from the
-//! verified bytes or not at all: neither a change between check and use nor a folder that is gone has any effect but a refusal.
+//! It must not know who installed them, nor how that is recorded. A folder that is recorded is loaded from the verified
+//! bytes or not at all: neither a change between check and use nor a folder that is gone has any effect but a refusal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Installed {
     pub folder: PathBuf,
     /// Trust in what was installed: `package`, or `user` where nobody signed it.
     pub trust: Trust,
-    /// Its files as they were installed, or the reason why they are not.
+    /// Files as they were installed, or the reason why they are not.
     pub files: Result<Arc<HeldFolder>, String>,
     /// Reason why it is trusted less than when it was installed, for people.
     pub note: Option<String>,

@@ -258,3 +258,38 @@ fn a_lock_file_that_cannot_be_read_stops_everything_and_names_itself() {
         refused(&rind, folder, "plugins.lock.toml");
     }
 }
+
+#[test]
+fn commands_at_the_same_time_leave_what_the_lock_file_says() {
+    let rind = Rind::default();
+    let versions = ["0.1.0", "0.2.0", "0.3.0", "0.4.0"];
+    let files = versions.map(|version| {
+        let folder = hello(&rind, "src", version, "");
+        packed(&rind, &folder, &format!("{version}.wasm"))
+    });
+    let mut running: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let file = file.to_str().unwrap();
+            rind.command(&["plugin", "install", file, "--change-source"])
+        })
+        .collect();
+    running.push(rind.command(&["plugin", "update"]));
+    running.push(rind.command(&["plugin", "remove", "hello"]));
+    let running: Vec<_> = running
+        .iter_mut()
+        .map(|command| command.spawn().unwrap())
+        .collect();
+    for mut running in running {
+        // Which of them comes too late or asks for an older version is up to the machine.
+        assert!(running.wait().unwrap().code().is_some());
+    }
+    let lock = fs::read_to_string(rind.home().join("config/plugins.lock.toml")).unwrap();
+    let lock: toml::Table = toml::from_str(&lock).unwrap();
+    let locked = lock["plugins"].get("hello");
+    assert_eq!(installed(&rind).len(), usize::from(locked.is_some()));
+    rind.run(&["run", "hello"]).exits(0);
+    let ran = plugin(&rind, "install", &files[3]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+    rind.run(&["run", "hello"]).exits(0);
+}

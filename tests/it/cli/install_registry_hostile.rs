@@ -392,8 +392,8 @@ async fn tags_that_lie_or_move_are_refused() {
         "9.9.9 has version 0.1.0 of hello, not that of its tag",
     );
     install(&rind, &server, ":latest").exits(0);
-    let ran = rind.run(&["plugin", "update"]).exits(1);
-    assert!(ran.stderr.contains("not that of its tag"), "{}", ran.stderr);
+    // A tag that is no version is followed, and nothing else.
+    rind.run(&["plugin", "update"]).exits(0);
     let ran = install(&rind, &server, ":moved").exits(1);
     let what = "has other files under the same version";
     assert!(ran.stderr.contains(what), "{}", ran.stderr);

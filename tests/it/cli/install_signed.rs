@@ -122,3 +122,27 @@ fn a_key_that_is_none_is_an_error_that_names_it() {
     rind.config("[install]\nkey = 1\n");
     plugin(&rind, "install", &file).exits(2);
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_signature_is_refused() {
+    let rind = Rind::default();
+    trust(&rind, &[("ours", &key())]);
+    let file = packed(&rind, &hello(&rind, "src", "0.1.0", ""), "hello.wasm");
+    let pipe = format!("{}.minisig", file.display());
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let ran = plugin(&rind, "install", &file).exits(1);
+    assert!(
+        ran.stderr.contains("is not a regular file"),
+        "{}",
+        ran.stderr
+    );
+    fs::remove_file(&file).unwrap();
+    fs::rename(&pipe, &file).unwrap();
+    let ran = plugin(&rind, "install", &file).exits(1);
+    assert!(
+        ran.stderr.contains("neither a file nor a folder"),
+        "{}",
+        ran.stderr
+    );
+}

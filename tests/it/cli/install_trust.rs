@@ -14,8 +14,7 @@ use super::install_signed::{Key, key, sign, trust};
 fn with_network(folder: &Path) {
     let path = folder.join("plugin.toml");
     let text = fs::read_to_string(&path).unwrap();
-    let text = text.replace("side_effects = [", "side_effects = [\"network\", ");
-    let text = text.replace("\"network\", ]", "\"network\"]");
+    let text = text.replace("[\"none\"]", "[\"network\"]");
     let text = format!("{text}\n[network]\nhosts = [\"example.com\"]\n");
     fs::write(path, text).unwrap();
 }

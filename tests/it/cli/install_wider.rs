@@ -146,3 +146,17 @@ fn an_update_that_no_longer_lowers_its_trust_asks_for_more() {
         .exits(1);
     rind.run(&["plugin", "update", "--grant", "hello"]).exits(0);
 }
+
+#[test]
+fn what_somebody_wrote_into_the_installed_manifest_does_not_count_as_granted() {
+    let rind = wider();
+    // The installed version asks for all that the update asks for, which nobody ever saw.
+    let source = rind.workspace().join("src/hello/plugin.toml");
+    let place = rind.user_plugins().join("hello/plugin.toml");
+    let text = fs::read_to_string(source).unwrap();
+    fs::write(place, text.replace("0.2.0", "0.1.0")).unwrap();
+    let ran = rind.run(&["plugin", "update"]).exits(1);
+    for said in ["stays at an unreadable version", "(network:example.com)"] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+}

@@ -1,10 +1,12 @@
 //! Credentials for registries, where `docker login` put them: `~/.docker/config.json` and the helpers that it names.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
+use super::super::setup::env;
 use crate::package::registry::{Credentials, FindCredentials};
 
 /// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
@@ -21,6 +23,10 @@ pub(super) fn find() -> FindCredentials {
                 CredentialRetrievalError::NoCredentialConfigured
                 | CredentialRetrievalError::ConfigNotFound,
             ) => Ok(Credentials::Anonymous),
+            // The library tells a file that is missing from none only for a home without a folder `.docker`.
+            Err(CredentialRetrievalError::ConfigReadError) if !has_config() => {
+                Ok(Credentials::Anonymous)
+            }
             // What a helper printed may hold a password.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
                 bail!(
@@ -30,4 +36,11 @@ pub(super) fn find() -> FindCredentials {
             Err(error) => bail!("cannot read docker's credentials for {host}: {error}"),
         }
     })
+}
+
+/// Whether there is a file that `docker login` wrote.
+fn has_config() -> bool {
+    let home = || Some(PathBuf::from(env("HOME")?).join(".docker"));
+    let folder = env("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
+    folder.is_some_and(|folder| folder.join("config.json").exists())
 }

@@ -15,7 +15,7 @@ const PATH: usize = 4096;
 pub(in super::super) fn from_where(trust: Trust) -> &'static str {
     match trust {
         Trust::Managed => "came with Rind",
-        Trust::Package => "was installed",
+        Trust::Package => "was installed, signed with a key of yours",
         Trust::User => "is in your plugins folder",
         Trust::Project => "came with this project",
         Trust::Local => "was named with --plugin",

@@ -16,7 +16,7 @@ const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Credentials of the operator for a registry.
 pub(crate) enum Credentials {
-    /// Nothing is configured: what everybody may read.
+    /// No credentials are configured.
     Anonymous,
     Password {
         user: String,

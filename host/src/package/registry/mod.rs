@@ -1,6 +1,6 @@
 //! Plugins in OCI registries, in the layout of the Bytecode Alliance for components: a manifest with one layer, the component.
 //!
-//! Everything that a registry sends is a stranger's: it is bounded while it arrives, must have the digest and the size that were
+//! A registry is a stranger: what it sends is bounded while it arrives, must have the digest and the size that were
 //! announced, and names no place that is gone to, except an https address that a layer is stored at. The libraries for OCI
 //! transfers follow redirects by themselves and read manifests, tokens and errors of any size into memory, which is why the
 //! requests are made here.
@@ -70,11 +70,12 @@ impl Registry {
     ) -> anyhow::Result<Pulled> {
         let (manifest, digest) = self.manifest(reference).await?;
         let layer = manifest.layer(max_bytes)?;
+        let signature = manifest.signature()?;
         let bytes = self.layer(layer).await?;
         Ok(Pulled {
             bytes,
             manifest: digest,
-            signature: manifest.signature()?,
+            signature,
         })
     }
 

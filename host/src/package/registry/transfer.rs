@@ -79,8 +79,11 @@ impl Transfer {
             // What has a digest is compared with it as it came.
             .no_gzip();
         if is_local {
-            // Without TLS there is no need for the system's certificates.
-            client = client.no_proxy().tls_certs_only([]);
+            // Without TLS there is no need for the system's certificates, and a connection costs nothing.
+            client = client
+                .no_proxy()
+                .tls_certs_only([])
+                .pool_max_idle_per_host(0);
         }
         let scheme = if is_local { "http" } else { "https" };
         let base = format!("{scheme}://{}/v2/{}/", reference.host, reference.path);
@@ -129,7 +132,7 @@ impl Transfer {
     /// Sends a request for a layer, which a registry may have stored elsewhere.
     pub(super) async fn follow(&mut self, ask: &Ask) -> anyhow::Result<Response> {
         let mut answer = self.send(ask).await?;
-        for _ in 0..MAX_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
