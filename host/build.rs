@@ -47,7 +47,10 @@ fn main() {
         return;
     }
     if let Err(error) = carry() {
-        println!("cargo::error=the plugins that the program carries were not compiled: {error}");
+        let error = format!("the plugins that the program carries were not compiled: {error}");
+        error
+            .lines()
+            .for_each(|line| println!("cargo::error={line}"));
     }
 }
 
@@ -128,14 +131,9 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
         cargo.args(["-p", name]);
     }
     let output = cargo.output()?;
-    // Shown when this script fails.
-    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {
-        return Err(format!(
-            "cargo failed: {}; `rind plugin build plugins/*` shows the same, or `cargo build` with -vv",
-            output.status
-        )
-        .into());
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo failed: {}\n{said}", output.status).into());
     }
     Ok(target_dir.to_owned())
 }
