@@ -256,16 +256,16 @@ impl TurnScope {
             notes,
             ..
         } = allowed;
-        // Somebody may have thought about it for long, and a link lead elsewhere by now.
-        if entry.tool.subject(&call.arguments).await != subject {
-            return Refusal::new("policy", MOVED).of(call, notes);
-        }
         self.spec.events.emit(Event::ToolStart {
             call: call.clone(),
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
             by: by.name(),
         });
+        // Somebody may have thought about it for long, and a link lead elsewhere by now.
+        if entry.tool.subject(&call.arguments).await != subject {
+            return Refusal::new("policy", MOVED).of(call, notes);
+        }
         let ctx = ToolCtx {
             caller: by.caller.for_call(&call.id),
             cancel: self.cancel.clone(),
