@@ -228,6 +228,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
         "language": "rust",
         "sdk": "rind-sdk 0.1.0"
       },
+      "has_own_manifest": true,
       "other_exports": [],
       "implements": [],
       "points": [],

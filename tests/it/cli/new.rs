@@ -128,7 +128,7 @@ fn make_and_use(lang: &str, kind: &str, prepare: impl Fn(&Path)) {
         report.contains("this plugin.toml"),
         "{lang} {kind}: {report}"
     );
-    let installed = succeed(&rind, &["plugin", "install", ".", "--yes"], &folder);
+    let installed = succeed(&rind, &["plugin", "install", "."], &folder);
     let list = succeed(&rind, &["plugin", "list"], &rind.workspace());
     assert!(list.contains("made"), "{lang} {kind}: {installed}{list}");
 }
