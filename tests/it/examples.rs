@@ -10,8 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rind::cases::expect::Seen;
-use rind::cases::{self, CaseFile, Runner};
+use rind::cases::{self, CaseFile, Runner, Seen};
 use rind_tests::cli::Rind;
 use rind_tests::guests::{self, Host};
 
@@ -110,12 +109,19 @@ fn built(tree: &Path, language: &str, tools: &[&str]) -> Vec<PathBuf> {
     folders
 }
 
+/// Means of running cases, with the compile cache of all tests.
+fn runner() -> Runner {
+    let options = Host::default().options;
+    Runner {
+        compiler: options.compiler,
+        cache: options.cache,
+        cache_key: options.cache_key,
+    }
+}
+
 /// Runs the cases of a plugin: what was seen in each, under its name.
 async fn outcomes(name: &str, folder: &Path) -> Vec<(String, Seen)> {
-    let runner = Runner {
-        options: Host::default().options,
-        take_log: &Vec::new,
-    };
+    let runner = runner();
     let mut all = Vec::new();
     for file in CaseFile::all(folder).unwrap() {
         for case in &file.cases {

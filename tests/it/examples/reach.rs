@@ -4,11 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use rind::cases::{self, CaseFile, Runner};
+use rind::cases::{self, CaseFile};
 use rind::plugin::surface::Surface;
-use rind_tests::guests::Host;
 
-use super::{build, has, tree};
+use super::{build, has, runner, tree};
 use crate::tidy::reach::{Reach, camel_case, pascal_case, reach};
 
 const CASES: &str = r#"
@@ -59,10 +58,7 @@ async fn check(folder: &Path, reach: &Reach) {
     for import in &reach.imports {
         assert!(surface.has_import(import), "{import}");
     }
-    let runner = Runner {
-        options: Host::default().options,
-        take_log: &Vec::new,
-    };
+    let runner = runner();
     let files = CaseFile::all(folder).unwrap();
     let ran = cases::run(&runner, folder, "reach", &files[0].cases[0])
         .await
