@@ -1,8 +1,11 @@
 //! Components of two versions of the contract in one turn: one that was compiled from version 0.1.0 and is kept as it was, and
 //! one of the version that `tests/evolution/next.wit` makes of it.
 
+use std::io::Read;
+
 use rind::event::Event;
 use rind::grant::Trust;
+use rind::plugin::discover::Source;
 use rind::provider::scripted::Reply;
 use rind_tests::guests::{Host, workspace};
 use serde_json::json;
@@ -52,6 +55,59 @@ async fn components_of_two_versions_run_in_one_turn_and_each_gets_what_it_was_bu
     assert_eq!(notices, [(Some("contract-next"), "the new has read it")]);
     let results = running.results();
     assert_eq!(results[0].0, "kept in turn 1: [\"tool\"]");
+}
+
+/// Puts the plugin of another language with its component of a released version, which is kept compressed.
+fn put_released_in(host: &mut Host, language: &str, version: &str) {
+    let kept = workspace().join("tests/evolution");
+    let folder = host
+        .folder()
+        .join("managed")
+        .join(format!("contract-{language}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = kept.join(language).join("plugin.toml");
+    std::fs::copy(manifest, folder.join("plugin.toml")).unwrap();
+    let packed =
+        std::fs::read(kept.join(format!("contract-{version}-{language}.wasm.xz"))).unwrap();
+    let mut component = Vec::new();
+    lzma_rust2::XzReader::new(&packed[..], false)
+        .read_to_end(&mut component)
+        .unwrap();
+    std::fs::write(folder.join("contract.wasm"), component).unwrap();
+    host.options.sources.push(Source {
+        trust: Trust::Managed,
+        path: folder.parent().unwrap().to_owned(),
+    });
+}
+
+#[tokio::test]
+async fn the_released_components_in_javascript_and_python_run_as_they_are() {
+    for language in ["javascript", "python"] {
+        let mut host = Host::default();
+        put_released_in(&mut host, language, "0.1.0");
+        let mut setup = Setup::new(vec![Reply::call("kept", json!({})), Reply::text("done")]);
+        setup.plugins = host.load().await;
+        let left_out = &setup.plugins.left_out;
+        assert!(left_out.is_empty(), "{left_out:?}");
+        let stamp = setup.plugins.plugins[0].stamp.clone().unwrap();
+        assert_eq!((&*stamp.contract, &*stamp.language), ("0.1.0", language));
+        let mut running = setup.build();
+        let outcome = running.turn("go on").await;
+        assert_eq!(outcome.output, "done, read by the old");
+        assert_eq!(running.results()[0].0, "kept in turn 1: tool");
+        let stored = running.stored.lock().unwrap().clone();
+        let name = format!("contract-{language}");
+        assert_eq!(
+            stored,
+            [
+                // A handle that is read and given back in time.
+                format!("{name}/post-tool=kept: kept in turn 1: tool"),
+                format!("{name}/pre-output=done"),
+                format!("{name}/post-output=done, read by the old"),
+                format!("{name}/turn-end=done after 1 calls"),
+            ]
+        );
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod core;
 mod dispatch;
 mod documents;
 mod evolution;
+mod examples;
 mod external;
 mod files;
 mod fuzz;

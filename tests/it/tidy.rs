@@ -9,10 +9,12 @@ mod arrows;
 mod depends;
 mod docs;
 mod events;
+mod hooks;
 mod imports;
 mod links;
 mod numbers;
 mod points;
+pub(crate) mod reach;
 mod regressions;
 mod released;
 mod sdks;
@@ -169,6 +171,13 @@ fn the_version_of_the_evolution_test_adds_one_of_each_kind() {
         "function `state.count` is new",
     ];
     assert_eq!(released::additions(&now, &next), expected);
+}
+
+#[test]
+fn the_readme_of_the_sdk_and_its_examples_have_every_hook() {
+    hooks::table().settle();
+    let missing = hooks::without_example(&read(hooks::EXAMPLES));
+    assert!(missing.is_empty(), "{}: {missing:?}", hooks::EXAMPLES);
 }
 
 #[test]

@@ -23,11 +23,9 @@ const PARTS: [(&str, u32); 4] = [
 ];
 
 /// Writes the component to the place in the crate's own folder that its manifest names, and returns that place.
-pub(super) fn in_place(plugin: &PluginFolder, component: &Path) -> Result<PathBuf, BuildError> {
+pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
-    fs::read(component)
-        .and_then(|bytes| write(&path, &bytes))
-        .map_err(|source| file_error(&plugin.name, &path, source))?;
+    write(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
     Ok(path)
 }
 
@@ -35,7 +33,7 @@ pub(super) fn in_place(plugin: &PluginFolder, component: &Path) -> Result<PathBu
 /// same, and returns the place of the component.
 pub(super) fn in_out(
     plugin: &PluginFolder,
-    component: &Path,
+    component: &[u8],
     out: &Path,
 ) -> Result<PathBuf, BuildError> {
     let place = out.join(&plugin.name);
@@ -50,7 +48,7 @@ pub(super) fn in_out(
     Ok(place.join(&plugin.component))
 }
 
-fn assemble(plugin: &PluginFolder, component: &Path, out: &Path, place: &Path) -> io::Result<()> {
+fn assemble(plugin: &PluginFolder, component: &[u8], out: &Path, place: &Path) -> io::Result<()> {
     fs::create_dir_all(out)?;
     let fresh = tempfile::Builder::new()
         .prefix(&format!(".{}.", plugin.name))
@@ -62,7 +60,7 @@ fn assemble(plugin: &PluginFolder, component: &Path, out: &Path, place: &Path) -
             copy(&from, &fresh.path().join(name), depth)?;
         }
     }
-    write(&fresh.path().join(&plugin.component), &fs::read(component)?)?;
+    write(&fresh.path().join(&plugin.component), component)?;
     // Two builds into one folder must not take each other's place away. The lock goes with the handle; where a file system
     // cannot lock folders (flock(2) on NFS), the second of two at once may fail and say so.
     let one_at_a_time = fs::File::open(out)?;
@@ -169,11 +167,7 @@ mod tests {
                 package: "p".to_owned(),
             },
         };
-        let built = source.join("built.wasm");
-        let build = |n: u32| {
-            fs::write(&built, n.to_string()).unwrap();
-            in_out(&plugin, &built, &out).unwrap()
-        };
+        let build = |n: u32| in_out(&plugin, n.to_string().as_bytes(), &out).unwrap();
         let place = build(0);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

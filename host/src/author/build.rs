@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{Language, PluginFolder};
+use super::folder::{Language, PluginFolder, file_error};
 use super::{BuildError, assemble, interpreted, rust, toolchain};
+use crate::plugin::contract::stamp;
+use crate::plugin::manifest::FILE_NAME;
 
 /// Told what is going on, line by line. Lines of the tools are passed on as they are and may hold control characters.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
@@ -109,16 +111,17 @@ fn is_rust(plugin: &PluginFolder) -> bool {
     matches!(plugin.language, Language::Rust { .. })
 }
 
-/// Puts a component where it belongs.
+/// Puts a component where it belongs, with the manifest in it.
 pub(super) fn place(
     plugin: &PluginFolder,
     component: &Path,
     options: &BuildOptions,
     seconds: f64,
 ) -> Result<BuiltPlugin, BuildError> {
+    let component = with_manifest(plugin, component)?;
     let path = match &options.out {
-        Some(out) => assemble::in_out(plugin, component, out)?,
-        None => assemble::in_place(plugin, component)?,
+        Some(out) => assemble::in_out(plugin, &component, out)?,
+        None => assemble::in_place(plugin, &component)?,
     };
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
     Ok(BuiltPlugin {
@@ -127,4 +130,15 @@ pub(super) fn place(
         bytes,
         seconds,
     })
+}
+
+/// Reads a component and adds the manifest to it.
+fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
+    let read =
+        |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));
+    let mut bytes = read(component)?;
+    let manifest = read(&plugin.dir.join(FILE_NAME))?;
+    stamp::append_manifest(&mut bytes, &manifest)
+        .map_err(|source| file_error(&plugin.name, component, source))?;
+    Ok(bytes)
 }

@@ -43,6 +43,8 @@ pub(super) enum Language {
     Python {
         /// Name of the module whose classes are the hooks and tools.
         module: String,
+        /// Further folders with modules, absolute.
+        path: Vec<PathBuf>,
     },
 }
 
@@ -84,6 +86,8 @@ struct ToolKeys {
 #[serde(deny_unknown_fields)]
 struct RindKeys {
     module: Option<String>,
+    #[serde(default)]
+    path: Vec<PathBuf>,
 }
 
 /// State while a folder is read.
@@ -170,11 +174,11 @@ impl Reader {
             }
             _ => {
                 let keys: PythonKeys = self.toml(file, &text)?;
-                let module = keys
-                    .tool
-                    .rind
-                    .module
-                    .unwrap_or_else(|| PYTHON_MODULE.to_owned());
+                let RindKeys {
+                    module,
+                    path: paths,
+                } = keys.tool.rind;
+                let module = module.unwrap_or_else(|| PYTHON_MODULE.to_owned());
                 let path = format!("{module}.py");
                 let is_name = module
                     .bytes()
@@ -185,7 +189,17 @@ impl Reader {
                     );
                     return Err(self.wrong(file, problem));
                 }
-                Ok(Language::Python { module })
+                let folders = paths.into_iter().map(|path| {
+                    let folder = self.dir.join(&path);
+                    if folder.is_dir() {
+                        return Ok(folder);
+                    }
+                    let problem =
+                        format!("`path` in [tool.rind] names {path:?}, which is not a folder");
+                    Err(self.wrong(file, problem))
+                });
+                let path = folders.collect::<Result<_, _>>()?;
+                Ok(Language::Python { module, path })
             }
         }
     }

@@ -57,7 +57,9 @@ pub(super) async fn build(
         Language::JavaScript { entry } => {
             (javascript::component(&work, entry).await?, "javascript")
         }
-        Language::Python { module } => (python::component(&work, module).await?, "python"),
+        Language::Python { module, path } => {
+            (python::component(&work, module, path).await?, "python")
+        }
         // Cargo makes components by itself.
         Language::Rust { .. } => (PathBuf::new(), "rust"),
     };
@@ -107,7 +109,7 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn missing(&self, tool: &Tool) -> BuildError {
+    fn missing(&self, tool: &Tool) -> BuildError {
         BuildError::NoTool {
             plugin: self.plugin.name.clone(),
             tool: tool.name.to_owned(),

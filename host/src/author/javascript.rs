@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::interpreted::{Tool, Work};
-use super::{BuildError, world};
+use super::{BuildError, lent, world};
 
 /// Command that installs what `package.json` lists.
 const INSTALL: &str = "npm install";
@@ -34,8 +34,8 @@ struct Import {
 
 /// Makes the component and returns its path.
 pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
-    let bundler = tool(work, "esbuild")?;
-    let compiler = tool(work, "componentize-qjs")?;
+    let bundler = tool(work, "esbuild");
+    let compiler = tool(work, "componentize-qjs");
     let module = work.folder.join("module.js");
     let report = work.folder.join("module.json");
     let path = |option: &str, path: &Path| {
@@ -75,21 +75,26 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
         component.clone().into(),
     ];
     work.run(&compiler, args).await?;
+    let failed = |source| work.file(&component, source);
+    let made = std::fs::read(&component).map_err(failed)?;
+    let made = lent::give_back_in_time(made, &exports).map_err(|error| BuildError::Compile {
+        plugins: vec![work.plugin.name.clone()],
+        text: error.to_string(),
+    })?;
+    std::fs::write(&component, made).map_err(failed)?;
     Ok(component)
 }
 
-/// Finds a tool that npm installed in the folder, or in one above it.
-fn tool(work: &Work<'_>, name: &'static str) -> Result<Tool, BuildError> {
+/// Finds a tool that npm installed in the folder, or in one above it, or for the whole machine.
+fn tool(work: &Work<'_>, name: &'static str) -> Tool {
     let folders = work.plugin.dir.ancestors();
     let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
-    let tool = |program: PathBuf| Tool {
-        program,
+    Tool {
+        program: places
+            .find(|path| path.is_file())
+            .unwrap_or_else(|| name.into()),
         name,
         install: INSTALL,
-    };
-    match places.find(|path| path.is_file()) {
-        Some(program) => Ok(tool(program)),
-        None => Err(work.missing(&tool(name.into()))),
     }
 }
 

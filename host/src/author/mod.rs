@@ -10,6 +10,7 @@ mod error;
 mod folder;
 mod interpreted;
 mod javascript;
+mod lent;
 pub mod new;
 mod python;
 mod rust;

@@ -132,6 +132,23 @@ impl NewKind {
         }
     }
 
+    /// Part of the README that names its hooks, tools and settings.
+    fn about(self) -> &'static str {
+        match self {
+            Self::Hook => {
+                "- Hook `pre-tool` (gate): refuses calls whose arguments hold one of the settings' parts of paths.\n\
+                 - Setting `secret`: parts of paths that no tool may be given. Default: `.env` and `id_rsa`."
+            }
+            Self::Tool => {
+                "- Tool `count_words` (read): takes a text, answers how many words it has."
+            }
+            Self::Prompt => {
+                "- Hook `system-prompt` (collect): adds one part of the tier `stable`.\n\
+                 - Setting `text`: text of the part. Default: a sentence that asks for short answers."
+            }
+        }
+    }
+
     /// Side effects, as they stand in the manifest.
     fn side_effects(self) -> &'static str {
         match self {
@@ -192,6 +209,7 @@ fn fill(to: &Path, name: &str, language: NewLanguage, kind: NewKind) -> io::Resu
             // It has values in it itself.
             ("sections", sections.trim_end()),
             ("name", name),
+            ("about", kind.about()),
             ("description", kind.description()),
             ("side_effects", kind.side_effects()),
             ("source", facts.source),
@@ -207,10 +225,12 @@ fn fill(to: &Path, name: &str, language: NewLanguage, kind: NewKind) -> io::Resu
         text.trim_end().to_owned() + "\n"
     };
     let source = format!("{}.{}", kind.template(), facts.ending);
+    let cases = format!("cases/{}.toml", kind.template());
     for (path, template) in [
         ("plugin.toml", embedded::template("plugin.toml")),
         ("README.md", embedded::template("README.md")),
         (".gitignore", embedded::template("gitignore")),
+        ("tests/cases.toml", embedded::template(&cases)),
         (
             ".github/workflows/plugin.yml",
             embedded::template("workflow.yml"),

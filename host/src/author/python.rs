@@ -23,7 +23,11 @@ struct Scanned {
 }
 
 /// Makes the component and returns its path.
-pub(super) async fn component(work: &Work<'_>, module: &str) -> Result<PathBuf, BuildError> {
+pub(super) async fn component(
+    work: &Work<'_>,
+    module: &str,
+    path: &[PathBuf],
+) -> Result<PathBuf, BuildError> {
     let dir = &work.plugin.dir;
     let python = tool(dir, "python3", "python3", "install Python 3.10 or later");
     let compiler = tool(dir, "componentize-py", "componentize-py", INSTALL);
@@ -54,12 +58,8 @@ pub(super) async fn component(work: &Work<'_>, module: &str) -> Result<PathBuf, 
     args.push(wit.into());
     args.extend(["--world", world::WORLD, "componentize", "--stub-wasi"].map(OsString::from));
     args.extend(["--python-path".into(), dir.into()]);
-    let installed = site_packages(dir);
-    args.extend(
-        installed
-            .into_iter()
-            .flat_map(|path| ["--python-path".into(), path.into()]),
-    );
+    let further = path.iter().cloned().chain(site_packages(dir));
+    args.extend(further.flat_map(|path| ["--python-path".into(), path.into()]));
     args.extend(["--output".into(), component.clone().into(), module.into()]);
     work.run(&compiler, args).await?;
     Ok(component)

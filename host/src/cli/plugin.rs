@@ -105,6 +105,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
         .find(|(p, _)| is_it(&p.manifest.name, p.trust))
     {
         let mut report = inspect::inspect(plugin);
+        report.has_own_manifest = inspect::has_own_manifest(plugin);
         let off = off.get(&(report.name.clone(), plugin.trust == Trust::Project));
         report.stopped = off
             .map(|place| format!("switched off by {place}"))

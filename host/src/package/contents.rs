@@ -101,6 +101,9 @@ impl Contents {
                 component.join("/").escape_debug()
             );
         }
+        if let Some(bytes) = component.as_ref().and_then(|names| files.get_mut(names)) {
+            super::pack::take_manifest_out(bytes);
+        }
         files.retain(|names, _| {
             let first = names.first().map(String::as_str).unwrap_or_default();
             Some(names) == component.as_ref()

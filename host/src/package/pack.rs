@@ -25,8 +25,7 @@ const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 /// Packs a plugin into one file. The same plugin makes the same bytes.
 pub(crate) fn pack(contents: &Contents) -> anyhow::Result<Vec<u8>> {
     let (component, others) = contents.parts()?;
-    let mut bytes = component.unwrap_or(EMPTY).to_vec();
-    let (_, carried) = split(&bytes)?;
+    let (mut bytes, carried) = split(component.unwrap_or(EMPTY))?;
     ensure!(
         carried.is_empty(),
         "the component is a packed plugin itself; name the component that it was made from"
@@ -73,6 +72,17 @@ pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
         ),
     }
     Contents::pick(files, origin)
+}
+
+/// Takes the manifest out of a component that `rind plugin build` made: the one beside it counts, and a plugin has the same
+/// digest whether it was packed or not. Anything else stays as it is.
+pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
+    if let Ok((bare, carried)) = split(component)
+        && carried.len() == 1
+        && carried.contains_key(&vec![FILE_NAME.to_owned()])
+    {
+        *component = bare;
+    }
 }
 
 /// Splits the outermost sections of a binary into the component and the files that are carried after or between them.

@@ -3,8 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::contract::stamp::Stamp;
+use super::cache::ComponentBytes;
+use super::contract::stamp::{self, Stamp};
 use super::load::Loaded;
+use super::manifest::FILE_NAME;
 use super::{authority, settings};
 use crate::config::PluginSettings;
 use crate::grant::decide::Standing;
@@ -153,6 +155,8 @@ pub struct Report {
     pub tools: Vec<ToolReport>,
     /// Contract version, language and SDK that it was built with; absent where no SDK said so.
     pub built_with: Option<Stamp>,
+    /// Whether the manifest in the component is the one beside it, which counts; absent where it carries none.
+    pub has_own_manifest: Option<bool>,
     /// Imports of the component.
     pub imports: Vec<ImportReport>,
     /// Further exports: `implement`, `loop`, `commands`.
@@ -254,6 +258,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         settings: settings.collect(),
         tools: tools.collect(),
         built_with: plugin.stamp.clone(),
+        has_own_manifest: None,
         imports: imports.collect(),
         other_exports: others.map(str::to_owned).collect(),
         implements: plugin.manifest.implements.keys().cloned().collect(),
@@ -262,4 +267,14 @@ pub fn inspect(plugin: &Loaded) -> Report {
         load_ms: plugin.load_time.as_secs_f64() * 1000.0,
         was_cached: plugin.was_cached,
     }
+}
+
+/// Whether a component carries the manifest that is beside it; `None` when it carries none, or cannot be read any more.
+#[must_use]
+pub fn has_own_manifest(plugin: &Loaded) -> Option<bool> {
+    let path = plugin.manifest.component_path(&plugin.folder)?;
+    let component = ComponentBytes::read(&path, None).ok()?;
+    let carried = stamp::manifest_of(&component.bytes)?;
+    let beside = std::fs::read(plugin.folder.join(FILE_NAME)).ok()?;
+    Some(carried == beside)
 }

@@ -19,7 +19,8 @@ mod plugin {
     fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
         let settings: Settings = config::all()?;
         let arguments = &call.call.arguments;
-        Ok(match settings.secret.iter().find(|part| arguments.contains(*part)) {
+        let mut parts = settings.secret.iter();
+        Ok(match parts.find(|part| arguments.contains(*part)) {
             Some(part) => CallOutcome::block(format!("paths with `{part}` are secret")),
             None => CallOutcome::pass(),
         })

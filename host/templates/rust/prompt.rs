@@ -18,7 +18,11 @@ mod plugin {
     #[hook]
     fn system_prompt(_about: PromptContext) -> Result<PromptOutcome, Error> {
         let settings: Settings = config::all()?;
-        Ok(PromptOutcome::default().part(PromptPart::new(Tier::Stable, "house-rules", settings.text)))
+        Ok(PromptOutcome::part(PromptPart::new(
+            Tier::Stable,
+            "house-rules",
+            settings.text,
+        )))
     }
 }
 

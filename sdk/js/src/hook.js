@@ -6,9 +6,6 @@ export function hook(run, empty) {
         return { ...empty(), ...run(payload) };
       } catch (error) {
         throw asError(error);
-      } finally {
-        // A handle is lent for one call; what is held longer is a trap.
-        payload?.[Symbol.dispose]?.();
       }
     },
   };

@@ -3,4 +3,4 @@
 export { hooks } from "./hooks.js";
 export { tools } from "./tools.js";
 export { asError } from "./hook.js";
-export { verdict, text } from "./values.js";
+export { verdict, text, utf8 } from "./values.js";

@@ -37,3 +37,10 @@ export declare function text(value: string): Part;
 
 /** The error of the contract for anything that was thrown. */
 export declare function asError(error: unknown): ContractError;
+
+/** Text as bytes and bytes as text. The engine has neither TextEncoder nor TextDecoder. */
+export declare const utf8: {
+  encode(value: string): Uint8Array;
+  /** What is not UTF-8 becomes U+FFFD. */
+  decode(bytes: Uint8Array): string;
+};

@@ -114,7 +114,7 @@ fn inspect_says_what_a_plugin_does_and_may_touch() {
     side effects  none
     hook          turn-end                 observe  priority 100, [T], is skipped when it fails
     tool          greet                    read     Greets somebody by name.
-    built with    rind-sdk 0.1.0 (rust), contract 0.1.0
+    built with    rind-sdk 0.1.0 (rust), contract 0.1.0, this plugin.toml
     import        rind:plugin/types@0.1.0                  data types, no access
     import        rind:plugin/payloads@0.1.0               data types, no access
     import        rind:plugin/outcomes@0.1.0               data types, no access
@@ -228,6 +228,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
         "language": "rust",
         "sdk": "rind-sdk 0.1.0"
       },
+      "has_own_manifest": true,
       "other_exports": [],
       "implements": [],
       "points": [],

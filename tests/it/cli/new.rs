@@ -1,24 +1,14 @@
 //! `rind plugin new`: folders that build as they are, and nothing that is written over.
 
 use std::path::Path;
-use std::process::Command;
 
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
+use crate::examples::has;
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Whether a tool is on the search path; the reason is printed when it is not.
-#[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
-fn has(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output();
-    let is_there = found.is_ok_and(|output| output.status.success());
-    if !is_there {
-        eprintln!("skipped: {tool} is not installed");
-    }
-    is_there
 }
 
 #[test]
@@ -114,6 +104,73 @@ fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
     said
 }
 
+/// Makes a plugin, lets `prepare` bring what its compiler needs, and does what its README says.
+fn make_and_use(lang: &str, kind: &str, prepare: impl Fn(&Path)) {
+    let rind = Rind::default();
+    succeed(
+        &rind,
+        &["plugin", "new", "made", "--lang", lang, "--kind", kind],
+        &rind.workspace(),
+    );
+    let folder = rind.workspace().join("made");
+    prepare(&folder);
+    succeed(&rind, &["plugin", "build", "."], &folder);
+    let checked = succeed(&rind, &["plugin", "check"], &folder);
+    assert!(!checked.contains("fault"), "{lang} {kind}: {checked}");
+    let tested = succeed(&rind, &["plugin", "test"], &folder);
+    assert!(tested.contains("passed"), "{lang} {kind}: {tested}");
+    assert!(
+        !tested.contains("no case reaches"),
+        "{lang} {kind}: {tested}"
+    );
+    let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
+    assert!(
+        report.contains("this plugin.toml"),
+        "{lang} {kind}: {report}"
+    );
+    let installed = succeed(&rind, &["plugin", "install", "."], &folder);
+    let list = succeed(&rind, &["plugin", "list"], &rind.workspace());
+    assert!(list.contains("made"), "{lang} {kind}: {installed}{list}");
+}
+
+const KINDS: [&str; 3] = ["hook", "tool", "prompt"];
+
+#[test]
+fn each_kind_in_rust_builds_has_no_fault_passes_its_cases_and_is_installed() {
+    for kind in KINDS {
+        // What it depends on is there at the versions of this tree.
+        let lock = guests::workspace().join("Cargo.lock");
+        make_and_use("rust", kind, |folder| {
+            std::fs::copy(&lock, folder.join("Cargo.lock")).unwrap();
+        });
+    }
+}
+
+#[test]
+fn each_kind_in_javascript_builds_has_no_fault_passes_its_cases_and_is_installed() {
+    if !has("esbuild") || !has("componentize-qjs") {
+        return;
+    }
+    for kind in KINDS {
+        // As `npm install` does.
+        make_and_use("js", kind, |folder| {
+            std::fs::create_dir(folder.join("node_modules")).unwrap();
+            let sdk = folder.join("node_modules/rind-sdk");
+            std::os::unix::fs::symlink("../rind-sdk", sdk).unwrap();
+        });
+    }
+}
+
+#[test]
+fn each_kind_in_python_builds_has_no_fault_passes_its_cases_and_is_installed() {
+    if !has("componentize-py") || !has("python3") {
+        return;
+    }
+    for kind in KINDS {
+        make_and_use("python", kind, |_| {});
+    }
+}
+
 #[test]
 fn a_rust_plugin_builds_offline_as_it_was_made_with_the_same_bytes_in_two_folders() {
     let mut components = Vec::new();
@@ -137,26 +194,4 @@ fn a_rust_plugin_builds_offline_as_it_was_made_with_the_same_bytes_in_two_folder
         components.push(std::fs::read(folder.join("counter.wasm")).unwrap());
     }
     assert!(components[0] == components[1]);
-}
-
-#[test]
-fn a_python_plugin_builds_as_it_was_made() {
-    if !has("componentize-py") || !has("python3") {
-        return;
-    }
-    let rind = Rind::default();
-    succeed(
-        &rind,
-        &[
-            "plugin", "new", "counter", "--lang", "python", "--kind", "tool",
-        ],
-        &rind.workspace(),
-    );
-    let folder = rind.workspace().join("counter");
-    succeed(&rind, &["plugin", "build", "."], &folder);
-    let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
-    assert!(
-        report.contains("count_words") && report.contains("python"),
-        "{report}"
-    );
 }

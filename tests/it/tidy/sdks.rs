@@ -19,13 +19,13 @@ const TYPES: [&str; 4] = ["types", "payloads", "outcomes", "handles"];
 const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
 
 /// The contract, read.
-struct Contract {
+pub(super) struct Contract {
     resolve: Resolve,
     version: String,
 }
 
 impl Contract {
-    fn read() -> Self {
+    pub(super) fn read() -> Self {
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_dir(tree::root().join("wit")).unwrap();
         let version = &resolve.packages[package].name.version;
@@ -66,12 +66,12 @@ impl Contract {
         names.collect()
     }
 
-    fn points(&self) -> Vec<&str> {
+    pub(super) fn points(&self) -> Vec<&str> {
         self.world("hooks", true)
     }
 
     /// Imports that have functions to call.
-    fn imports(&self) -> Vec<&str> {
+    pub(super) fn imports(&self) -> Vec<&str> {
         let mut names = self.world("imports", false);
         names.retain(|name| !TYPES.contains(name));
         names
@@ -92,6 +92,12 @@ impl Contract {
         (self.target(outcome), run.params[0].ty)
     }
 
+    /// The outcome of a point's hooks, by the name of the function that makes it in Python.
+    pub(super) fn outcome_of(&self, point: &str) -> String {
+        let name = self.ty(self.hook(point).0).name.as_deref().unwrap();
+        snake_case(name.trim_end_matches("-outcome"))
+    }
+
     /// The type behind the names that `use` gives it.
     fn target(&self, id: TypeId) -> TypeId {
         match self.ty(id).kind {
@@ -101,13 +107,13 @@ impl Contract {
     }
 }
 
-fn camel_case(name: &str) -> String {
+pub(crate) fn camel_case(name: &str) -> String {
     let mut words = name.split('-');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |text, word| text + &capital(word))
 }
 
-fn pascal_case(name: &str) -> String {
+pub(crate) fn pascal_case(name: &str) -> String {
     name.split('-').map(capital).collect()
 }
 

@@ -280,7 +280,16 @@ pub(in super::super) fn report(report: &Report) {
     }
     if let Some(stamp) = &report.built_with {
         let sdk = format!("{} ({})", stamp.sdk, stamp.language);
-        line("built with", format!("{sdk}, contract {}", stamp.contract));
+        let manifest = match report.has_own_manifest {
+            None => "",
+            Some(true) => ", this plugin.toml",
+            Some(false) => ", another plugin.toml; the one in the folder counts",
+        };
+        let contract = &stamp.contract;
+        line(
+            "built with",
+            format!("{sdk}, contract {contract}{manifest}"),
+        );
     }
     for import in &report.imports {
         let gives = styled(DIM, import.gives);

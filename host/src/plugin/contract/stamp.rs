@@ -1,6 +1,7 @@
 //! The section that SDKs stamp into components: contract version, language, and the SDK with its own version.
 //!
-//! A component without it is taken by the names of its interfaces alone.
+//! A component without it is taken by the names of its interfaces alone. Beside it stands the manifest that the plugin was built
+//! with, so that the component is a whole plugin wherever it goes.
 
 use std::io;
 
@@ -12,6 +13,9 @@ use crate::text;
 
 /// Name of the custom section. It holds JSON: `{"contract":"0.1.0","language":"rust","sdk":"rind-sdk 0.1.0"}`.
 pub const SECTION: &str = "rind:contract";
+
+/// Name of the custom section with the manifest, as in a packed plugin, which has all files of the plugin under such names.
+pub const MANIFEST_SECTION: &str = "rind:file/plugin.toml";
 
 /// Longest section that is read, in bytes.
 const MAX_SECTION_BYTES: usize = 1024;
@@ -36,7 +40,6 @@ impl Stamp {
     /// # Errors
     /// The bytes are not a component, or the texts are too long to be read again.
     pub fn append_to(&self, component: &mut Vec<u8>) -> io::Result<()> {
-        let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
         if !Parser::is_component(component) {
             return refuse("it is not a component");
         }
@@ -44,16 +47,53 @@ impl Stamp {
         if content.len() > MAX_SECTION_BYTES {
             return refuse("its stamp is too long");
         }
-        let mut section = Vec::new();
-        write_length(&mut section, SECTION.len());
-        section.extend(SECTION.as_bytes());
-        section.extend(content);
-        // 0 is the id of a custom section.
-        component.push(0);
-        write_length(component, section.len());
-        component.extend(section);
+        append(component, SECTION, &content);
         Ok(())
     }
+}
+
+/// Appends the section with the manifest to a component that has none.
+///
+/// # Errors
+/// The bytes are not a component.
+pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<()> {
+    if !Parser::is_component(component) {
+        return refuse("it is not a component");
+    }
+    append(component, MANIFEST_SECTION, manifest);
+    Ok(())
+}
+
+/// Reads the manifest that a component was built with.
+#[must_use]
+pub fn manifest_of(component: &[u8]) -> Option<Vec<u8>> {
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.ok()? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section) if depth == 1 && section.name() == MANIFEST_SECTION => {
+                return Some(section.data().to_vec());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn refuse(why: &str) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+fn append(component: &mut Vec<u8>, name: &str, content: &[u8]) {
+    let mut section = Vec::new();
+    write_length(&mut section, name.len());
+    section.extend(name.as_bytes());
+    section.extend(content);
+    // 0 is the id of a custom section.
+    component.push(0);
+    write_length(component, section.len());
+    component.extend(section);
 }
 
 /// Writes a length as WebAssembly does, in LEB128.
@@ -137,6 +177,10 @@ mod tests {
         };
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
         stamp.append_to(&mut component).unwrap();
+        assert_eq!(read(&component).unwrap(), Some(stamp.clone()));
+        assert_eq!(manifest_of(&component), None);
+        append_manifest(&mut component, b"name = \"x\"").unwrap();
+        assert_eq!(manifest_of(&component), Some(b"name = \"x\"".to_vec()));
         assert_eq!(read(&component).unwrap(), Some(stamp.clone()));
         let mut module = b"\0asm\x01\0\0\0".to_vec();
         assert!(stamp.append_to(&mut module).is_err());

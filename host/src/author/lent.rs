@@ -1,0 +1,339 @@
+//! Handles that a hook is lent, in components of compilers that give them back too late.
+//!
+//! A handle must be given back before the hook returns. componentize-qjs does that when the host frees the result, which is
+//! after the return and therefore a trap. Here the functions of such hooks are wrapped, so that each gives its handle back
+//! and then returns; what the compiler does later becomes a function that does nothing.
+
+use wasmparser::{BinaryReader, ElementItems, ElementKind, Parser, Payload, TypeRef};
+
+use super::embedded;
+
+/// Beginning of the name under which a module imports the end of a handle.
+const DROP: &str = "[resource-drop]";
+
+/// Ids of the sections that are looked into or changed: in components, then in modules.
+const CORE_MODULE: u8 = 1;
+const COMPONENT: u8 = 4;
+const FUNCTIONS: u8 = 3;
+const EXPORTS: u8 = 7;
+const ELEMENTS: u8 = 9;
+const CODE: u8 = 10;
+
+/// Bytes before the first section.
+const HEADER_BYTES: usize = 8;
+
+/// Deepest nesting of components; compilers make two levels.
+const MAX_DEPTH: u32 = 8;
+
+/// The component is not of the shape that this compiler makes.
+#[derive(Debug, thiserror::Error)]
+#[error("the component that the compiler made cannot be adapted: {0}")]
+pub(super) struct LentError(String);
+
+impl From<wasmparser::BinaryReaderError> for LentError {
+    fn from(error: wasmparser::BinaryReaderError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Wraps the hooks among `exports` that are lent a handle.
+pub(super) fn give_back_in_time(
+    component: Vec<u8>,
+    exports: &[String],
+) -> Result<Vec<u8>, LentError> {
+    let lent: Vec<(&str, &str)> = exports
+        .iter()
+        .filter_map(|point| Some((point.as_str(), lent_to(point)?)))
+        .collect();
+    if lent.is_empty() {
+        return Ok(component);
+    }
+    let mut n_wrapped = 0;
+    let made = in_component(&component, &lent, MAX_DEPTH, &mut n_wrapped)?;
+    if n_wrapped == lent.len() {
+        return Ok(made);
+    }
+    Err(LentError(format!(
+        "of {} hooks with a handle {n_wrapped} were found",
+        lent.len()
+    )))
+}
+
+/// The handle that hooks of a point are lent, by its name in the contract.
+fn lent_to(point: &str) -> Option<&'static str> {
+    let file = format!("{point}.wit");
+    let (_, bytes) = embedded::contract().find(|(name, _)| *name == file)?;
+    let (_, rest) = std::str::from_utf8(bytes).ok()?.split_once("borrow<")?;
+    Some(rest.split_once('>')?.0)
+}
+
+fn in_component(
+    bytes: &[u8],
+    lent: &[(&str, &str)],
+    depth: u32,
+    n_wrapped: &mut usize,
+) -> Result<Vec<u8>, LentError> {
+    if depth == 0 {
+        return Err(LentError("it is nested too deeply".to_owned()));
+    }
+    let mut made = bytes.get(..HEADER_BYTES).unwrap_or(bytes).to_vec();
+    for (id, body) in sections(bytes)? {
+        let changed = match id {
+            CORE_MODULE => Module::read(body, lent)?.map(|module| {
+                *n_wrapped += module.wrapped.len();
+                module.write(body)
+            }),
+            COMPONENT => Some(in_component(body, lent, depth - 1, n_wrapped)),
+            _ => None,
+        };
+        match changed {
+            Some(changed) => put_section(&mut made, id, &changed?),
+            None => put_section(&mut made, id, body),
+        }
+    }
+    Ok(made)
+}
+
+/// A module with functions to wrap.
+#[derive(Default)]
+struct Module {
+    n_imports: u32,
+    /// Types of the functions, imported ones first.
+    types: Vec<u32>,
+    wrapped: Vec<Wrapped>,
+}
+
+/// One function that is wrapped.
+struct Wrapped {
+    export: String,
+    function: u32,
+    give_back: u32,
+}
+
+impl Module {
+    fn read(bytes: &[u8], lent: &[(&str, &str)]) -> Result<Option<Self>, LentError> {
+        let mut module = Self::default();
+        let mut drops: Vec<(String, u32)> = Vec::new();
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload? {
+                Payload::ImportSection(imports) => {
+                    for import in imports.into_imports() {
+                        let import = import?;
+                        let TypeRef::Func(ty) = import.ty else {
+                            continue;
+                        };
+                        if let Some(handle) = import.name.strip_prefix(DROP)
+                            && import.module.starts_with("rind:plugin/handles@")
+                        {
+                            drops.push((handle.to_owned(), module.n_imports));
+                        }
+                        module.types.push(ty);
+                        module.n_imports += 1;
+                    }
+                }
+                Payload::FunctionSection(functions) => {
+                    for ty in functions {
+                        module.types.push(ty?);
+                    }
+                }
+                Payload::ExportSection(exports) => {
+                    for export in exports {
+                        let export = export?;
+                        let of = |(point, _): &&(&str, &str)| {
+                            let rest = export.name.strip_prefix("rind:plugin/");
+                            let rest = rest.and_then(|rest| rest.strip_prefix(*point));
+                            rest.is_some_and(|rest| rest.starts_with('@') && rest.ends_with("#run"))
+                        };
+                        let Some((_, handle)) = lent.iter().find(of) else {
+                            continue;
+                        };
+                        let Some((_, give_back)) = drops.iter().find(|(name, _)| name == handle)
+                        else {
+                            continue;
+                        };
+                        module.wrapped.push(Wrapped {
+                            export: export.name.to_owned(),
+                            function: export.index,
+                            give_back: *give_back,
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok((!module.wrapped.is_empty()).then_some(module))
+    }
+
+    /// Index of the first function that is added: the wrappers, and behind them the one that does nothing.
+    fn first(&self) -> Result<u32, LentError> {
+        index(self.types.len())
+    }
+
+    fn type_of(&self, function: u32) -> Result<u32, LentError> {
+        let at = usize::try_from(function).unwrap_or(usize::MAX);
+        let ty = self.types.get(at).copied();
+        ty.ok_or_else(|| LentError("a function has no type".to_owned()))
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<Vec<u8>, LentError> {
+        let mut made = bytes.get(..HEADER_BYTES).unwrap_or(bytes).to_vec();
+        for (id, body) in sections(bytes)? {
+            match id {
+                FUNCTIONS => put_section(&mut made, id, &self.functions(body)?),
+                EXPORTS => put_section(&mut made, id, &self.exports(body)?),
+                ELEMENTS => put_section(&mut made, id, &self.elements(body)?),
+                CODE => put_section(&mut made, id, &self.code(body)?),
+                _ => put_section(&mut made, id, body),
+            }
+        }
+        Ok(made)
+    }
+
+    fn functions(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+        let mut types = Vec::new();
+        for wrapped in &self.wrapped {
+            put_number(&mut types, self.type_of(wrapped.function)?);
+        }
+        let give_back = self.wrapped.first().map_or(0, |wrapped| wrapped.give_back);
+        put_number(&mut types, self.type_of(give_back)?);
+        appended(body, index(self.wrapped.len() + 1)?, &types)
+    }
+
+    fn code(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+        let mut bodies = Vec::new();
+        let mut put = |code: &[u8]| {
+            put_number(&mut bodies, index(code.len())?);
+            bodies.extend(code);
+            Ok::<(), LentError>(())
+        };
+        for wrapped in &self.wrapped {
+            // No locals; local.get 0, call, local.get 0, call: the result of the first call stays.
+            let mut code = vec![0, 0x20, 0, 0x10];
+            put_number(&mut code, wrapped.function);
+            code.extend([0x20, 0, 0x10]);
+            put_number(&mut code, wrapped.give_back);
+            code.push(0x0b);
+            put(&code)?;
+        }
+        put(&[0, 0x0b])?;
+        appended(body, index(self.wrapped.len() + 1)?, &bodies)
+    }
+
+    fn exports(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+        let exports = wasmparser::ExportSectionReader::new(BinaryReader::new(body, 0))?;
+        let mut made = Vec::new();
+        put_number(&mut made, exports.count());
+        for export in exports {
+            let export = export?;
+            put_number(&mut made, index(export.name.len())?);
+            made.extend(export.name.as_bytes());
+            made.push(kind(export.kind)?);
+            let at = self
+                .wrapped
+                .iter()
+                .position(|wrapped| wrapped.export == export.name);
+            put_number(
+                &mut made,
+                match at {
+                    Some(at) => self.first()? + index(at)?,
+                    None => export.index,
+                },
+            );
+        }
+        Ok(made)
+    }
+
+    /// The runtime calls the ends of handles through the table.
+    fn elements(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+        let nothing = self.first()? + index(self.wrapped.len())?;
+        let elements = wasmparser::ElementSectionReader::new(BinaryReader::new(body, 0))?;
+        let mut made = Vec::new();
+        put_number(&mut made, elements.count());
+        for element in elements {
+            let element = element?;
+            let (
+                ElementKind::Active {
+                    table_index,
+                    offset_expr,
+                },
+                ElementItems::Functions(functions),
+            ) = (element.kind, element.items)
+            else {
+                return Err(LentError("its table is filled in another way".to_owned()));
+            };
+            // With the table named, and the kind of elements: functions.
+            put_number(&mut made, 2);
+            put_number(&mut made, table_index.unwrap_or(0));
+            let mut offset = offset_expr.get_binary_reader();
+            made.extend(offset.read_bytes(offset.bytes_remaining())?);
+            made.push(0);
+            put_number(&mut made, functions.count());
+            for function in functions {
+                let function = function?;
+                let is_end = self.wrapped.iter().any(|it| it.give_back == function);
+                put_number(&mut made, if is_end { nothing } else { function });
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// Sections of a component or module: id and body.
+fn sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
+    let rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
+    let mut reader = BinaryReader::new(rest, 0);
+    let mut found = Vec::new();
+    while !reader.eof() {
+        let id = reader.read_u8()?;
+        let n_bytes = reader.read_var_u32()?;
+        let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX);
+        found.push((id, reader.read_bytes(n_bytes)?));
+    }
+    Ok(found)
+}
+
+/// The body of a section that is a list, with more items behind.
+fn appended(body: &[u8], n_more: u32, more: &[u8]) -> Result<Vec<u8>, LentError> {
+    let mut reader = BinaryReader::new(body, 0);
+    let count = reader.read_var_u32()?;
+    let mut made = Vec::with_capacity(body.len() + more.len() + 4);
+    put_number(&mut made, count + n_more);
+    made.extend(reader.read_bytes(reader.bytes_remaining())?);
+    made.extend(more);
+    Ok(made)
+}
+
+fn put_section(bytes: &mut Vec<u8>, id: u8, body: &[u8]) {
+    bytes.push(id);
+    // Sections of more than 4 GiB cannot be read either.
+    put_number(bytes, u32::try_from(body.len()).unwrap_or(u32::MAX));
+    bytes.extend(body);
+}
+
+/// Writes a number as WebAssembly does, in LEB128.
+fn put_number(bytes: &mut Vec<u8>, mut number: u32) {
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        if number == 0 {
+            return bytes.push(low);
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn index(number: usize) -> Result<u32, LentError> {
+    u32::try_from(number).map_err(|_| LentError("it has too many functions".to_owned()))
+}
+
+fn kind(kind: wasmparser::ExternalKind) -> Result<u8, LentError> {
+    use wasmparser::ExternalKind::{Func, Global, Memory, Table, Tag};
+    Ok(match kind {
+        Func => 0,
+        Table => 1,
+        Memory => 2,
+        Global => 3,
+        Tag => 4,
+        _ => return Err(LentError("it exports an unknown kind".to_owned())),
+    })
+}
