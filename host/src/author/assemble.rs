@@ -160,7 +160,7 @@ mod tests {
         fs::create_dir(&source).unwrap();
         fs::write(source.join("plugin.toml"), "name = \"p\"").unwrap();
         let plugin = PluginFolder {
-            dir: source.clone(),
+            dir: source,
             name: "p".to_owned(),
             component: "p.wasm".into(),
             language: Language::Rust {

@@ -103,7 +103,7 @@ async fn every_point_and_import_is_reachable_from_javascript() {
         code += &format!("export const {name} = hooks.{name}((payload) => {{ {read} }});\n");
     }
     fs::write(folder.join("plugin.js"), code).unwrap();
-    build(&[folder.clone()]);
+    build(std::slice::from_ref(&folder));
     check(&folder, &reach).await;
 }
 
@@ -137,6 +137,6 @@ async fn every_point_and_import_is_reachable_from_python() {
         );
     }
     fs::write(folder.join("plugin.py"), code).unwrap();
-    build(&[folder.clone()]);
+    build(std::slice::from_ref(&folder));
     check(&folder, &reach).await;
 }
