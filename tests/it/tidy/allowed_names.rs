@@ -66,6 +66,7 @@ const RULES: &[Rule] = &[
                 "host/src/tool/process/confine/",
                 "its helper is a program of its own, and standard input is its line to the host",
             ),
+            ("sdk/rust/macros/src/build.rs", "cargo reads what it prints"),
         ],
         why: "only `cli` has a terminal",
     },
@@ -76,6 +77,10 @@ const RULES: &[Rule] = &[
             (
                 "host/src/tool/process/environment.rs",
                 "the short list of variables that started processes inherit stands in one place",
+            ),
+            (
+                "sdk/rust/macros/src/build.rs",
+                "cargo says there where the crate is",
             ),
         ],
         why: "what depends on the environment or the working folder cannot be tested",

@@ -9,11 +9,11 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 /// Folder of the contract.
-const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/wit");
+const WIT: &str = env!("RIND_WIT");
 
 /// Version of the contract, from the first line of a file of it: `package rind:plugin@0.1.0;`.
 fn contract() -> &'static str {
-    let wit = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/wit/world.wit"));
+    let wit = include_str!(concat!(env!("RIND_WIT"), "/world.wit"));
     let version = wit
         .split_once('@')
         .and_then(|(_, rest)| rest.split_once(';'));

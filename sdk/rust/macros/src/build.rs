@@ -1,0 +1,13 @@
+//! Tells the macros where the contract is, and cargo to compile them again when it is there no more: copies of the SDK at several
+//! places share one build in a shared target folder.
+
+use std::env;
+use std::path::Path;
+
+fn main() {
+    let crate_folder = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let wit = Path::new(&crate_folder).join("wit");
+    println!("cargo::rerun-if-changed={}", wit.display());
+    println!("cargo::rerun-if-changed=src/build.rs");
+    println!("cargo::rustc-env=RIND_WIT={}", wit.display());
+}
