@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -13,6 +13,7 @@ use super::build::{BuildOptions, BuildReport, Progress, place};
 use super::compilation::Machine;
 use super::folder::{Language, PluginFolder};
 use super::{BuildError, toolchain};
+use crate::lock::lock;
 use crate::tool::process::{Ending, OnLine, Stream};
 
 /// Returns the folder of the cargo workspace that contains the crate.
@@ -157,18 +158,11 @@ impl Artifacts {
             && message.reason == "compiler-artifact"
             && is_library
         {
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(message.manifest_path, (component, elapsed.as_secs_f64()));
+            lock(&self.0).insert(message.manifest_path, (component, elapsed.as_secs_f64()));
         }
     }
 
     fn of(&self, plugin: &PluginFolder) -> Option<(PathBuf, f64)> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&plugin.cargo_manifest())
-            .cloned()
+        lock(&self.0).get(&plugin.cargo_manifest()).cloned()
     }
 }

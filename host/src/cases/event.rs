@@ -57,6 +57,8 @@ pub(super) struct Fired {
     pub(super) payload: Value,
     /// Warnings for the model.
     pub(super) notes: Vec<String>,
+    /// Whether a hook that must see everything failed, which would have ended a turn.
+    pub(super) is_halted: bool,
     /// Time of the hooks.
     pub(super) took: Duration,
 }
@@ -94,6 +96,6 @@ pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result
         }
         for_each_point!(dispatch);
     }
-    turn.end().await?;
+    fired.is_halted = turn.end().await?.is_some();
     Ok(fired)
 }

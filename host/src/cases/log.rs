@@ -12,16 +12,27 @@ use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 use crate::lock::lock;
 
 /// Target under which plugins log.
-const TARGET: &str = "plugin";
+pub(crate) const TARGET: &str = "plugin";
 
 /// Most lines that are kept: a plugin has a limit a session, and a case is two.
 const MAX_LINES: usize = 10_000;
 
 /// A line of a plugin.
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    pub(super) plugin: String,
-    pub(super) text: String,
+pub(crate) struct Line {
+    pub(crate) plugin: String,
+    pub(crate) text: String,
+}
+
+impl Line {
+    /// Reads what a plugin logs at the level `info` and above. Nothing else is one.
+    pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
+        is_heard(event.metadata()).then(|| {
+            let mut line = Self::default();
+            event.record(&mut line);
+            line
+        })
+    }
 }
 
 /// Lines that were heard and not taken.
@@ -63,9 +74,7 @@ impl Subscriber for Listener {
     }
 
     fn event(&self, event: &Event<'_>) {
-        if is_heard(event.metadata()) {
-            let mut line = Line::default();
-            event.record(&mut line);
+        if let Some(line) = Line::of(event) {
             let mut heard = lock(&self.heard.0);
             if heard.len() < MAX_LINES {
                 heard.push(line);

@@ -15,7 +15,7 @@ pub mod event;
 pub mod expect;
 pub mod file;
 pub mod last;
-mod log;
+pub(crate) mod log;
 mod payload;
 pub mod run;
 pub mod seen;

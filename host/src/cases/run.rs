@@ -25,6 +25,7 @@ use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Found;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::meter::Meter;
+use crate::point::payload::StopReason;
 use crate::session::{Body, SessionSpec};
 
 /// Turns of a session. In the second one a warm instance has been called before.
@@ -285,6 +286,9 @@ impl<'a> Running<'a> {
         } else {
             let fired = fire(&mut self.session, &self.given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
+            if fired.is_halted {
+                seen.stop = text_of(&StopReason::Blocked);
+            }
             fired.took
         };
         seen.files = self.workspace.files();

@@ -189,7 +189,7 @@ pub(super) enum PluginCommand {
     Check(super::check::CheckArgs),
     /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1 when one fails
     Test(super::case::TestArgs),
-    /// Call one tool of a plugin by hand, and show the trace; rules and guards hold as in a run
+    /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
     Call(super::case::CallArgs),
     /// Pack a plugin into one file
     Pack(PackArgs),

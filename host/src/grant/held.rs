@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -28,12 +28,13 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_DEPTH: usize = 16;
 
 /// Contents of a folder, at the time it was read or from the start.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct HeldFolder {
     root: PathBuf,
     /// Content by the names that lead to it.
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
-    digest: String,
+    /// Made when somebody asks: nobody asks for that of what the program carries.
+    digest: OnceLock<String>,
     /// Another folder, elsewhere.
     beside: Option<Arc<HeldFolder>>,
 }
@@ -42,7 +43,7 @@ impl fmt::Debug for HeldFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeldFolder")
             .field("root", &self.root)
-            .field("digest", &self.digest)
+            .field("digest", &self.digest())
             .finish_non_exhaustive()
     }
 }
@@ -63,7 +64,7 @@ impl HeldFolder {
             // Linux says the one of a link, others the other.
             Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse(
                 root,
-                "is a link or no folder; a project whose .rind lies elsewhere cannot be trusted",
+                "is a link or no folder; what lies elsewhere cannot be trusted",
             ),
             other => unreadable(root, other),
         })?;
@@ -75,7 +76,7 @@ impl HeldFolder {
         walk.folder(own.as_fd(), &mut Vec::new())?;
         Ok(Self {
             root: root.to_owned(),
-            digest: digest(&walk.files),
+            digest: OnceLock::new(),
             files: walk.files,
             beside: None,
         })
@@ -94,7 +95,7 @@ impl HeldFolder {
             .collect();
         Self {
             root,
-            digest: digest(&files),
+            digest: OnceLock::new(),
             files,
             beside: None,
         }
@@ -111,7 +112,7 @@ impl HeldFolder {
     /// Digest of all names and bytes.
     #[must_use]
     pub fn digest(&self) -> &str {
-        &self.digest
+        self.digest.get_or_init(|| digest(&self.files))
     }
 
     /// Takes the files out, by the names that lead to each.

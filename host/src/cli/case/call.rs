@@ -13,6 +13,7 @@ use super::super::render::trace::Detail;
 use super::super::{plugin, render, run, setup};
 use crate::event::Event;
 use crate::host::Host;
+use crate::lock::lock;
 use crate::plugin::load::{Loaded, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 use crate::provider::scripted::{Reply, Script, Scripted};
@@ -92,10 +93,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
     let told = ended.clone();
     let watch = move |event: &Event| {
         if let Event::ToolEnd { result, .. } = event {
-            let mut told = told
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *told = Some((result.content.to_string(), result.is_error));
+            *lock(&told) = Some((result.content.to_string(), result.is_error));
         }
     };
     let show = ShowArgs {
@@ -103,10 +101,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         trace: Some(Detail::Full),
     };
     run::turn(session, questions, "call", show, Box::new(watch)).await?;
-    let ended = ended
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .take();
+    let ended = lock(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
     render::answer_line(render::prose(&text));
     Ok(if is_error {
