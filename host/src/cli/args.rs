@@ -34,6 +34,17 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: SessionCommand,
     },
+    /// Look at the settings
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Write a file of settings in which every one stands as a comment
+    Init(InitArgs),
+    /// List the models that the provider offers
+    Models(super::models::ModelsArgs),
+    /// List the tools that the model may call, where they are from, and what the rules say of them
+    Tools(super::tools::ToolsArgs),
     /// Print the JSON Schema of something that Rind writes
     Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
@@ -160,6 +171,34 @@ pub(super) enum SchemaOf {
     Events,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Say what every setting is, and which file and line or flag set it
+    Show(ConfigShowArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ConfigShowArgs {
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    /// Trust the project's `.rind` for this look
+    #[arg(long)]
+    pub(super) trust_project: bool,
+    /// Folder of the project, in place of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct InitArgs {
+    /// Write your own settings, in place of those of the project in this folder
+    #[arg(long)]
+    pub(super) user: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -10,15 +10,19 @@ mod audit;
 mod carried;
 mod case;
 mod check;
+mod config;
 mod demo;
 mod doctor;
+mod edit;
 mod exit_code;
+mod first_use;
 mod flags;
 mod git_settings;
 mod grants;
 mod input;
 mod install;
 mod manual;
+mod models;
 mod permission;
 mod plugin;
 mod project;
@@ -33,6 +37,7 @@ mod stray;
 mod switch;
 mod telemetry;
 mod terminal;
+mod tools;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,7 +51,7 @@ use crate::author;
 use crate::event;
 use crate::plugin::compile;
 use crate::tool::process::confine;
-use args::{Args, Command, PluginCommand, SchemaOf, SessionCommand};
+use args::{Args, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
 use exit_code::ExitStatus;
 
 /// Time that leftover tasks have to end when the program ends.
@@ -145,6 +150,12 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
                 Ok(ExitStatus::Done)
             }
         },
+        Command::Config {
+            command: ConfigCommand::Show(args),
+        } => config::show(args).await,
+        Command::Init(args) => config::init(&args),
+        Command::Models(args) => models::models(args).await,
+        Command::Tools(args) => tools::tools(args).await,
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Completions(args) => Ok(manual::completions(&args)),
         Command::Manual(args) => manual::pages(&args),

@@ -20,7 +20,7 @@ use crate::plugin::discover::{Source, discover};
 use crate::plugin::manifest::Manifest;
 
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
-const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
+pub(super) const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
 /// Returns the project's folder in its present state, when it is trusted. Asks where nothing is known and somebody can be
 /// asked; says what is left out and how to change that otherwise.

@@ -38,7 +38,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let config = setup::config(&paths, &args.model, project.as_deref())?;
     let resume = args.resume.as_deref();
     let resume = resume.map(|wanted| resolve(&paths, wanted)).transpose()?;
-    let provider = setup::provider(&config, &args.model, resume.as_ref())?;
+    let provider = setup::provider(&paths, &config, &args.model, resume.as_ref())?;
+    let provider = super::first_use::unless_chosen(provider, &paths, has_terminal).await?;
     let chosen = format!("model: {} ({})", model(&provider), provider.why);
     let resume = resume.map(|session| session.id);
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;

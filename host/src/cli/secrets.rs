@@ -1,6 +1,6 @@
 //! The operator's secrets: the environment first, then `secrets.toml` in the config folder.
 //!
-//! Values are handed to requests of plugins on their way out and nowhere else.
+//! Values are handed to requests of plugins on their way out, keys of models to their provider, and neither to anything else.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::edit;
 use super::exit_code::Usage;
 use super::setup::env;
 use crate::egress::{Secret, Secrets};
 
 /// The file, with lines like `NAME = "value"`.
-const FILE_NAME: &str = "secrets.toml";
+pub(super) const FILE_NAME: &str = "secrets.toml";
 
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -32,6 +33,21 @@ impl OperatorSecrets {
         let file = file.into_iter().map(secret).collect();
         Ok(Self { file })
     }
+
+    /// A variable of the environment, or a key of this name in the file.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        env(name).or_else(|| Some(self.file.get(name)?.reveal().to_owned()))
+    }
+}
+
+/// Keeps a secret in the file of the folder `config`, which only its owner can read.
+pub(super) fn keep(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
+    let path = config.join(FILE_NAME);
+    // A file that others can read is refused here and not when the secret is wanted.
+    read(&path)
+        .and_then(|_| edit::set(&path, "", &[(&[name], value.into())]))
+        .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;
+    Ok(path)
 }
 
 impl Secrets for OperatorSecrets {

@@ -31,7 +31,8 @@ use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
 use crate::tool::sandbox::SandboxConfig;
 
-const SECTIONS: &[&str] = &[
+/// Sections of the settings.
+pub(super) const SECTIONS: &[&str] = &[
     AgentConfig::NAME,
     ArchivalConfig::NAME,
     SubagentsConfig::NAME,
@@ -90,7 +91,7 @@ pub(super) fn config(
 }
 
 /// Returns the settings of an agent from all their sections.
-fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
+pub(super) fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
     Ok(AgentConfig {
         archival: config.section()?,
         subagents: config.section()?,
@@ -102,6 +103,7 @@ fn agent_config(config: &Config) -> anyhow::Result<AgentConfig> {
 /// Selects the provider that the flags, the resumed session, the settings or the environment name, in this order. Of a session
 /// that a script played there is nothing to go on with.
 pub(super) fn provider(
+    paths: &Paths,
     config: &Config,
     model: &ModelArgs,
     resumed: Option<&Resolved>,
@@ -124,7 +126,13 @@ pub(super) fn provider(
     section.name = model.provider.clone().or(section.name);
     section.model = model.model.clone().or(section.model);
     section.script = model.script.clone().or(section.script);
-    let mut selected = provider::select(&section, &env)?;
+    let secrets = OperatorSecrets::read(&paths.config)?;
+    // Where requests go is said in the open.
+    let variable = |name: &str| match name.ends_with("_URL") {
+        true => env(name),
+        false => secrets.variable(name),
+    };
+    let mut selected = provider::select(&section, &variable)?;
     if resumed.is_some() && model.model.is_none() {
         selected.why = "the model of this session; --model selects another".to_owned();
     }

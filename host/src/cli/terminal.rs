@@ -4,7 +4,10 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp,
+    tcgetwinsize, tcsetattr,
+};
 use tokio::sync::oneshot;
 
 /// Size that is assumed where a terminal does not tell its own.
@@ -70,6 +73,37 @@ pub(super) async fn read_line() -> Option<String> {
         }
     });
     line.await.ok()
+}
+
+/// Reads one line that is not shown while it is typed. `asks` is called when nothing typed shows any more.
+pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
+    let _hidden = Hidden::new();
+    asks();
+    read_line().await
+}
+
+/// A terminal that does not show what is typed, as long as this lives.
+struct Hidden(Option<Termios>);
+
+impl Hidden {
+    fn new() -> Self {
+        let before = tcgetattr(std::io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut hidden = before.clone();
+            hidden.local_modes.remove(LocalModes::ECHO);
+            // Where it is refused the line is shown, as it is anywhere else.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
 }
 
 fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {

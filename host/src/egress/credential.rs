@@ -34,7 +34,7 @@ impl Secret {
         Self(text.trim().to_owned())
     }
 
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }

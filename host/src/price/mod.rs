@@ -109,7 +109,7 @@ impl Prices {
     #[must_use]
     pub fn cost<'a>(&self, models: impl IntoIterator<Item = &'a str>, usage: &Usage) -> Cost {
         let mut models = models.into_iter();
-        match models.find_map(|model| find(model, &self.0, list())) {
+        match models.find_map(|model| self.of(model)) {
             Some(price) => Cost {
                 usd: price.of(usage),
                 unpriced_tokens: 0,
@@ -119,6 +119,12 @@ impl Prices {
                 unpriced_tokens: usage.total(),
             },
         }
+    }
+
+    /// The price of a model; `None` when none is known.
+    #[must_use]
+    pub fn of(&self, model: &str) -> Option<Price> {
+        find(model, &self.0, list())
     }
 }
 

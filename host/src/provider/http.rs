@@ -29,6 +29,9 @@ use crate::lock::lock;
 /// Most of an error body that is read. Only its message is shown, and that is shorter still.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
+/// Most of a document that is no answer of a model.
+const MAX_DOCUMENT_BYTES: usize = 4 << 20;
+
 /// Longest delay between two attempts that the host chooses itself.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
@@ -177,6 +180,55 @@ impl Http {
                 after_ms: self.config.total_timeout_ms,
             }),
         }
+    }
+
+    /// Gets the JSON document at `path` under the base URL, in one attempt. An empty `query` is none.
+    pub(super) async fn get(
+        &self,
+        path: &str,
+        query: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Value, Error> {
+        let attempt = Attempt {
+            endpoint: &self.endpoint,
+            model: "?",
+            path,
+            number: 1,
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Error::Cancelled),
+            document = self.document(attempt, query) => document.map_err(|failure| *failure.error),
+        }
+    }
+
+    async fn document(&self, attempt: Attempt<'_>, query: &str) -> Result<Value, Failure> {
+        let mut wait = Wait::first_byte(&self.endpoint, &self.config, Instant::now());
+        let mut url = self.endpoint.join(attempt.path);
+        if !query.is_empty() {
+            url.set_query(Some(query));
+        }
+        let sending = self.client.get(url).headers(self.headers.clone()).send();
+        let mut response = wait.until(sending).await?;
+        let status = response.status().as_u16();
+        if !response.status().is_success() {
+            let headers = response.headers().clone();
+            let body = read_error_body(&mut response, &mut wait).await;
+            return Err(status_failure(attempt, status, &headers, &body));
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = wait.until(response.chunk()).await? {
+            wait.progress();
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_DOCUMENT_BYTES {
+                let what = format!("more than {} MiB", MAX_DOCUMENT_BYTES >> 20);
+                return Err(stream_failure(attempt, Fault::bad(what, "")));
+            }
+        }
+        serde_json::from_slice(&body).map_err(|error| {
+            let body = String::from_utf8_lossy(&body);
+            stream_failure(attempt, Fault::bad(format!("no JSON ({error})"), &body))
+        })
     }
 
     /// Returns the delay before the next attempt; `None` gives up.

@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod error;
 mod http;
 pub mod images;
+mod models;
 pub mod openai;
 #[doc(hidden)]
 pub mod replay;
@@ -125,6 +126,14 @@ pub trait Provider: Send + Sync {
     /// Whether images may be sent to a model of this name. For one that refuses them a request with an image fails as a whole.
     fn takes_images(&self, _model: &str) -> bool {
         false
+    }
+
+    /// Lists the models that the server offers, by name; none where the provider has no such list.
+    fn models<'a>(
+        &'a self,
+        _cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// The body to send for `request`, in the wire format, with the `images` that its messages refer to.

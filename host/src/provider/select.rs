@@ -51,6 +51,8 @@ pub struct Selected {
     pub model: String,
     /// Reason for the choice, half a sentence for people.
     pub why: String,
+    /// Whether it plays a script because no model is set up.
+    pub is_stand_in: bool,
 }
 
 /// A provider that is reached over HTTP.
@@ -110,6 +112,21 @@ const PRESETS: [Preset; 4] = [
     },
 ];
 
+/// Returns the provider that issued a key and the variable for it, by the beginning that an issuer gives all of its keys.
+#[cfg(feature = "cli")]
+pub(crate) fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
+    let issuers = [
+        ("sk-ant-", "anthropic"),
+        ("sk-or-", "openrouter"),
+        ("sk-", "openai"),
+    ];
+    let (_, name) = issuers
+        .into_iter()
+        .find(|(start, _)| key.starts_with(start))?;
+    let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+    Some((preset.name, preset.key_env))
+}
+
 /// Chooses a provider: the one that is named, else the one that the environment is set up for, else the scripted one.
 ///
 /// `env` looks up environment variables; empty ones count as not set.
@@ -151,10 +168,11 @@ pub fn select(
     if config.base_url.is_some() {
         return connect(openai, config, &env, "a base URL is configured".to_owned());
     }
-    play(
-        config,
-        "no key and no model server is configured".to_owned(),
-    )
+    let why = "no key and no model server is configured".to_owned();
+    Ok(Selected {
+        is_stand_in: true,
+        ..play(config, why)?
+    })
 }
 
 #[cfg(feature = "scripted")]
@@ -167,6 +185,7 @@ fn play(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
         provider: Arc::new(provider),
         model: config.model.clone().unwrap_or_else(|| SCRIPTED.to_owned()),
         why,
+        is_stand_in: false,
     })
 }
 
@@ -201,6 +220,7 @@ fn connect(
         provider,
         model,
         why,
+        is_stand_in: false,
     })
 }
 
@@ -254,6 +274,7 @@ mod tests {
                 provider,
                 model,
                 why,
+                ..
             }) => format!("{} {model}: {why}", provider.name()),
             Err(error) => error.to_string(),
         }

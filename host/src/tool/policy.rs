@@ -3,6 +3,8 @@
 //! Pure: it asks nobody and runs nothing. What hooks say comes before and cannot allow what is denied here. Start from
 //! [`ToolPolicy::decide`].
 
+#[cfg(feature = "cli")]
+mod overview;
 mod rule;
 
 use std::cmp::Reverse;
@@ -10,6 +12,8 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "cli")]
+pub(crate) use overview::Overview;
 pub use rule::PolicyRule;
 
 use super::command::{Command, CommandPattern, Matched};

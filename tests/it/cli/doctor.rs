@@ -81,7 +81,7 @@ fn people_get_a_line_for_each_with_what_to_do() {
     for line in [
         "✓ compile cache      [RIND_HOME]/cache/components, private and writable; its key is [RIND_HOME]/data/cache.key\n",
         "▲ model              scripted: no key and no model server is configured\n",
-        "                     to do: set ANTHROPIC_API_KEY",
+        "                     to do: start `rind run \"…\"` at a terminal and choose one, or set ANTHROPIC_API_KEY",
         "nothing required is missing\n",
     ] {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);

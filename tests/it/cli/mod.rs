@@ -10,6 +10,7 @@ mod demo;
 mod demo_all;
 mod doctor;
 mod events;
+mod first_use;
 mod grants;
 mod hostile;
 mod inspect;

@@ -19,6 +19,11 @@ fn help_names_the_commands_and_the_exit_codes() {
       plugin       Make, build, list, inspect, switch and install plugins, and take back what they were
                    granted
       session      Look at what earlier turns left behind
+      config       Look at the settings
+      init         Write a file of settings in which every one stands as a comment
+      models       List the models that the provider offers
+      tools        List the tools that the model may call, where they are from, and what the rules say
+                   of them
       schema       Print the JSON Schema of something that Rind writes
       doctor       Say what really holds on this machine, what is weaker and what is missing
       completions  Print the completions of commands and flags for a shell

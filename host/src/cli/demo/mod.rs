@@ -83,6 +83,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
             provider: Arc::new(Scripted::from_toml(story.script)?),
             model: story.model.to_owned(),
             why: "this is the demo".to_owned(),
+            is_stand_in: false,
         },
         plugins: plugins.clone(),
         resume: None,

@@ -109,7 +109,7 @@ pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
         checks.push(plugins::loaded(&paths).await.named("plugins"));
     }
     checks.extend(folders::checks(&paths));
-    checks.push(model::check(&config).named("model"));
+    checks.push(model::check(&paths, &config).named("model"));
     checks.push(plugins::target(&paths).await.named("target for authors"));
     let is_in_the_way = |check: &Check| check.required && check.state == State::Missing;
     let report = Report {

@@ -4,14 +4,15 @@ use super::super::args::ModelArgs;
 use super::super::setup;
 use super::Check;
 use crate::config::Config;
+use crate::paths::Paths;
 use crate::provider::scripted;
 
-pub(super) fn check(config: &Config) -> Check {
-    match setup::provider(config, &ModelArgs::default(), None) {
+pub(super) fn check(paths: &Paths, config: &Config) -> Check {
+    match setup::provider(paths, config, &ModelArgs::default(), None) {
         Ok(selected) if selected.provider.name() == scripted::NAME => {
             Check::weaker(format!("scripted: {}", selected.why))
                 .means("everything works, but a script answers in place of a model")
-                .todo("set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or start Ollama")
+                .todo("start `rind run \"…\"` at a terminal and choose one, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL")
         }
         Ok(selected) => {
             let (provider, model) = (selected.provider.name(), &selected.model);

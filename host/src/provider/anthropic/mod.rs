@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent};
+use super::{Error, Provider, Request, Response, StreamEvent, models};
 
 pub(super) use stream::Reader;
 
@@ -66,6 +66,13 @@ impl Provider for Anthropic {
     fn takes_images(&self, model: &str) -> bool {
         self.images
             .unwrap_or_else(|| images::is_known_to_see(model))
+    }
+
+    fn models<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        Box::pin(models::list(&self.http, "v1/models", "limit=1000", cancel))
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {

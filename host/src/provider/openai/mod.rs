@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoint::Endpoint;
 use super::http::{Http, HttpConfig};
 use super::images::{self, Images};
-use super::{Error, Provider, Request, Response, StreamEvent};
+use super::{Error, Provider, Request, Response, StreamEvent, models};
 
 pub(super) use stream::Reader;
 
@@ -69,6 +69,13 @@ impl Provider for OpenAi {
     fn takes_images(&self, model: &str) -> bool {
         self.images
             .unwrap_or_else(|| images::is_known_to_see(model))
+    }
+
+    fn models<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        Box::pin(models::list(&self.http, "models", "", cancel))
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {

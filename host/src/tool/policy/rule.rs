@@ -143,11 +143,20 @@ impl PolicyRule {
         }
     }
 
+    /// Whether the rule speaks of this tool and only of some of its calls.
+    #[cfg(feature = "cli")]
+    pub(super) fn is_of_some_calls(&self, spec: &ToolSpec) -> bool {
+        self.is_of(spec) && (self.command.is_some() || self.path.is_some())
+    }
+
+    fn is_of(&self, spec: &ToolSpec) -> bool {
+        self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
+            && self.effect.is_none_or(|effect| effect == spec.effect_class)
+    }
+
     /// Whether the rule matches this aspect.
     pub(super) fn matched(&self, spec: &ToolSpec, facet: Facet<'_>) -> Matched {
-        let is_tool = self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
-            && self.effect.is_none_or(|effect| effect == spec.effect_class);
-        if !is_tool {
+        if !self.is_of(spec) {
             return Matched::No;
         }
         if let Some(command) = &self.command {

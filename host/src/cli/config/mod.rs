@@ -1,0 +1,101 @@
+//! `rind config show` and `rind init`: what is set and where, and a file of settings to start from.
+
+mod starter;
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::args::{ConfigShowArgs, InitArgs};
+use super::exit_code::{ExitStatus, bail_usage};
+use super::{project, render, setup};
+use crate::config::Setting;
+
+/// A value as `rind config show --json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    /// Keys with dots between, as for `--set`.
+    pub(super) key: String,
+    pub(super) value: toml::Value,
+    /// The place that decides, or `default`.
+    pub(super) source: String,
+    /// Places that this one wins over.
+    pub(super) over: Vec<String>,
+}
+
+impl From<Setting> for Shown {
+    fn from(setting: Setting) -> Self {
+        let keys = setting.keys.iter().map(|key| quoted(key));
+        let mut places = setting.places.into_iter();
+        Self {
+            key: keys.collect::<Vec<_>>().join("."),
+            value: setting.value,
+            source: places.next().unwrap_or_else(|| "default".to_owned()),
+            over: places.collect(),
+        }
+    }
+}
+
+/// The key as TOML writes it.
+fn quoted(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !key.is_empty() && key.chars().all(is_bare) {
+        return key.to_owned();
+    }
+    toml::Value::String(key.to_owned()).to_string()
+}
+
+/// Shows every value with its place.
+pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
+    let paths = setup::paths(args.workspace.as_deref())?;
+    let project = project::trusted(&paths, args.trust_project, false).await?;
+    let config = setup::config(&paths, &args.model, project.as_deref())?;
+    let values = config.values(&starter::defaults()?);
+    let shown: Vec<Shown> = values.into_iter().map(Shown::from).collect();
+    if args.json {
+        render::json(&shown)?;
+        return Ok(ExitStatus::Done);
+    }
+    render::config::show(&shown);
+    match setup::provider(&paths, &config, &args.model, None) {
+        Ok(selected) => {
+            render::config::model(selected.provider.name(), &selected.model, &selected.why)
+        }
+        Err(error) => render::warn(&format!("{error:#}")),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Writes a file in which every setting stands as a comment. What is there stays as it is.
+pub(super) fn init(args: &InitArgs) -> anyhow::Result<ExitStatus> {
+    let paths = setup::paths(None)?;
+    let (path, sections) = if args.user {
+        (paths.user_config(), setup::SECTIONS)
+    } else {
+        (paths.project_config(), project::SECTIONS)
+    };
+    let shown = path.display().to_string();
+    let folder = path.parent().unwrap_or(&path);
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("make the folder {}", folder.display()))?;
+    let file = OpenOptions::new().write(true).create_new(true).open(&path);
+    let mut file = match file {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail_usage!("{shown} is there already; nothing was changed");
+        }
+        file => file.with_context(|| format!("make {shown}"))?,
+    };
+    let written = file.write_all(starter::file(sections).as_bytes());
+    written.with_context(|| format!("write {shown}"))?;
+    render::say(format_args!(
+        "wrote {shown}; every setting in it is a comment: take the # away before a key to set it"
+    ));
+    if !args.user {
+        render::note(
+            "a project's settings count for those who trust the project; model, tools and confinement are set with `rind init --user`",
+        );
+    }
+    Ok(ExitStatus::Done)
+}

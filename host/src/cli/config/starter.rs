@@ -1,0 +1,123 @@
+//! The settings with their defaults and a word on each: `starter.toml`.
+//!
+//! A key with a default is a line of that file; one without stands behind [`EXAMPLE`] with a value that it may have.
+
+use anyhow::Context;
+
+const STARTER: &str = include_str!("starter.toml");
+
+/// Mark of a line that sets what has no default.
+const EXAMPLE: &str = "#: ";
+
+/// Returns the defaults.
+pub(super) fn defaults() -> anyhow::Result<toml::Table> {
+    toml::from_str(STARTER).context("read the defaults that the program carries")
+}
+
+/// Returns a file to start from: nothing is set in it, and every key of these sections stands there to be.
+pub(super) fn file(sections: &[&str]) -> String {
+    let wanted = |block: &&str| {
+        let section = block.lines().find_map(section);
+        section.is_none_or(|name| sections.contains(&name))
+    };
+    let blocks = STARTER.split("\n\n").filter(wanted).map(|block| {
+        let lines = block.lines().map(|line| match line.strip_prefix(EXAMPLE) {
+            Some(example) => format!("#{example}"),
+            None if line.starts_with(['#', '[']) => line.to_owned(),
+            None => format!("#{line}"),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    blocks.collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+/// The section that a line begins, or a part of.
+fn section(line: &str) -> Option<&str> {
+    let line = line.strip_prefix(EXAMPLE).unwrap_or(line);
+    let name = line.strip_prefix('[')?.trim_start_matches('[');
+    name.split(['.', ']']).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{AgentConfig, ArchivalConfig, SubagentsConfig};
+    use crate::cli::setup::SECTIONS;
+    use crate::config::{Config, Layer, Section};
+    use crate::price::Prices;
+    use crate::provider::ProviderConfig;
+    use crate::tool::policy::{ClassDefaults, ToolPolicy};
+    use crate::tool::sandbox::SandboxConfig;
+
+    fn config(text: String) -> Config {
+        let layer = Layer::of_file(std::path::Path::new("starter.toml"), text).unwrap();
+        let config = Config::new(vec![layer]);
+        config.check_known(SECTIONS).unwrap();
+        config
+    }
+
+    #[test]
+    fn the_defaults_that_are_shown_are_those_that_hold() {
+        let config = config(STARTER.to_owned());
+        assert_eq!(
+            config.section::<ProviderConfig>().unwrap(),
+            ProviderConfig::default()
+        );
+        assert_eq!(
+            config.section::<AgentConfig>().unwrap(),
+            AgentConfig::default()
+        );
+        assert_eq!(
+            config.section::<ArchivalConfig>().unwrap(),
+            ArchivalConfig::default()
+        );
+        assert_eq!(
+            config.section::<SubagentsConfig>().unwrap(),
+            SubagentsConfig::default()
+        );
+        assert_eq!(
+            config.section::<SandboxConfig>().unwrap(),
+            SandboxConfig::default()
+        );
+        let tools: ToolPolicy = config.section().unwrap();
+        assert_eq!(tools.defaults, ClassDefaults::default());
+    }
+
+    #[test]
+    fn every_line_may_be_taken_out_of_its_comment() {
+        let set: Vec<String> = file(SECTIONS)
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(setting) if !setting.starts_with(' ') => setting.to_owned(),
+                _ => line.to_owned(),
+            })
+            .collect();
+        let config = config(set.join("\n"));
+        for name in SECTIONS {
+            assert!(set.iter().any(|line| section(line) == Some(name)), "{name}");
+        }
+        config.section::<ProviderConfig>().unwrap();
+        config.section::<AgentConfig>().unwrap();
+        config.section::<SandboxConfig>().unwrap();
+        config.section::<ToolPolicy>().unwrap();
+        config.section::<Prices>().unwrap();
+        assert!(config.section::<ProviderConfig>().unwrap().model.is_some());
+    }
+
+    #[test]
+    fn a_file_to_start_from_sets_nothing() {
+        let text = file(&["agent", "plugins"]);
+        assert!(!text.contains("[provider"), "{text}");
+        assert!(!text.contains("install"), "{text}");
+        let table: toml::Table = toml::from_str(&text).unwrap();
+        let agent = table["agent"].as_table().unwrap();
+        assert!(
+            agent
+                .values()
+                .all(|part| part.as_table().is_some_and(toml::Table::is_empty)),
+            "{text}"
+        );
+        assert!(text.contains("\n#max_steps = 50\n"), "{text}");
+        assert_eq!(AgentConfig::NAME, "agent");
+    }
+}

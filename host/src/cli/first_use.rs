@@ -1,0 +1,235 @@
+//! The first use: no model is set up, and somebody is at the terminal who can choose one.
+//!
+//! A key goes into `secrets.toml`, which its owner alone can read; what is chosen goes into the settings. Servers on this machine
+//! are asked for their models at the ports that they usually have.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use super::args::ModelArgs;
+use super::question::{Line, Screen};
+use super::render::hold::at_once;
+use super::render::{BOLD, DIM, WARN};
+use super::{edit, render, secrets, setup, terminal};
+use crate::config::{Config, Layer};
+use crate::paths::Paths;
+use crate::provider::endpoint::Endpoint;
+use crate::provider::openai::{OLLAMA_URL, OpenAi};
+use crate::provider::select::issuer;
+use crate::provider::{HttpConfig, Provider, Selected};
+
+/// Servers that run on one's own machine, and where. The first has another address in a variable of its own.
+const SERVERS: [(&str, &str); 4] = [
+    ("Ollama", OLLAMA_URL),
+    ("LM Studio", "http://127.0.0.1:1234/v1"),
+    ("llama.cpp", "http://127.0.0.1:8080/v1"),
+    ("vLLM", "http://127.0.0.1:8000/v1"),
+];
+
+/// Variable of Ollama's own with its address, `HOST:PORT`.
+const OLLAMA_HOST: &str = "OLLAMA_HOST";
+
+/// Longest wait for a server on this machine to list its models.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// Most models that are offered.
+const MAX_OFFERED: usize = 9;
+
+/// Model for a key of OpenRouter, whose choice is left to OpenRouter.
+const OPENROUTER_MODEL: &str = "openrouter/auto";
+
+/// A model that a server on this machine has.
+#[derive(Debug)]
+struct Offered {
+    server: &'static str,
+    url: String,
+    model: String,
+}
+
+enum Choice {
+    Model(usize),
+    Key,
+    Demo,
+}
+
+/// Returns the provider, or the one that the person chooses now when none is set up.
+pub(super) async fn unless_chosen(
+    selected: Selected,
+    paths: &Paths,
+    has_terminal: bool,
+) -> anyhow::Result<Selected> {
+    if !selected.is_stand_in || !has_terminal {
+        return Ok(selected);
+    }
+    let offered = offered().await;
+    loop {
+        match ask(&offered, paths).await {
+            Some(Choice::Model(at)) => {
+                let Some(chosen) = offered.get(at) else {
+                    continue;
+                };
+                keep(paths, &chosen.settings())?;
+                break;
+            }
+            Some(Choice::Key) => {
+                if read_key(paths).await? {
+                    break;
+                }
+            }
+            Some(Choice::Demo) | None => return Ok(selected),
+        }
+    }
+    again(paths)
+}
+
+/// Selects once more, from what was just written.
+fn again(paths: &Paths) -> anyhow::Result<Selected> {
+    let config = Config::new(Layer::files(&paths.user_config())?);
+    setup::provider(paths, &config, &ModelArgs::default(), None)
+}
+
+/// The models of the servers on this machine.
+async fn offered() -> Vec<Offered> {
+    let ollama = setup::env(OLLAMA_HOST).map(|host| match host.contains("://") {
+        true => format!("{}/v1", host.trim_end_matches('/')),
+        false => format!("http://{host}/v1"),
+    });
+    let servers = SERVERS.iter().enumerate().map(|(at, (server, url))| {
+        let url = ollama
+            .clone()
+            .filter(|_| at == 0)
+            .unwrap_or_else(|| (*url).to_owned());
+        async move { (*server, models(&url).await.unwrap_or_default(), url) }
+    });
+    let found = futures_util::future::join_all(servers).await;
+    let offered = found.into_iter().flat_map(|(server, models, url)| {
+        let models = models.into_iter();
+        models.map(move |model| Offered {
+            server,
+            url: url.clone(),
+            model,
+        })
+    });
+    offered.take(MAX_OFFERED).collect()
+}
+
+async fn models(url: &str) -> anyhow::Result<Vec<String>> {
+    let endpoint = Endpoint {
+        provider: "openai".to_owned(),
+        url: Endpoint::parse_url("openai", "address", url)?,
+        url_env: String::new(),
+        key: None,
+        key_env: String::new(),
+        advice: String::new(),
+    };
+    let ms = u64::try_from(PATIENCE.as_millis())?;
+    let http = HttpConfig {
+        connect_timeout_ms: ms,
+        first_byte_timeout_ms: ms,
+        ..HttpConfig::default()
+    };
+    let server = OpenAi::new(endpoint, http, None)?;
+    let cancel = CancellationToken::new();
+    Ok(tokio::time::timeout(PATIENCE, server.models(&cancel)).await??)
+}
+
+impl Offered {
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let name = match self.server {
+            "Ollama" => "ollama",
+            _ => "openai",
+        };
+        let mut all = vec![("name", name.to_owned()), ("model", self.model.clone())];
+        if self.url != OLLAMA_URL {
+            all.push(("base_url", self.url.clone()));
+        }
+        all
+    }
+}
+
+async fn ask(offered: &[Offered], paths: &Paths) -> Option<Choice> {
+    let head = Line::new("")
+        .styled(WARN.bold(), "? ")
+        .own("no model is set up yet");
+    let models = offered.iter().enumerate().map(|(at, model)| {
+        Line::new("  ")
+            .styled(BOLD, &(at + 1).to_string())
+            .own("  ")
+            .theirs(BOLD, &model.model)
+            .own(&format!(" of {} at ", model.server))
+            .theirs(DIM, &model.url)
+    });
+    let file = paths.config.join(secrets::FILE_NAME);
+    let key = Line::new("  ")
+        .styled(BOLD, "k")
+        .own("  paste a key of Anthropic, OpenAI or OpenRouter ")
+        .styled(
+            DIM,
+            &format!("(kept in {}, which only you can read)", file.display()),
+        );
+    let demo = Line::new("  ")
+        .styled(BOLD, "d")
+        .own("  go on with a script in place of a model ")
+        .styled(DIM, "(set a model up later: `rind init --user`)");
+    let keys = match offered.len() {
+        0 => "[k]ey or [d]emo".to_owned(),
+        1 => "[1], [k]ey or [d]emo".to_owned(),
+        n => format!("[1] to [{n}], [k]ey or [d]emo"),
+    };
+    let screen = Screen {
+        parts: vec![vec![head], models.chain([key, demo]).collect()],
+        covers: Vec::new(),
+        keys,
+    };
+    let parse = |line: &str| match line.to_lowercase().as_str() {
+        "k" | "key" => Some(Choice::Key),
+        "d" | "demo" => Some(Choice::Demo),
+        number => {
+            let at = number.parse::<usize>().ok()?.checked_sub(1)?;
+            (at < offered.len()).then_some(Choice::Model(at))
+        }
+    };
+    screen.ask(parse).await
+}
+
+/// Reads a key and keeps it when its issuer takes it. Whether it did.
+async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
+    let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
+    at_once("\n");
+    let key = line.unwrap_or_default().trim().to_owned();
+    let Some((name, variable)) = issuer(&key) else {
+        render::warn(
+            "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); keys of others go into the \
+             environment, with `base_url` and `api_key_env` in [provider]",
+        );
+        return Ok(false);
+    };
+    let file = secrets::keep(&paths.config, variable, &key)?;
+    let mut settings = vec![("name", name.to_owned())];
+    if name == "openrouter" {
+        settings.push(("model", OPENROUTER_MODEL.to_owned()));
+    }
+    keep(paths, &settings)?;
+    render::note(&format!("kept {variable} in {}", file.display()));
+    let selected = again(paths)?;
+    let cancel = CancellationToken::new();
+    if let Err(error) = selected.provider.models(&cancel).await {
+        // The key may be right and the network away: it stays, and the turn says more.
+        render::warn(&format!("{error:#}"));
+    }
+    Ok(true)
+}
+
+fn keep(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
+    let file = paths.user_config();
+    let keys: Vec<[&str; 2]> = settings.iter().map(|(key, _)| ["provider", *key]).collect();
+    let values = keys.iter().zip(settings);
+    let values: Vec<(&[&str], toml_edit::Value)> = values
+        .map(|(keys, (_, value))| (&keys[..], value.as_str().into()))
+        .collect();
+    edit::set(&file, "", &values).with_context(|| format!("change {}", file.display()))?;
+    render::note(&format!("set [provider] in {}", file.display()));
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! `rind models`: what the provider offers.
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::args::ModelArgs;
+use super::exit_code::ExitStatus;
+use super::{project, render, setup};
+use crate::price::Prices;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ModelsArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Models {
+    pub(super) provider: String,
+    /// The model that a session would ask.
+    pub(super) chosen: String,
+    pub(super) models: Vec<Listed>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Listed {
+    pub(super) name: String,
+    /// US dollars for a million tokens of input and of output; none when no price is known.
+    pub(super) price: Option<(f64, f64)>,
+}
+
+pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
+    let paths = setup::paths(None)?;
+    let project = project::trusted(&paths, false, false).await?;
+    let config = setup::config(&paths, &args.model, project.as_deref())?;
+    let selected = setup::provider(&paths, &config, &args.model, None)?;
+    let names = selected.provider.models(&CancellationToken::new()).await;
+    // Not a fault of the command line, as the errors of choosing a model are.
+    let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
+    let names = names.map_err(failed).context("list the models")?;
+    let prices: Prices = config.section()?;
+    let found = Models {
+        provider: selected.provider.name().to_owned(),
+        chosen: selected.model,
+        models: names
+            .into_iter()
+            .map(|name| Listed {
+                price: prices.of(&name).map(|price| (price.input, price.output)),
+                name,
+            })
+            .collect(),
+    };
+    match args.json {
+        true => render::json(&found)?,
+        false => render::models::list(&found, &selected.why),
+    }
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,94 @@
+//! `rind tools`: what the model may call here, and what the rules say of each.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use serde::Serialize;
+
+use super::args::PluginArgs;
+use super::exit_code::{ExitStatus, Usage};
+use super::sandbox::sandbox;
+use super::{plugin, render, setup};
+use crate::host::Host;
+use crate::message::ToolSpec;
+use crate::provider::scripted::Scripted;
+use crate::session::SessionStore;
+use crate::tool::policy::{Overview, ToolPolicy};
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ToolsArgs {
+    /// Show only this tool, with its whole description and the schema of its arguments
+    name: Option<String>,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A tool with what holds for its calls.
+#[derive(Debug, Serialize)]
+pub(super) struct Described {
+    #[serde(flatten)]
+    pub(super) spec: ToolSpec,
+    pub(super) policy: Overview,
+}
+
+pub(super) async fn tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
+    let all = described(&args.plugins).await?;
+    let Some(name) = &args.name else {
+        match args.json {
+            true => render::json(&all)?,
+            false => render::tools::list(&all),
+        }
+        return Ok(ExitStatus::Done);
+    };
+    let names = || {
+        let names: Vec<&str> = all.iter().map(|tool| tool.spec.name.as_str()).collect();
+        Usage(format!(
+            "there is no tool `{name}`; the tools are: {}",
+            names.join(", ")
+        ))
+    };
+    let tool = all
+        .iter()
+        .find(|tool| tool.spec.name == *name)
+        .with_context(names)?;
+    match args.json {
+        true => render::json(tool)?,
+        false => render::tools::one(tool)?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The tools of a session in this folder, which is opened elsewhere and runs no turn.
+async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
+    let (options, config) = plugin::options(args).await?;
+    let plugins = plugin::load_with(&options).await?;
+    setup::check_plugins(args, &config, &plugins)?;
+    plugins
+        .left_out
+        .iter()
+        .for_each(render::plugins::warn_left_out);
+    let paths = setup::paths(None)?;
+    setup::check_apart(&paths)?;
+    let policy: ToolPolicy = config.section()?;
+    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    let host = Host::builder()
+        .provider(Arc::new(Scripted::built_in()?), "none")
+        .store(SessionStore::new(sessions.path().to_owned()))
+        .plugins(Arc::new(plugins))
+        .built_in_tools(sandbox(&paths, &config).await?.commands())
+        .config(setup::agent_config(&config)?)
+        .paths(paths)
+        .build()
+        .await?;
+    let mut specs = host.session().create()?.tools();
+    specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
+    let described = specs.into_iter().map(|spec| Described {
+        policy: policy.overview(&spec),
+        spec: Arc::unwrap_or_clone(spec),
+    });
+    Ok(described.collect())
+}

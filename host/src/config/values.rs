@@ -1,0 +1,61 @@
+//! Every value of the settings with its place, for people.
+
+use std::collections::HashMap;
+
+use super::Config;
+
+/// One value of the settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Keys from the section on.
+    pub keys: Vec<String>,
+    /// The value that holds. A list is one value; a table is its values.
+    pub value: toml::Value,
+    /// Places that set it, the one that holds first: `FILE:LINE` or the flag. Empty for a default.
+    pub places: Vec<String>,
+}
+
+impl Config {
+    /// Returns every value that is set or stands in `defaults`: these first, in their order.
+    #[must_use]
+    pub fn values(&self, defaults: &toml::Table) -> Vec<Setting> {
+        let mut all: Vec<Setting> = Vec::new();
+        let mut known: HashMap<Vec<String>, usize> = HashMap::new();
+        let tables = self.layers.iter().map(|layer| &layer.table);
+        for table in std::iter::once(defaults).chain(tables) {
+            leaves(&mut Vec::new(), table, &mut |keys, value| {
+                let at = *known.entry(keys.to_vec()).or_insert(all.len());
+                let value = value.clone();
+                match all.get_mut(at) {
+                    Some(earlier) => earlier.value = value,
+                    None => all.push(Setting {
+                        keys: keys.to_vec(),
+                        value,
+                        places: Vec::new(),
+                    }),
+                }
+            });
+        }
+        for setting in &mut all {
+            let keys: Vec<&str> = setting.keys.iter().map(String::as_str).collect();
+            setting.places = self.places(&keys);
+            setting.places.reverse();
+        }
+        all
+    }
+}
+
+fn leaves(
+    keys: &mut Vec<String>,
+    table: &toml::Table,
+    on: &mut dyn FnMut(&[String], &toml::Value),
+) {
+    for (key, value) in table {
+        keys.push(key.clone());
+        match value {
+            toml::Value::Table(table) => leaves(keys, table, on),
+            value => on(keys, value),
+        }
+        keys.pop();
+    }
+}

@@ -1,0 +1,55 @@
+//! The models that a server offers, as it lists them.
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::http::Http;
+
+/// Most models that are taken from a list.
+const MAX_MODELS: usize = 10_000;
+
+/// Longest name of a model, in bytes.
+const MAX_ID_BYTES: usize = 512;
+
+/// Lists the models at `path`: `data` is the list and `id` the name in each, for Anthropic and for all that speak as OpenAI does.
+/// `query` asks for as many as there are. The names come from a server and may hold anything.
+pub(super) async fn list(
+    http: &Http,
+    path: &str,
+    query: &str,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>, Error> {
+    Ok(names(&http.get(path, query, cancel).await?))
+}
+
+fn names(document: &Value) -> Vec<String> {
+    let models = document.get("data").and_then(Value::as_array);
+    let ids = models
+        .into_iter()
+        .flatten()
+        .filter_map(|model| model.get("id")?.as_str());
+    let ids = ids.filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES);
+    let mut names: Vec<String> = ids.take(MAX_MODELS).map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_taken_from_the_list_and_everything_else_is_left() {
+        let document = json!({"data": [
+            {"id": "b"}, {"id": "a", "display_name": "A"}, {"id": "b"}, {"id": 1}, {}, "c", {"id": ""}, {"id": "x".repeat(600)}
+        ]});
+        assert_eq!(names(&document), ["a", "b"]);
+        for document in [json!({}), json!([]), json!({"data": {}}), json!(null)] {
+            assert_eq!(names(&document), [""; 0]);
+        }
+    }
+}

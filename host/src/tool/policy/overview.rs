@@ -1,0 +1,93 @@
+//! Overview of the rules on a tool, before anything is known of a call: for people who look at their settings.
+
+use serde::Serialize;
+
+use super::rule::Facet;
+use super::{Rule, Strictness, ToolPolicy};
+use crate::message::ToolSpec;
+
+/// Rules that hold for the calls of one tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Overview {
+    /// Decision on a call that no narrower rule matches.
+    pub(crate) decision: Rule,
+    /// The rule or default that makes it.
+    pub(crate) by: String,
+    /// Rules on some of its calls, those of a command or path.
+    pub(crate) narrower: Vec<NarrowRule>,
+}
+
+/// A rule on some calls of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct NarrowRule {
+    pub(crate) decision: Rule,
+    pub(crate) rule: String,
+}
+
+impl ToolPolicy {
+    /// Returns what holds for the calls of a tool, modes and hooks left aside.
+    pub(crate) fn overview(&self, spec: &ToolSpec) -> Overview {
+        let ruling = self.ruling_of(spec, Facet::Whole);
+        let rules = self.rules.iter().enumerate();
+        let narrower = rules.filter(|(_, rule)| rule.is_of_some_calls(spec));
+        Overview {
+            decision: match ruling.strictness {
+                Strictness::Allow => Rule::Allow,
+                Strictness::Ask | Strictness::AskPerson => Rule::Ask,
+                Strictness::Deny => Rule::Deny,
+            },
+            by: ruling.by,
+            narrower: narrower
+                .map(|(index, rule)| NarrowRule {
+                    decision: rule.decision,
+                    rule: rule.name(index),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::EffectClass;
+
+    #[test]
+    fn a_rule_on_some_calls_leaves_the_others_to_the_wider_one() {
+        let rules = r#"
+            rules = [
+                { tool = "bash", command = "git *", decision = "allow" },
+                { effect = "write", decision = "deny" },
+                { tool = "write_*", path = "docs/**", decision = "allow" },
+            ]
+        "#;
+        let policy: ToolPolicy = toml::from_str(rules).unwrap();
+        let spec = |name: &str, effect| ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+            effect_class: effect,
+            plugin: None,
+        };
+        let bash = policy.overview(&spec("bash", EffectClass::Execute));
+        assert_eq!(
+            (bash.decision, &*bash.by),
+            (Rule::Ask, "the default for effect execute")
+        );
+        assert_eq!(bash.narrower.len(), 1);
+        let write = policy.overview(&spec("write_file", EffectClass::Write));
+        assert_eq!(
+            (write.decision, &*write.by),
+            (Rule::Deny, "tool rule 2 (effect write)")
+        );
+        assert_eq!(write.narrower[0].decision, Rule::Allow);
+        assert!(
+            policy
+                .overview(&spec("read_file", EffectClass::Read))
+                .narrower
+                .is_empty()
+        );
+    }
+}
