@@ -158,6 +158,8 @@ pub(super) struct SchemaArgs {
 pub(super) enum SchemaOf {
     /// One line of `rind run --json`
     Events,
+    /// What scripts read and write at each point
+    Hooks,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,
 }

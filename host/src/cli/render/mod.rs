@@ -16,6 +16,7 @@ mod output;
 mod plain;
 pub(super) mod plugins;
 mod row;
+pub(super) mod scripts;
 pub(super) mod session;
 mod steps;
 pub(super) mod trace;
