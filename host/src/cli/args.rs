@@ -158,7 +158,7 @@ pub(super) struct SchemaArgs {
 pub(super) enum SchemaOf {
     /// One line of `rind run --json`
     Events,
-    /// What scripts read and write at each point
+    /// Calls and outcomes of scripts at each point
     Hooks,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,

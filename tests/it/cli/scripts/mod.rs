@@ -79,7 +79,7 @@ fn a_script_refuses_calls_warns_the_model_and_is_only_asked_about_its_tools() {
     let text = r#"
 input=$(cat)
 case "$input" in
-  *'"path":".env"'*) echo '{"verdict": {"block": ".env is\nprotected"}}' ;;
+  *'"path":".env"'*) echo '{"verdict": {"block": ".env is protected"}}' ;;
   *) echo '{"note": "written in a hurry"}' ;;
 esac"#;
     let rind = guarded(
