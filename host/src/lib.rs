@@ -111,6 +111,9 @@ pub mod telemetry;
 pub mod agent;
 pub mod plugin;
 
+// Programs of the operator as hooks.
+pub mod script;
+
 // Builds of plugins.
 #[doc(hidden)]
 pub mod author;

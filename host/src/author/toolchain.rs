@@ -51,6 +51,7 @@ pub(super) async fn run(
         args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
         cwd: cwd.to_owned(),
         env: environment_with(NAMES, PREFIXES),
+        stdin: None,
         deadline,
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,

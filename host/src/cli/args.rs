@@ -169,6 +169,8 @@ pub(super) struct SchemaArgs {
 pub(super) enum SchemaOf {
     /// One line of `rind run --json`
     Events,
+    /// Calls and outcomes of scripts at each point
+    Hooks,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,
 }

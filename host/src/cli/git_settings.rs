@@ -47,6 +47,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         // No repository: its settings are not asked for.
         cwd: "/".into(),
         env,
+        stdin: None,
         deadline: DEADLINE,
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,

@@ -32,15 +32,19 @@ pub(super) fn options(
     session: Option<String>,
     has_terminal: bool,
 ) -> anyhow::Result<GrantOptions> {
-    let policy = Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
-        .context("read what plugins are allowed")?;
     Ok(GrantOptions {
-        policy,
+        policy: policy(paths)?,
         answers: Some(Answers::read(&paths.grants())?),
         session,
         flags: args.grant.clone(),
         ask: has_terminal.then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>),
     })
+}
+
+/// Reads the policies of the administrator and the user.
+pub(super) fn policy(paths: &Paths) -> anyhow::Result<Policy> {
+    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
+        .context("read what plugins are allowed")
 }
 
 pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {

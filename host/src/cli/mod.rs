@@ -30,6 +30,7 @@ mod question;
 mod render;
 mod run;
 mod sandbox;
+mod scripts;
 mod secrets;
 mod session;
 mod setup;
@@ -50,6 +51,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::author;
 use crate::event;
 use crate::plugin::compile;
+use crate::script;
 use crate::tool::process::confine;
 use args::{Args, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
 use exit_code::ExitStatus;
@@ -145,6 +147,7 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
         Command::Demo(demo) => demo::demo(demo).await,
         Command::Schema(schema) => match schema.of {
             SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Hooks => render::json(&script::schema()).map(|()| ExitStatus::Done),
             SchemaOf::Manifest => {
                 render::answer(author::new::schema());
                 Ok(ExitStatus::Done)

@@ -48,9 +48,12 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
     setup::check_plugins(&args.plugins, &config, &plugins)?;
     let all = plugins.plugins.iter();
     let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
+    let paths = setup::paths(None)?;
+    let scripts = super::scripts::of(&paths, &config)?;
+    let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
     if args.json {
-        render::plugins::list_json(&reports, &plugins)?;
-    } else if reports.is_empty() && plugins.left_out.is_empty() && plugins.absent.is_empty() {
+        render::plugins::list_json(&reports, &plugins, &scripts)?;
+    } else if reports.is_empty() && found == 0 {
         render::note(
             "no plugins are installed; see `rind plugin install --help` and `rind plugin new --help`, and `--plugin PATH` of \
              `rind run`",
@@ -59,7 +62,9 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
         reports.iter().for_each(render::plugins::row);
         plugins.left_out.iter().for_each(render::plugins::left_out);
         plugins.absent.iter().for_each(render::plugins::absent);
-        render::plugins::streaming(&reports);
+        scripts.iter().for_each(render::scripts::row);
+        super::scripts::warn_writable(&paths, &scripts);
+        render::plugins::streaming(&reports, &scripts);
     }
     Ok(exit(&plugins))
 }

@@ -25,6 +25,7 @@ use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::protected;
 use crate::price::Prices;
 use crate::provider::{self, ProviderConfig, Selected, scripted};
+use crate::script::HooksConfig;
 use crate::session::Resolved;
 use crate::tool::approval::Approver;
 use crate::tool::builtin::Commands;
@@ -42,6 +43,7 @@ pub(super) const SECTIONS: &[&str] = &[
     Prices::NAME,
     SandboxConfig::NAME,
     InstallConfig::NAME,
+    HooksConfig::NAME,
 ];
 
 /// A variable of the environment that is set to text and not empty.
@@ -275,10 +277,13 @@ pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
     let mut policy: ToolPolicy = parts.config.section()?;
     policy.mode = parts.mode;
     let policy = Arc::new(policy);
+    let scripts = super::scripts::of(parts.paths, parts.config)?;
+    super::scripts::warn_writable(parts.paths, &scripts);
     let host = Host::builder()
         .provider(parts.provider.provider, parts.provider.model)
         .paths(parts.paths.clone())
         .plugins(parts.plugins)
+        .scripts(scripts, parts.commands.clone())
         .built_in_tools(parts.commands)
         .policy(policy.clone())
         .approver(parts.approver)

@@ -53,7 +53,15 @@ struct PluginLists {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+struct ScriptsPolicy {
+    /// Whether no script is a hook.
+    disable: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct File {
+    scripts: ScriptsPolicy,
     plugins: BTreeMap<String, PluginLists>,
     trust: BTreeMap<Trust, Lists>,
 }
@@ -168,6 +176,14 @@ impl Policy {
         let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
         let (name, _) = self.files.iter().find(|(_, file)| disables(file))?;
         Some(format!("[plugins.{plugin}] in {name}"))
+    }
+
+    /// Returns the place where the policy disables a script, by its name or with all others, if it does.
+    #[must_use]
+    pub fn disables_script(&self, name: &str) -> Option<String> {
+        let all = self.files.iter().find(|(_, file)| file.scripts.disable);
+        let all = all.map(|(file, _)| format!("[scripts] in {file}"));
+        all.or_else(|| self.disables(name))
     }
 
     /// Plugins without which nothing runs.

@@ -9,6 +9,7 @@ use crate::event::{Event, Events};
 use crate::plugin::load::{LeftOut, Why};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
+use crate::script::{OpenScript, Program};
 use crate::session::Session;
 
 /// Puts an agent together on an open session.
@@ -26,6 +27,12 @@ pub(super) fn agent(builder: SessionBuilder, session: Arc<Session>) -> Result<Ag
     let mut open = parts.plugins.open(&plugin_handle)?;
     for hook in &parts.hooks {
         hook.to(&mut open.registry);
+    }
+    for script in &parts.scripts {
+        let workspace = parts.paths.workspace.clone();
+        let program = Program::new(script, workspace, parts.commands.clone());
+        let script = OpenScript::new(script.clone(), program, plugin_handle.clone());
+        script.bind(&mut open.registry);
     }
     let mut opening: Vec<Event> = parts.plugins.left_out.iter().map(left_out).collect();
     let mut tools = parts.tools.clone();

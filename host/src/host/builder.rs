@@ -1,5 +1,6 @@
 //! Putting a host together.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::point::failure::Failure;
 use crate::point::registry::HookSpec;
 use crate::point::{Hook, Point};
 use crate::provider::Provider;
+use crate::script::Script;
 use crate::session::SessionStore;
 use crate::tool::SharedTool;
 use crate::tool::approval::{Approver, DenyAll};
@@ -40,6 +42,7 @@ pub struct HostBuilder {
     built_in: BuiltIn,
     tools: Vec<SharedTool>,
     hooks: Vec<Bind>,
+    scripts: (Vec<Arc<Script>>, Commands),
     policy: Option<Arc<dyn Policy>>,
     approver: Option<Arc<dyn Approver>>,
     observers: Vec<Observer>,
@@ -140,6 +143,13 @@ impl HostBuilder {
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
+    /// Calls programs as hooks, in place of those given before. They run as `commands` says, like those of `bash`.
+    #[must_use]
+    pub fn scripts(mut self, scripts: Vec<Script>, commands: Commands) -> Self {
+        self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands);
+        self
+    }
+
     /// Decides on tool calls with this policy. The default allows what only reads, and asks about the rest.
     #[must_use]
     pub fn policy(mut self, policy: Arc<dyn Policy>) -> Self {
@@ -204,6 +214,9 @@ impl HostBuilder {
             let name = taken.name.to_string();
             return Err(Error::NameTaken { name });
         }
+        let (scripts, commands) = self.scripts;
+        let hooks = self.hooks.iter().map(|hook| &*hook.name);
+        check_scripts(&scripts, names.into_iter().chain(hooks).collect())?;
         let workspace = Arc::new(workspace);
         let built_in = match self.built_in {
             BuiltIn::None => Vec::new(),
@@ -229,6 +242,8 @@ impl HostBuilder {
             plugins,
             tools,
             hooks: self.hooks,
+            scripts,
+            commands,
             policy: self.policy.unwrap_or_else(|| {
                 Arc::new(ToolPolicy {
                     mode,
@@ -243,6 +258,24 @@ impl HostBuilder {
             _temporary: temporary,
         })))
     }
+}
+
+/// Checks the scripts, each against those before it and the names that are taken.
+fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) -> Result<(), Error> {
+    for script in scripts {
+        let name = &*script.name;
+        let refused = |why| Error::Script {
+            place: script.place.clone(),
+            name: name.to_owned(),
+            why,
+        };
+        script.check().map_err(refused)?;
+        if !taken.insert(name) {
+            let why = "a plugin or another hook has this name; choose another one".to_owned();
+            return Err(refused(why));
+        }
+    }
+    Ok(())
 }
 
 /// The folders of a host, temporary where none was named.

@@ -47,6 +47,16 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A script does not fit its points, or its name is taken.
+    #[error("{}script `{name}`: {why}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
+    Script {
+        /// Place of its settings; may be empty.
+        place: String,
+        /// Name of the script.
+        name: String,
+        /// The cause.
+        why: String,
+    },
     /// A tool cannot be registered.
     #[error(transparent)]
     Tool(#[from] RegistryError),

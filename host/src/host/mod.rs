@@ -25,8 +25,10 @@ use crate::grant::answers::{Answers, AnswersError};
 use crate::paths::Paths;
 use crate::plugin::load::{LeftOut, PluginSet};
 use crate::provider::Provider;
+use crate::script::Script;
 use crate::session::SessionStore;
 use crate::tool::approval::Approver;
+use crate::tool::builtin::Commands;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
@@ -49,6 +51,9 @@ struct Parts {
     plugins: Arc<PluginSet>,
     tools: ToolRegistry,
     hooks: Vec<native::Bind>,
+    scripts: Vec<Arc<Script>>,
+    /// Way in which scripts run.
+    commands: Commands,
     policy: Arc<dyn Policy>,
     approver: Arc<dyn Approver>,
     observers: Vec<Observer>,

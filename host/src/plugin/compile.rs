@@ -96,6 +96,7 @@ impl Compiler {
             cwd: private.path().to_owned(),
             // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
+            stdin: None,
             deadline: self.time_limit,
             streams: Streams::Separate,
             capture_bytes: CAPTURE_BYTES,

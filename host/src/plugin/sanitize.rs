@@ -16,7 +16,7 @@ use super::host::{Backing, HostState};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{Masked, Scanner, aside};
+use crate::secret::{Masked, Scanner, aside, mask_leaves};
 use crate::text::clean;
 
 /// Bytes of a text that are read to make a short line of it: far more than a line, so that a secret at its end is seen whole
@@ -224,28 +224,4 @@ fn list<'a>(rules: impl IntoIterator<Item = &'a Arc<str>>) -> String {
 
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
-/// Masks every string in a value, keys too. The parser bounds how deep it is.
-fn mask_leaves(value: &mut Value, rules: &mut BTreeSet<Arc<str>>) {
-    match value {
-        Value::String(text) => mask_string(text, rules),
-        Value::Array(items) => items.iter_mut().for_each(|item| mask_leaves(item, rules)),
-        Value::Object(map) => {
-            let entries = std::mem::take(map).into_iter().map(|(mut key, mut value)| {
-                mask_string(&mut key, rules);
-                mask_leaves(&mut value, rules);
-                (key, value)
-            });
-            *map = entries.collect();
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn mask_string(text: &mut String, rules: &mut BTreeSet<Arc<str>>) {
-    if let Some(masked) = Scanner::shared().mask(text) {
-        *text = masked.text;
-        rules.extend(masked.rules);
-    }
 }

@@ -15,6 +15,9 @@ pub enum Failure {
     /// The guest trapped: a bug in the plugin. Its instance is gone.
     #[error("it trapped: {0}")]
     Trap(String),
+    /// A signal that was not the host's ended the script.
+    #[error("it crashed: {0}")]
+    Crash(String),
     /// The hook was stopped at its deadline.
     #[error("it was stopped at its deadline of {} ms", .0.as_millis())]
     Deadline(Duration),
@@ -39,7 +42,7 @@ impl Failure {
     pub fn drops_hook(&self) -> bool {
         matches!(
             self,
-            Self::Trap(_) | Self::Deadline(_) | Self::Limit(_) | Self::Panic(_)
+            Self::Trap(_) | Self::Crash(_) | Self::Deadline(_) | Self::Limit(_) | Self::Panic(_)
         )
     }
 

@@ -12,6 +12,7 @@
 
 mod aside;
 mod block;
+mod leaves;
 mod outgoing;
 mod prefilter;
 mod rule;
@@ -25,6 +26,7 @@ use prefilter::Prefilter;
 use rule::{Rule, RuleSet};
 
 pub use aside::aside;
+pub use leaves::mask_leaves;
 pub use outgoing::check_outgoing;
 
 /// Maximum number of scans of a masked text. A second secret may show only when the first is gone; a third hardly ever.

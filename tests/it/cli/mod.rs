@@ -23,6 +23,7 @@ mod install_trust;
 mod install_wider;
 mod ledger;
 mod new;
+mod scripts;
 mod settings;
 mod switch;
 mod telemetry;

@@ -6,6 +6,7 @@ mod commands;
 mod folders;
 mod model;
 mod plugins;
+mod scripts;
 
 use serde::Serialize;
 
@@ -108,6 +109,7 @@ pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     if !checks.iter().any(|check| check.name == "settings") {
         checks.push(plugins::loaded(&paths).await.named("plugins"));
     }
+    checks.extend(scripts::check(&paths, &config).map(|check| check.named("scripts")));
     checks.extend(folders::checks(&paths));
     checks.push(model::check(&paths, &config).named("model"));
     checks.push(plugins::target(&paths).await.named("target for authors"));

@@ -18,6 +18,7 @@ mod output;
 mod plain;
 pub(super) mod plugins;
 mod row;
+pub(super) mod scripts;
 pub(super) mod session;
 mod steps;
 pub(super) mod tools;

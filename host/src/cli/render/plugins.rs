@@ -16,6 +16,7 @@ use crate::plugin::inspect::{HookReport, Report};
 use crate::plugin::load::{LeftOut, Loaded, PluginSet, Why};
 use crate::plugin::relied::{ABSENT, Absent, Reliance};
 use crate::point::failure::OnFailure;
+use crate::script::Script;
 
 /// Longest name that is shown; of a plugin whose manifest cannot be read it is that of its folder.
 const NAME: usize = 64;
@@ -23,7 +24,7 @@ const NAME: usize = 64;
 const SETTING: usize = 60;
 
 /// Width of the column of names: the longest of those that come with Rind.
-const NAME_COLUMN: usize = 24;
+pub(super) const NAME_COLUMN: usize = 24;
 
 /// Width of the column of hooks and tools, which makes lines of 100.
 const PARTS: usize = 55;
@@ -46,18 +47,26 @@ pub(in super::super) fn row(report: &Report) {
 }
 
 /// Prints whether the model's text is shown while it is written, and which plugins prevent that.
-pub(in super::super) fn streaming(reports: &[Report]) {
-    let holders = reports.iter().filter_map(|report| {
+pub(in super::super) fn streaming(reports: &[Report], scripts: &[Script]) {
+    let plugins = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
         let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
         (!points.is_empty()).then(|| format!("{} ({})", report.name, points.join(", ")))
     });
-    let holders: Vec<String> = holders.collect();
+    let scripts = scripts.iter().filter_map(super::scripts::holding);
+    let scripts: Vec<String> = scripts.collect();
+    let has_scripts = !scripts.is_empty();
+    let holders: Vec<String> = plugins.chain(scripts).collect();
     if holders.is_empty() {
         return super::note("answers are shown as they are written");
     }
     super::note(&format!(
-        "answers are shown when they are complete, because these plugins may change or refuse them: {}",
+        "answers are shown when they are complete, because these {} may change or refuse them: {}",
+        if has_scripts {
+            "plugins and scripts"
+        } else {
+            "plugins"
+        },
         holders.join(", ")
     ));
 }
@@ -106,7 +115,7 @@ fn options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
     )
 }
 
-fn failure(on_failure: OnFailure) -> &'static str {
+pub(super) fn failure(on_failure: OnFailure) -> &'static str {
     match on_failure {
         OnFailure::Block => "blocks when it fails",
         OnFailure::Skip => "is skipped when it fails",
@@ -309,8 +318,12 @@ fn or_none(text: &str) -> String {
 }
 
 /// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}], "absent": [{name, why,
-/// relied_on}]}`.
-pub(in super::super) fn list_json(reports: &[Report], plugins: &PluginSet) -> anyhow::Result<()> {
+/// relied_on}], "scripts": [{name, place, command, warm, matcher, hooks}]}`.
+pub(in super::super) fn list_json(
+    reports: &[Report],
+    plugins: &PluginSet,
+    scripts: &[Script],
+) -> anyhow::Result<()> {
     let left_out = plugins.left_out.iter().map(|left| {
         let folder = left.found.folder.display().to_string();
         let trust = left.found.trust;
@@ -326,7 +339,10 @@ pub(in super::super) fn list_json(reports: &[Report], plugins: &PluginSet) -> an
         json!({"name": absent.name, "why": ABSENT, "relied_on": relied_on})
     });
     let (left_out, absent): (Vec<Value>, Vec<Value>) = (left_out.collect(), absent.collect());
-    super::json(&json!({"plugins": reports, "left_out": left_out, "absent": absent}))
+    let scripts: Vec<Value> = scripts.iter().map(super::scripts::json).collect();
+    super::json(&json!({
+        "plugins": reports, "left_out": left_out, "absent": absent, "scripts": scripts,
+    }))
 }
 
 /// Prints the results of a build. `is_told` says that cargo's own messages were printed already.

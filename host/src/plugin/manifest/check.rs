@@ -55,11 +55,19 @@ const RESERVED_NAMES: &[&str] = &[
 /// Prefix of the ids of subagents, which label their output.
 const AGENT_ID_PREFIX: &str = "sub-";
 
+/// Checks a name under which something speaks: that of a plugin, or of a hook of the settings.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
+    check_name(name)?;
+    check_not_reserved(name)
+}
+
 impl Manifest {
     /// Checks the whole manifest; `text` is what it was read from, for lines in messages.
     pub(super) fn check(&mut self, text: &str) -> Result<(), String> {
-        check_name(&self.name)?;
-        check_not_reserved(&self.name)?;
+        check_plugin_name(&self.name)?;
         if let Some(component) = &self.component
             && (component.is_empty()
                 || component.contains(['/', '\\'])

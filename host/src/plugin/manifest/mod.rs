@@ -23,6 +23,7 @@ use super::{Error, astray, files};
 use crate::grant::held::HeldFolder;
 use crate::grant::{Access, Capability, SideEffect, Trust};
 
+pub(crate) use check::check_plugin_name;
 pub use sections::{
     Compat, External, Filesystem, HookOptions, InertSockets, Limits, Network, PointDeclaration,
 };

@@ -68,6 +68,26 @@ pub enum Commands {
     Refused(String),
 }
 
+/// Surroundings of a process: [`Process::confine`] and [`Process::keeper`].
+pub(crate) struct Around {
+    pub(crate) confine: Option<Confinement>,
+    pub(crate) keeper: Option<PathBuf>,
+}
+
+impl Commands {
+    /// Returns the surroundings of a program that runs as commands do, or the reason why none may run.
+    pub(crate) fn around(self) -> Result<Around, String> {
+        let (confine, keeper) = match self {
+            Self::Free => (None, None),
+            Self::Kept(keeper) => (None, Some(keeper)),
+            Self::Unconfined { keeper, .. } => (None, keeper),
+            Self::Confined(confinement) => (Some(confinement), None),
+            Self::Refused(why) => return Err(why),
+        };
+        Ok(Around { confine, keeper })
+    }
+}
+
 /// The tool.
 pub struct Bash {
     spec: ToolSpec,
@@ -120,12 +140,9 @@ impl Bash {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let (confine, keeper) = match self.commands.clone() {
-            Commands::Free => (None, None),
-            Commands::Kept(keeper) => (None, Some(keeper)),
-            Commands::Unconfined { keeper, .. } => (None, keeper),
-            Commands::Confined(confinement) => (Some(confinement), None),
-            Commands::Refused(why) => {
+        let Around { confine, keeper } = match self.commands.clone().around() {
+            Ok(around) => around,
+            Err(why) => {
                 return ToolOutput::error(format!(
                     "`bash` is refused: commands must run confined (`bash = \"required\"` in [sandbox] of config.toml), and \
                      this machine cannot do it: {why}. The operator can see more with `rind doctor`. Use the other tools."
@@ -147,6 +164,7 @@ impl Bash {
             args: vec![OsString::from("-c"), asked.command.into()],
             cwd: root.to_owned(),
             env: base_environment(),
+            stdin: None,
             deadline: Duration::from_secs(seconds),
             streams: Streams::Merged,
             capture_bytes: CAP_BYTES,

@@ -34,6 +34,12 @@ impl Captured {
         self.left_out += excess as u64;
     }
 
+    /// Whether nothing was left out.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.left_out == 0
+    }
+
     /// The output as text, with a line that says how much was left out where it was. Bytes that are not UTF-8 become
     /// U+FFFD.
     #[must_use]

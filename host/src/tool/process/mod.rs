@@ -58,7 +58,7 @@ pub enum Streams {
 /// Callback for each line of output, without the line break; lines over 1 MiB come in pieces. Must not block.
 pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 
-/// One program to run. Its standard input is empty and it gets a process group of its own.
+/// One program to run. It gets a process group of its own.
 #[derive(Clone)]
 pub struct Process {
     /// Name or path of the program.
@@ -69,6 +69,8 @@ pub struct Process {
     pub cwd: PathBuf,
     /// Complete environment: nothing else is passed on. Usually [`base_environment`].
     pub env: Vec<(OsString, OsString)>,
+    /// File or named pipe that is its standard input; `None`: an empty one. Of a confined program it is one more file to read.
+    pub stdin: Option<PathBuf>,
     /// Deadline of the program.
     pub deadline: Duration,
     /// Whether its two outputs are kept apart.
@@ -222,6 +224,13 @@ impl Process {
         };
         // Descriptors that were handed to this process are not for those that it starts.
         confine::keep_descriptors()?;
+        let stdin = match &self.stdin {
+            // A program that goes through the helper has it opened there: this one is the helper's line to the host.
+            Some(path) if self.confine.is_none() && self.keeper.is_none() => {
+                std::fs::File::open(path)?.into()
+            }
+            _ => Stdio::null(),
+        };
         // The command holds our copies of the pipes' writing ends and is dropped on return: reading would never end.
         let mut command = tokio::process::Command::new(wrapped.program);
         command
@@ -229,7 +238,7 @@ impl Process {
             .current_dir(&self.cwd)
             .env_clear()
             .envs(wrapped.env)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(out_writer)
             .stderr(err_writer);
         Ok((

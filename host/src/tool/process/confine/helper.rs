@@ -18,7 +18,8 @@ pub(super) const CANNOT_RUN: u8 = 126;
 /// Argument in place of a policy: the helper is the confined program itself, and tries.
 pub(super) const TRY: &str = "--try";
 
-/// Argument in place of a policy: nothing is confined, and what the program starts is kept together.
+/// Argument in place of a policy: nothing is confined, and what the program starts is kept together. The path of its standard
+/// input follows, which is empty where it has none.
 pub(super) const KEEP: &str = "--keep";
 
 /// Runs the helper with what follows [`super::HELPER_COMMAND`] on the command line. Comes back with text for standard output
@@ -95,13 +96,14 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
     }
     rustix::process::chdir(&policy.cwd)
         .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
+    let stdin = stdin_of(policy.stdin.as_deref())?;
     let report = restrict(&policy).map_err(confined)?;
     let mut program = program.into_iter().skip_while(|word| word == "--");
     let name = program
         .next()
         .ok_or("the helper was called without a program")?;
     let mut command = Command::new(&name);
-    command.args(program).stdin(Stdio::null());
+    command.args(program).stdin(stdin);
     if policy.tells {
         command.arg(serde_json::to_string(&report).map_err(called_wrongly)?);
     }
@@ -128,6 +130,17 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, String> {
         }
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the standard input of the program. A named pipe waits for the host, which has it open.
+#[cfg(target_os = "linux")]
+pub(super) fn stdin_of(path: Option<&std::path::Path>) -> Result<Stdio, String> {
+    let Some(path) = path else {
+        return Ok(Stdio::null());
+    };
+    let opened = std::fs::File::open(path);
+    let opened = opened.map_err(|error| format!("standard input {}: {error}", path.display()));
+    opened.map(Stdio::from)
 }
 
 #[cfg(target_os = "linux")]
@@ -171,6 +184,7 @@ pub fn confine_this_process(folder: &std::path::Path) -> Result<(), String> {
         },
         needs_landlock: true,
         cwd: folder.to_owned(),
+        stdin: None,
         network: false,
         unix_sockets: false,
         limits: Limits::default(),

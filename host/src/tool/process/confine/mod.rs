@@ -165,6 +165,7 @@ impl Confinement {
         let is_apart = self.mechanism.is_apart();
         let mut read = self.read.clone();
         read.extend(tells.then(|| self.helper.clone()));
+        read.extend(process.stdin.clone());
         let home = process.env.iter().find(|(name, _)| name == "HOME");
         let plan = Plan {
             write: &self.write,
@@ -194,6 +195,7 @@ impl Confinement {
             files: Files { write, read },
             needs_landlock: !is_apart,
             cwd: process.cwd.clone(),
+            stdin: process.stdin.clone(),
             network: self.network,
             // Within a view no socket of another program is to be seen, unless it shares the network.
             unix_sockets: is_apart && !self.network,
@@ -224,6 +226,8 @@ pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
     check_start(helper, process)?;
     let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
     let mut args = words.to_vec();
+    let stdin = process.stdin.clone().map(OsString::from);
+    args.push(stdin.unwrap_or_default());
     args.push(process.program.clone());
     args.extend(process.args.iter().cloned());
     Ok(Wrapped {

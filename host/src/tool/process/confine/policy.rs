@@ -21,6 +21,8 @@ pub(super) struct Policy {
     /// Whether it must not start where Landlock cannot keep it to these files.
     pub(super) needs_landlock: bool,
     pub(super) cwd: PathBuf,
+    /// Standard input of the program; `None`: an empty one.
+    pub(super) stdin: Option<PathBuf>,
     /// Whether network sockets may be opened.
     pub(super) network: bool,
     /// Whether Unix sockets may be opened where Landlock cannot tell whose they are.

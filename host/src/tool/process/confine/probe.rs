@@ -128,6 +128,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         args: [HELPER_COMMAND, TRY, &trial].map(OsString::from).to_vec(),
         cwd: PathBuf::from("/"),
         env: Vec::new(),
+        stdin: None,
         deadline: DEADLINE,
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,

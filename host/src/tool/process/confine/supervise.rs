@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -58,16 +59,20 @@ pub(super) fn supervise(
         namespaces::enter(policy.network)?;
     }
     command.args([HELPER_COMMAND, INNER, json]).args(program);
+    // The second stage opens that of the program; what makes a view hands this one on.
     let is_told_by_us = matches!(policy.around, Around::Nothing);
+    let stdin = is_told_by_us.then(Stdio::null);
     // The first process of a process namespace takes everybody in it with it. The numbers that this one would find in `/proc`
     // are those of the namespace by then, where the second stage has moved it into the view as well.
     let is_first_of_namespace = matches!(policy.around, Around::Namespaces { .. });
-    run(command, is_told_by_us, !is_first_of_namespace).map_err(|(what, error)| said(what, error))
+    run(command, stdin, !is_first_of_namespace).map_err(|(what, error)| said(what, error))
 }
 
 /// Runs a program that nothing confines to the end of everything that it started.
 pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
+    let stdin = words.next().filter(|path| !path.is_empty());
+    let stdin = super::helper::stdin_of(stdin.as_deref().map(Path::new))?;
     let name = words
         .next()
         .ok_or("the helper was called without a program")?;
@@ -75,13 +80,14 @@ pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     super::kernel::keep_descriptors().map_err(said)?;
     let mut command = Command::new(&name);
     command.args(words);
-    run(command, true, true).map_err(|(_, error)| said(error))
+    run(command, Some(stdin), true).map_err(|(_, error)| said(error))
 }
 
-/// Starts the program and waits for it and all its descendants.
+/// Starts the program and waits for it and all its descendants. With a `stdin` the program is its child, and this process
+/// reports its end.
 fn run(
     mut command: Command,
-    is_told_by_us: bool,
+    stdin: Option<Stdio>,
     are_orphans_ours: bool,
 ) -> Result<ExitCode, (&'static str, io::Error)> {
     // Programs that lost their parent become ours, so that none gets away.
@@ -89,8 +95,9 @@ fn run(
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
     super::hide_process();
     command.process_group(0);
-    if is_told_by_us {
-        command.stdin(Stdio::null());
+    let is_told_by_us = stdin.is_some();
+    if let Some(stdin) = stdin {
+        command.stdin(stdin);
     }
     let failed = |error| ("the second stage", error);
     let child = command.spawn().map_err(failed)?;

@@ -1,0 +1,159 @@
+//! A script in one session, as hooks of the dispatcher.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::Script;
+use super::json::{self, Call, ScriptPoint, WithPoint};
+use super::once::{self, Program};
+use super::warm::Warm;
+use crate::json::{MAX_DEPTH, depth};
+use crate::point::Hook;
+use crate::point::caller::Caller;
+use crate::point::failure::Failure;
+use crate::point::handle::AgentHandle;
+use crate::point::registry::Registry;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::secret::{aside, mask_leaves};
+
+/// A script that a session calls.
+pub(crate) struct OpenScript {
+    script: Arc<Script>,
+    program: Program,
+    /// The process of one that stays.
+    warm: Option<Warm>,
+    handle: Arc<dyn AgentHandle>,
+}
+
+impl OpenScript {
+    /// Makes a script ready for a session. No process is started before it is called.
+    pub(crate) fn new(
+        script: Arc<Script>,
+        program: Program,
+        handle: Arc<dyn AgentHandle>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            warm: script.is_warm.then(|| Warm::new(program.clone())),
+            script,
+            program,
+            handle,
+        })
+    }
+
+    /// Binds it to its points.
+    pub(crate) fn bind(self: &Arc<Self>, registry: &mut Registry) {
+        for row in self.script.rows() {
+            let binding = Binding {
+                script: self,
+                registry: &mut *registry,
+            };
+            json::at(row.name, binding);
+        }
+    }
+
+    /// Calls it, and returns its outcome in JSON.
+    async fn ask(
+        &self,
+        point: &'static str,
+        caller: &Caller,
+        payload: Value,
+    ) -> Result<Value, Failure> {
+        let call = Call::new(&self.script.name, point, caller, payload);
+        let mut outcome = match &self.warm {
+            Some(warm) => warm.ask(call).await?,
+            None => {
+                let input = serde_json::to_vec(&call).map_err(unwritten)?;
+                once::ask(&self.program, input, &self.script).await?
+            }
+        };
+        if depth(&outcome) > MAX_DEPTH {
+            return Err(Failure::Malformed(format!(
+                "it is nested deeper than {MAX_DEPTH} levels"
+            )));
+        }
+        self.mask(point, caller, &mut outcome);
+        Ok(outcome)
+    }
+
+    /// Masks secrets in what a script says, and leaves a record of it.
+    fn mask(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
+        let mut rules = BTreeSet::new();
+        aside(json_bytes(outcome), || mask_leaves(outcome, &mut rules));
+        if rules.is_empty() {
+            return;
+        }
+        let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
+        let mut origin = caller.origin();
+        origin.point = Some(point.into());
+        self.handle.access(AccessRecord {
+            plugin: self.script.name.as_str().into(),
+            reached: Reached::Secret,
+            target: format!("{point} outcome"),
+            outcome: AccessOutcome::Masked,
+            reason: Some(rules.join(", ")),
+            origin,
+        });
+    }
+
+    /// Whether it is asked about this payload.
+    fn is_asked(&self, payload: &Value) -> bool {
+        self.script.matcher.as_ref().is_none_or(|matcher| {
+            let tool = payload.pointer("/call/name").and_then(Value::as_str);
+            tool.is_some_and(|tool| matcher.is_match(tool))
+        })
+    }
+}
+
+struct Binding<'a> {
+    script: &'a Arc<OpenScript>,
+    registry: &'a mut Registry,
+}
+
+impl WithPoint for Binding<'_> {
+    fn with<P: ScriptPoint>(self) {
+        if let Some(row) = self.script.script.rows().find(|row| row.name == P::NAME) {
+            let hook = Arc::new(AtPoint(self.script.clone()));
+            self.registry.add::<P>(self.script.script.spec(row), hook);
+        }
+    }
+}
+
+/// A script at one of its points.
+struct AtPoint(Arc<OpenScript>);
+
+impl<P: ScriptPoint> Hook<P> for AtPoint {
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        payload: &'a P::Payload,
+    ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
+        Box::pin(async move {
+            let payload = P::show(payload).map_err(unwritten)?;
+            let outcome = if self.0.is_asked(&payload) {
+                self.0.ask(P::NAME, caller, payload).await?
+            } else {
+                Value::Object(serde_json::Map::new())
+            };
+            P::read(outcome).map_err(|error| {
+                Failure::Malformed(format!(
+                    "what it wrote is no outcome of `{}`: {error}; see `rind schema hooks`",
+                    P::NAME
+                ))
+            })
+        })
+    }
+}
+
+fn unwritten(error: serde_json::Error) -> Failure {
+    Failure::Unavailable(format!("the payload cannot be written as JSON: {error}"))
+}
+
+/// Bytes of the strings in a value, about.
+fn json_bytes(value: &Value) -> usize {
+    crate::json::values(value)
+        .map(|value| value.as_str().map_or(0, str::len))
+        .sum()
+}

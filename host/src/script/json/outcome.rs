@@ -1,0 +1,464 @@
+//! Outcomes of scripts in JSON, field for field those of `wit/outcomes.wit`.
+//!
+//! A field that is absent changes nothing, an unknown one is an error: a misspelled `block` must not let anything pass. What
+//! an outcome may change is decided where those of plugins are, in `point::merge`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::message::{Part, Parts};
+use crate::point::contract::types;
+use crate::point::outcome as o;
+use crate::point::payload as p;
+use crate::text::clean;
+
+/// Longest reason, in bytes: it ends on a terminal and before the model.
+const MAX_REASON_BYTES: usize = 2048;
+
+/// Longest line of a log or a notice, in bytes.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// A value in JSON that becomes one of the host.
+pub(in super::super) trait IntoHost<T> {
+    fn into_host(self) -> T;
+}
+
+macro_rules! same {
+    ($($type:ty),*) => {$(
+        impl IntoHost<$type> for $type {
+            fn into_host(self) -> $type {
+                self
+            }
+        }
+    )*};
+}
+same!(String, bool, u32, f64, p::Decision, p::Tier, o::Level);
+
+impl<T, A: IntoHost<T>> IntoHost<Option<T>> for Option<A> {
+    fn into_host(self) -> Option<T> {
+        self.map(A::into_host)
+    }
+}
+
+impl<T, A: IntoHost<T>> IntoHost<Vec<T>> for Vec<A> {
+    fn into_host(self) -> Vec<T> {
+        self.into_iter().map(A::into_host).collect()
+    }
+}
+
+/// Text of one short line.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(in super::super) struct Line(String);
+
+impl IntoHost<String> for Line {
+    fn into_host(self) -> String {
+        clean(&self.0, MAX_REASON_BYTES)
+    }
+}
+
+/// A JSON object, which the contract has as text.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(in super::super) struct Object(serde_json::Map<String, Value>);
+
+impl IntoHost<String> for Object {
+    fn into_host(self) -> String {
+        Value::Object(self.0).to_string()
+    }
+}
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $module:ident::$name:ident {
+        $($(#[$about:meta])* $field:ident: $type:ty,)* $(; $fixed:ident = $value:expr)?
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(in super::super) struct $name { $($(#[$about])* $field: $type,)* }
+
+        impl IntoHost<$module::$name> for $name {
+            fn into_host(self) -> $module::$name {
+                $module::$name { $($field: self.$field.into_host(),)* $($fixed: $value,)? }
+            }
+        }
+    )*};
+}
+
+/// Outcomes: every field may be left out.
+macro_rules! outcomes {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Default, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub(in super::super) struct $name {
+            $($(#[$about])* $field: $type,)*
+            /// Lines for the log or the person, and measured values; carried out when the outcome is accepted.
+            effects: Vec<Effect>,
+        }
+
+        impl IntoHost<o::$name> for $name {
+            fn into_host(self) -> o::$name {
+                o::$name { $($field: self.$field.into_host(),)* effects: self.effects.into_host() }
+            }
+        }
+    )*};
+}
+
+/// Choices: the cases without a value, of which the first changes nothing, then those with one.
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident {
+        $(#[$first_about:meta])* $first:ident
+        $(, $(#[$bare_about:meta])* $bare:ident)*;
+        $($(#[$about:meta])* $case:ident($type:ty),)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Default, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub(in super::super) enum $name {
+            $(#[$first_about])* #[default] $first,
+            $($(#[$bare_about])* $bare,)*
+            $($(#[$about])* $case($type),)*
+        }
+
+        impl IntoHost<o::$name> for $name {
+            fn into_host(self) -> o::$name {
+                match self {
+                    Self::$first => o::$name::$first,
+                    $(Self::$bare => o::$name::$bare,)*
+                    $(Self::$case(value) => o::$name::$case(value.into_host()),)*
+                }
+            }
+        }
+    )*};
+}
+
+outcomes! {
+    /// Outcome of a hook that only observes.
+    Observed {}
+    /// Outcome of a hook on incoming text.
+    InputOutcome {
+        /// Text to put in place of the input.
+        text: Option<String>,
+        /// Messages to add.
+        inject: Vec<Injection>,
+        /// Refuse the turn, with the reason.
+        block: Option<Line>,
+    }
+    /// Outcome of a hook on the assessment.
+    AssessmentOutcome {
+        /// Replacement for the assessment.
+        assessment: Option<Assessment>,
+    }
+    /// Outcome of a hook that contributes to the system prompt.
+    PromptOutcome {
+        /// Parts to add, each with a key of its own.
+        parts: Vec<PromptPart>,
+    }
+    /// Outcome of a hook that edits the parts of the system prompt.
+    PartsOutcome {
+        /// Parts to add, or to put in place of those with the same key.
+        put: Vec<PromptPart>,
+        /// Keys of parts to take out.
+        remove: Vec<String>,
+    }
+    /// Outcome of a hook that may change one text and nothing else.
+    TextOutcome {
+        /// Text to put in place.
+        text: Option<String>,
+    }
+    /// Outcome of a hook on the messages of one request.
+    ContextOutcome {
+        /// Edits in order; they hold for this request only.
+        edits: Vec<MessageEdit>,
+    }
+    /// Outcome of a hook on a request to the model.
+    RequestOutcome {
+        /// Model to use.
+        model: Option<String>,
+        /// Sampling temperature, from 0 to 2.
+        temperature: FloatChange,
+        /// Most tokens the model may write, at least 1.
+        max_tokens: CountChange,
+        /// Tools to leave active.
+        tools: NamesChange,
+        /// Messages to add.
+        inject: Vec<Injection>,
+        /// Refuse to ask the model, with the reason; the turn ends.
+        block: Option<Line>,
+    }
+    /// Outcome of a hook on a request as it goes over the wire.
+    WireOutcome {
+        /// Body to send instead, in the provider's own format.
+        body: Option<Object>,
+    }
+    /// Outcome of a hook on the model's answer.
+    ReplyOutcome {
+        /// Text to put in place of the message's text.
+        text: Option<String>,
+        /// Messages to add; a message asks the model for another step.
+        inject: Vec<Injection>,
+        /// Refuse the answer, with the reason; the turn ends.
+        block: Option<Line>,
+    }
+    /// Outcome of a hook on a tool call.
+    CallOutcome {
+        /// The verdict; `block` beats `ask` beats `pass` over all hooks.
+        verdict: CallVerdict,
+        /// A warning for the model, put beneath the result of the call.
+        note: Option<Line>,
+    }
+    /// Outcome of a hook on a tool result.
+    ResultOutcome {
+        /// Text, or parts, to put in place.
+        content: Option<Content>,
+        /// Mark the result as an error, or not.
+        is_error: Option<bool>,
+        /// Messages to add after the results of this step.
+        inject: Vec<Injection>,
+    }
+    /// Outcome of a hook on steering.
+    SteeringOutcome {
+        /// Action for the text.
+        action: SteeringAction,
+        /// Messages to add.
+        inject: Vec<Injection>,
+    }
+    /// Outcome of a hook before reflection.
+    ReflectionOutcome {
+        /// Draft to put in place.
+        draft: Option<String>,
+        /// Criteria to add.
+        criteria: Vec<String>,
+        /// The verdict in place of the built-in reflection.
+        verdict: VerdictChange,
+    }
+    /// Outcome of a hook on the verdict of reflection.
+    VerdictOutcome {
+        /// The new verdict.
+        verdict: VerdictChange,
+    }
+    /// Outcome of a hook on the output.
+    OutputOutcome {
+        /// Text to put in place.
+        text: Option<String>,
+        /// Hold the output back, for this reason.
+        block: Option<Line>,
+    }
+    /// Outcome of a hook on text as it is written.
+    DeltaOutcome {
+        /// Text to put in place of all of `text`.
+        text: Option<String>,
+        /// Bytes at the end of the text that are not to be shown yet.
+        keep: u32,
+        /// Stop the answer here, for this reason; the turn ends.
+        stop: Option<Line>,
+    }
+    /// Outcome of a hook before compaction or archival.
+    SliceOutcome {
+        /// The verdict.
+        verdict: SliceVerdict,
+    }
+}
+
+choices! {
+    /// A change of a number with a fraction that may have no value.
+    FloatChange {
+        /// Leave it as it is.
+        Keep,
+        /// Take it out: the provider decides.
+        Unset;
+        /// Put this in its place.
+        Set(f64),
+    }
+    /// A change of a count that may have no value.
+    CountChange {
+        /// Leave it as it is.
+        Keep,
+        /// Take it out: the provider decides.
+        Unset;
+        /// Put this in its place.
+        Set(u32),
+    }
+    /// A change of a list of names.
+    NamesChange {
+        /// Leave it as it is.
+        Keep,
+        /// Take all of them out.
+        Unset;
+        /// Leave these and no others.
+        Set(Vec<String>),
+    }
+    /// Verdict of a hook on a tool call.
+    CallVerdict {
+        /// No objection.
+        Pass;
+        /// Run it with these arguments, which must fit the schema of the tool.
+        Change(Object),
+        /// Ask the user first, for this reason.
+        Ask(Line),
+        /// Refuse it, for this reason.
+        Block(Line),
+    }
+    /// Action for text that arrived during a turn.
+    SteeringAction {
+        /// Take it as it is.
+        Pass;
+        /// Take this text instead.
+        Replace(String),
+        /// Leave it out, for this reason.
+        Drop(Line),
+    }
+    /// Verdict that replaces the one of reflection.
+    VerdictChange {
+        /// Leave the verdict as it is.
+        Keep,
+        /// The turn is done.
+        Done;
+        /// Another step is needed, for this reason.
+        Again(Line),
+    }
+    /// Verdict of a hook on compaction or archival.
+    SliceVerdict {
+        /// No objection.
+        Pass;
+        /// Do not do it, for this reason.
+        Cancel(Line),
+        /// Do it with this summary.
+        Summary(String),
+    }
+}
+
+records! {
+    /// A message that a hook adds to the conversation, as a user message that names the hook.
+    o::Injection {
+        /// The text.
+        text: String,
+        /// Whether it stays in the session, or is shown in the next request only.
+        #[serde(default = "yes")]
+        keep: bool,
+    }
+    /// Assessment of the input.
+    p::Assessment {
+        /// Decision on how to handle the turn.
+        decision: p::Decision,
+        /// From 0 to 1.
+        confidence: f64,
+        /// Reasons, in short phrases.
+        #[serde(default)]
+        reasons: Vec<String>,
+        ; input = String::new()
+    }
+    /// One part of the system prompt.
+    p::PromptPart {
+        /// Tier of the part.
+        tier: p::Tier,
+        /// Unique within the prompt.
+        key: String,
+        /// The text.
+        text: String,
+        ; source = String::new()
+    }
+    /// A message and its new text.
+    o::Replacement {
+        /// Id of the message.
+        id: String,
+        /// The new text.
+        text: String,
+    }
+    /// One measured value.
+    o::Metric {
+        /// Name of the metric, `[a-z0-9_.]`.
+        name: Line,
+        /// The value, in the unit that the name ends with.
+        value: f64,
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One edit of the messages of a request.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(in super::super) enum MessageEdit {
+    /// Leave out the message with this id.
+    Drop(String),
+    /// Put a text in place of a message's text or of a tool result's content.
+    Replace(Replacement),
+    /// Add a message at the end.
+    Append(String),
+}
+
+impl IntoHost<o::MessageEdit> for MessageEdit {
+    fn into_host(self) -> o::MessageEdit {
+        match self {
+            Self::Drop(id) => o::MessageEdit::Drop(id),
+            Self::Replace(replacement) => o::MessageEdit::Replace(replacement.into_host()),
+            Self::Append(text) => o::MessageEdit::Append(text),
+        }
+    }
+}
+
+/// Content of a tool result: a text, or a list of parts.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(in super::super) struct Content(Parts);
+
+impl IntoHost<Vec<o::Part>> for Content {
+    fn into_host(self) -> Vec<o::Part> {
+        let part = |part: &Part| match part {
+            Part::Text { text } => o::Part::Text(text.clone()),
+            Part::Json { value } => o::Part::Json(value.to_string()),
+            Part::Blob(blob) => o::Part::Blob(types::Blob {
+                id: blob.id.clone(),
+                media_type: blob.media_type.clone(),
+                size: blob.size,
+            }),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+/// A line for the log or the person.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct LogLine {
+    /// Level.
+    level: o::Level,
+    /// One line of text.
+    text: String,
+}
+
+impl IntoHost<o::LogLine> for LogLine {
+    fn into_host(self) -> o::LogLine {
+        o::LogLine {
+            level: self.level,
+            text: clean(&self.text, MAX_LINE_BYTES),
+        }
+    }
+}
+
+/// A request besides the outcome. Scripts have no store: they may keep files.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(in super::super) enum Effect {
+    /// Write a line to the log.
+    Log(LogLine),
+    /// Record a value.
+    Metric(Metric),
+    /// Show a notice to the person at the terminal.
+    Notify(LogLine),
+}
+
+impl IntoHost<o::Effect> for Effect {
+    fn into_host(self) -> o::Effect {
+        match self {
+            Self::Log(line) => o::Effect::Log(line.into_host()),
+            Self::Metric(metric) => o::Effect::Metric(metric.into_host()),
+            Self::Notify(line) => o::Effect::Notify(line.into_host()),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A script that is started for each call: input on its standard input, outcome on its standard output.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Script;
+use crate::json;
+use crate::point::failure::Failure;
+use crate::secret::Scanner;
+use crate::text::clean;
+use crate::tool::builtin::{Around, Commands};
+use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams, base_environment};
+
+/// Most bytes of an outcome: the largest body of a request that a hook may put in place.
+pub(super) const MAX_OUTCOME_BYTES: usize = 8 << 20;
+
+/// Most bytes of errors that a script may write; of what is less, the end is shown.
+const MAX_ERRORS_BYTES: usize = 1 << 20;
+
+/// Bytes of errors that are shown.
+const SHOWN_ERRORS_BYTES: usize = 500;
+
+/// Time that a process has beyond the deadline of its call, which the dispatcher keeps.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A script's process before it is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    command: Vec<OsString>,
+    files: Vec<PathBuf>,
+    env: Vec<(OsString, OsString)>,
+    workspace: PathBuf,
+    commands: Commands,
+}
+
+impl Program {
+    /// The process of a script that runs in `workspace` as `commands` say.
+    pub(crate) fn new(script: &Script, workspace: PathBuf, commands: Commands) -> Self {
+        Self {
+            command: script.command.clone(),
+            files: script.files.clone(),
+            env: base_environment(),
+            workspace,
+            commands,
+        }
+    }
+
+    /// Makes the process, which reads from this file or named pipe.
+    pub(super) fn process(
+        &self,
+        stdin: PathBuf,
+        deadline: Duration,
+        on_line: OnLine,
+    ) -> Result<Process, Failure> {
+        let Around {
+            mut confine,
+            keeper,
+        } = self.commands.clone().around().map_err(|why| {
+            Failure::Unavailable(format!(
+                "scripts run as commands of bash, which must run confined (`bash = \"required\"` in [sandbox] of \
+                 config.toml), and this machine cannot do it: {why}"
+            ))
+        })?;
+        if let Some(confinement) = &mut confine {
+            confinement.read.extend(self.files.iter().cloned());
+        }
+        let mut words = self.command.iter().cloned();
+        Ok(Process {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            cwd: self.workspace.clone(),
+            env: self.env.clone(),
+            stdin: Some(stdin),
+            deadline,
+            streams: Streams::Separate,
+            capture_bytes: MAX_OUTCOME_BYTES,
+            on_line: Some(on_line),
+            confine,
+            keeper,
+        })
+    }
+}
+
+/// Calls a script once. When this future is dropped, the process and what it started end.
+pub(super) async fn ask(
+    program: &Program,
+    input: Vec<u8>,
+    script: &Script,
+) -> Result<Value, Failure> {
+    let finished = run(program, input, script.deadline).await?;
+    let errors = errors(&finished);
+    match finished.ending {
+        Ending::Exited(0) => outcome(&finished.stdout.text()),
+        ending => Err(ended(ending, &errors)),
+    }
+}
+
+/// Runs the program with this input to the end of everything that it starts.
+pub(super) async fn run(
+    program: &Program,
+    input: Vec<u8>,
+    deadline: Duration,
+) -> Result<Finished, Failure> {
+    let cancel = CancellationToken::new();
+    let _stop_on_drop = cancel.clone().drop_guard();
+    let flood = Flood::new(&cancel);
+    let program = program.clone();
+    let on_line = flood.on_line();
+    // A task of its own: when nobody waits any more, the process is stopped, and its input goes after it.
+    let running = tokio::spawn(async move {
+        let input = tokio::task::spawn_blocking(move || written(&input)).await;
+        let input = input.map_err(failed)?.map_err(failed)?;
+        let process = program.process(input.path().to_owned(), deadline + GRACE, on_line)?;
+        let finished = process.run(&cancel).await;
+        finished.map_err(|error| Failure::Unavailable(error.to_string()))
+    });
+    let finished = running.await.map_err(failed)??;
+    match flood.exceeded() {
+        Some(why) => Err(Failure::Limit(why)),
+        None => Ok(finished),
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::Unavailable(format!("its input cannot be handed over: {error}"))
+}
+
+/// A file of the input that nobody else can read: a program that reads none of it must not be able to stop us.
+fn written(input: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("rind-hook-").tempfile()?;
+    file.write_all(input)?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// Reads an outcome. One that says nothing changes nothing.
+pub(super) fn outcome(text: &str) -> Result<Value, Failure> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let value = json::parse(text.trim(), MAX_OUTCOME_BYTES)
+        .map_err(|error| Failure::Malformed(format!("what it wrote {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Failure::Malformed(
+            "what it wrote is no JSON object".to_owned(),
+        ))
+    }
+}
+
+/// Describes the end of a script that gave no outcome.
+pub(super) fn ended(ending: Ending, errors: &str) -> Failure {
+    let with_errors = |what: String| {
+        if errors.is_empty() {
+            what
+        } else {
+            format!("{what}: {errors}")
+        }
+    };
+    match ending {
+        Ending::Exited(code) => Failure::Error(with_errors(format!("exit code {code}"))),
+        Ending::Signaled(signal) => {
+            Failure::Crash(with_errors(format!("ended by signal {signal}")))
+        }
+        Ending::Exceeded(limit) => Failure::Limit(limit.to_string()),
+        Ending::Deadline => Failure::Error("it did not end in time".to_owned()),
+        Ending::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
+    }
+}
+
+/// The end of what a script wrote to standard error, as one line without secrets.
+pub(super) fn errors(finished: &Finished) -> String {
+    line(&finished.stderr.text())
+}
+
+/// The end of a text as one line without secrets.
+pub(super) fn line(text: &str) -> String {
+    let text = text.trim();
+    let masked = Scanner::shared().mask(text);
+    let text = masked.as_ref().map_or(text, |masked| masked.text.as_str());
+    let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
+    clean(&text[start..], SHOWN_ERRORS_BYTES)
+}
+
+/// Stops a script that writes without end.
+#[derive(Clone)]
+pub(super) struct Flood {
+    cancel: CancellationToken,
+    written: Arc<[AtomicU64; 2]>,
+}
+
+impl Flood {
+    pub(super) fn new(cancel: &CancellationToken) -> Self {
+        Self {
+            cancel: cancel.clone(),
+            written: Arc::default(),
+        }
+    }
+
+    /// Counts the bytes of a line.
+    pub(super) fn count(&self, stream: Stream, line: &str) {
+        let [out, errors] = &*self.written;
+        let (written, most) = match stream {
+            Stream::Stdout => (out, MAX_OUTCOME_BYTES),
+            Stream::Stderr => (errors, MAX_ERRORS_BYTES),
+        };
+        let bytes = line.len() as u64 + 1;
+        if written.fetch_add(bytes, Ordering::Relaxed) + bytes > most as u64 {
+            self.cancel.cancel();
+        }
+    }
+
+    fn on_line(&self) -> OnLine {
+        let flood = self.clone();
+        Arc::new(move |stream, line| flood.count(stream, line))
+    }
+
+    /// Begins to count the outcome of another call.
+    pub(super) fn begin(&self) {
+        self.written
+            .iter()
+            .for_each(|written| written.store(0, Ordering::Relaxed));
+    }
+
+    /// Returns the bound that was passed, if one was.
+    pub(super) fn exceeded(&self) -> Option<String> {
+        let [out, errors] = &*self.written;
+        // A last line without its break counts as one byte more than it has.
+        if out.load(Ordering::Relaxed) > MAX_OUTCOME_BYTES as u64 {
+            return Some(format!("it wrote more than {MAX_OUTCOME_BYTES} bytes"));
+        }
+        (errors.load(Ordering::Relaxed) > MAX_ERRORS_BYTES as u64)
+            .then(|| format!("it wrote more than {MAX_ERRORS_BYTES} bytes to standard error"))
+    }
+}

@@ -1,0 +1,147 @@
+//! Settings of scripts: the section `[hooks]`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::Script;
+use crate::config::{Section, number};
+use crate::point::catalog;
+use crate::point::failure::OnFailure;
+use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE};
+
+/// Deadline of a script that nobody waits for, when its settings name none.
+const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
+
+/// The operator's hooks besides those of plugins.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HooksConfig {
+    /// Scripts by name.
+    pub scripts: BTreeMap<String, ScriptSettings>,
+}
+
+impl Section for HooksConfig {
+    const NAME: &'static str = "hooks";
+}
+
+/// One point, or several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected the name of a point, or a list of names"
+)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+/// Settings of one script.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptSettings {
+    point: OneOrMore,
+    command: Vec<String>,
+    /// Whether it is called at all.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    #[serde(default)]
+    matcher: Option<String>,
+    #[serde(default)]
+    priority: Option<u16>,
+    #[serde(default)]
+    on_failure: Option<OnFailure>,
+    #[serde(default, deserialize_with = "number::within_if_set::<1, 600, _, _>")]
+    timeout_seconds: Option<u64>,
+    #[serde(default, rename = "async")]
+    is_async: bool,
+    #[serde(default)]
+    may: Option<Vec<String>>,
+    #[serde(default, rename = "warm")]
+    is_warm: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Folders that paths of settings are relative to.
+#[derive(Clone, Copy, Debug)]
+pub struct Base<'a> {
+    /// Home folder, `~` at the beginning of a word.
+    pub home: &'a Path,
+    /// Folder of the settings.
+    pub settings: &'a Path,
+}
+
+impl ScriptSettings {
+    /// Makes the script of this name; `place` says where its settings stand.
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit.
+    pub fn script(&self, name: &str, base: Base<'_>, place: String) -> Result<Script, String> {
+        let wanted = match &self.point {
+            OneOrMore::One(point) => std::slice::from_ref(point),
+            OneOrMore::More(points) => points,
+        };
+        let mut points = Vec::new();
+        for point in wanted {
+            let row = catalog::find(point).ok_or_else(|| {
+                format!("there is no point `{point}`; `rind schema hooks` lists them")
+            })?;
+            if !points.contains(&row.name) {
+                points.push(row.name);
+            }
+        }
+        let (command, files) = command(&self.command, base);
+        let matcher = self.matcher.as_deref().map(matcher).transpose()?;
+        let by_default = if self.is_async {
+            ASYNC_DEADLINE
+        } else {
+            HOOK_DEADLINE
+        };
+        let script = Script {
+            name: name.to_owned(),
+            points,
+            command,
+            files,
+            matcher,
+            priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
+            deadline: self.timeout_seconds.map_or(by_default, Duration::from_secs),
+            on_failure: self.on_failure,
+            is_async: self.is_async,
+            may: self.may.clone(),
+            is_warm: self.is_warm,
+            place,
+        };
+        script.check()?;
+        Ok(script)
+    }
+}
+
+/// Makes a pattern for whole names of tools.
+pub(super) fn matcher(pattern: &str) -> Result<Regex, String> {
+    Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
+        format!(
+            "`matcher` is no regular expression: {}",
+            error.to_string().replace('\n', " ")
+        )
+    })
+}
+
+/// Completes the paths of a command, and finds the files that it names: a script may read itself and what it is started with.
+fn command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
+    let path = |(at, word): (usize, &String)| match word.strip_prefix("~/") {
+        Some(rest) => base.home.join(rest),
+        None if at == 0 && word.contains('/') => base.settings.join(word),
+        None => PathBuf::from(word),
+    };
+    let words: Vec<PathBuf> = words.iter().enumerate().map(path).collect();
+    let is_named = |word: &&PathBuf| word.is_absolute() && word.is_file();
+    let files = words.iter().filter(is_named).cloned().collect();
+    (words.into_iter().map(OsString::from).collect(), files)
+}

@@ -1,0 +1,271 @@
+//! A script that stays for the session: calls and answers are lines of JSON, matched by number.
+//!
+//! It is started at its first call. One that ends, or is stopped because a call was not answered, is started again at the next
+//! call, a limited number of times. A line without a number of ours is an error; one with the number of an earlier call is late
+//! and passed over.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::{OpenOptions, Sender};
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::json::Call;
+use super::once::{self, Flood, MAX_OUTCOME_BYTES, Program};
+use crate::json;
+use crate::lock::lock;
+use crate::point::deadline::waiting;
+use crate::point::failure::Failure;
+use crate::text::clean;
+use crate::tool::process::{Finished, OnLine, Stream};
+
+/// Starts of a script in a session. One that ends after every call costs more than it saves.
+const MAX_STARTS: u32 = 4;
+
+/// Lifetime of a script that stays: longer than any session.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Lines that wait to be read. A script that says more unasked is stopped.
+const MAX_LINES: usize = 64;
+
+/// Bytes of standard error that are kept for the message of a crash.
+const KEPT_ERRORS_BYTES: usize = 4096;
+
+/// A script that stays. Calls wait for each other.
+pub(super) struct Warm {
+    program: Program,
+    state: AsyncMutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    n_starts: u32,
+    n_calls: u64,
+}
+
+struct Running {
+    stdin: Sender,
+    lines: Receiver<String>,
+    ended: oneshot::Receiver<Result<Finished, Failure>>,
+    flood: Flood,
+    errors: Arc<Mutex<String>>,
+    _stop: DropGuard,
+}
+
+/// A line that a script writes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    id: u64,
+    #[serde(default)]
+    outcome: Option<Value>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+impl Warm {
+    pub(super) fn new(program: Program) -> Self {
+        Self {
+            program,
+            state: AsyncMutex::default(),
+        }
+    }
+
+    /// Makes a call. When this future is dropped before the answer came, the process is stopped.
+    pub(super) async fn ask<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
+        let mut state = waiting(self.state.lock()).await;
+        state.n_calls += 1;
+        let id = state.n_calls;
+        let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten)?;
+        line.push(b'\n');
+        // Taken out: whoever drops this call drops the process with it.
+        let mut running = match state.running.take().filter(Running::is_alive) {
+            Some(running) => running,
+            None => {
+                if state.n_starts == MAX_STARTS {
+                    return Err(Failure::Unavailable(format!(
+                        "it was started {MAX_STARTS} times in this session and did not stay"
+                    )));
+                }
+                state.n_starts += 1;
+                Running::start(&self.program).await?
+            }
+        };
+        let answer = running.ask(id, &line).await?;
+        state.running = Some(running);
+        answer
+    }
+}
+
+fn unwritten(error: serde_json::Error) -> Failure {
+    Failure::Unavailable(format!("the call cannot be written as JSON: {error}"))
+}
+
+impl Running {
+    async fn start(program: &Program) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::Unavailable(format!("its standard input cannot be made: {error}"))
+        };
+        let (pipe, stdin) = tokio::task::spawn_blocking(named_pipe)
+            .await
+            .map_err(std::io::Error::other)
+            .flatten()
+            .map_err(failed)?;
+        let stdin = stdin.open_sender(pipe.path().join(PIPE)).map_err(failed)?;
+        let cancel = CancellationToken::new();
+        let flood = Flood::new(&cancel);
+        let errors: Arc<Mutex<String>> = Arc::default();
+        let (sender, lines) = mpsc::channel(MAX_LINES);
+        let on_line: OnLine = {
+            let (flood, errors, cancel) = (flood.clone(), errors.clone(), cancel.clone());
+            Arc::new(move |stream, line| {
+                flood.count(stream, line);
+                match stream {
+                    Stream::Stdout if sender.try_send(line.to_owned()).is_err() => cancel.cancel(),
+                    Stream::Stdout => {}
+                    Stream::Stderr => keep(&errors, line),
+                }
+            })
+        };
+        let process = program.process(pipe.path().join(PIPE), FOREVER, on_line)?;
+        let (sender, ended) = oneshot::channel();
+        let until = cancel.clone();
+        tokio::spawn(async move {
+            let finished = process.run(&until).await;
+            let finished = finished.map_err(|error| Failure::Unavailable(error.to_string()));
+            // Nobody waits for a script that was stopped.
+            drop(sender.send(finished));
+            drop(pipe);
+        });
+        Ok(Self {
+            stdin,
+            lines,
+            ended,
+            flood,
+            errors,
+            _stop: cancel.drop_guard(),
+        })
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.lines.is_closed()
+    }
+
+    /// Asks one question. The outer error ends the script.
+    async fn ask(&mut self, id: u64, line: &[u8]) -> Result<Result<Value, Failure>, Failure> {
+        self.flood.begin();
+        let writing = async {
+            let written = self.stdin.write_all(line).await;
+            match written {
+                Ok(()) => std::future::pending().await,
+                Err(error) => Failure::Unavailable(format!("it cannot be written to: {error}")),
+            }
+        };
+        tokio::select! {
+            // What it wrote counts before how it ended.
+            biased;
+            answer = answer(&mut self.lines, id) => match answer {
+                Some(answer) => Ok(answer),
+                None => Err(self.why_ended().await),
+            },
+            failure = writing => Err(failure),
+        }
+    }
+
+    /// Says why a script that ended did so.
+    async fn why_ended(&mut self) -> Failure {
+        if let Some(why) = self.flood.exceeded() {
+            return Failure::Limit(why);
+        }
+        let errors = once::line(&lock(&self.errors));
+        match (&mut self.ended).await {
+            Ok(Ok(finished)) => match once::ended(finished.ending, &errors) {
+                // It is started again, so that its end is the failure of this call alone.
+                Failure::Crash(why) | Failure::Error(why) => {
+                    Failure::Error(format!("it ended before it answered: {why}"))
+                }
+                other => other,
+            },
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::Unavailable("it was stopped".to_owned()),
+        }
+    }
+}
+
+/// Waits for the answer with this number; `None` when the script has ended.
+async fn answer(lines: &mut Receiver<String>, id: u64) -> Option<Result<Value, Failure>> {
+    loop {
+        let line = lines.recv().await?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let read = json::parse(&line, MAX_OUTCOME_BYTES);
+        let read = read.and_then(|value| {
+            serde_json::from_value::<Answer>(value).map_err(|error| {
+                format!("is no answer, which is `{{\"id\": …, \"outcome\": {{…}}}}`: {error}")
+            })
+        });
+        let answer = match read {
+            Ok(answer) => answer,
+            Err(why) => {
+                let line = clean(&line, 80);
+                return Some(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
+            }
+        };
+        if answer.id < id {
+            continue;
+        }
+        return Some(match answer {
+            Answer { id: other, .. } if other != id => Err(Failure::Malformed(format!(
+                "it answered call {other}, which was not made"
+            ))),
+            Answer {
+                error: Some(error), ..
+            } => Err(Failure::Error(once::line(&error))),
+            Answer {
+                outcome: Some(Value::Object(outcome)),
+                ..
+            } => Ok(Value::Object(outcome)),
+            Answer { outcome: None, .. } => Ok(Value::Object(serde_json::Map::new())),
+            Answer { .. } => Err(Failure::Malformed(
+                "its `outcome` is no JSON object".to_owned(),
+            )),
+        });
+    }
+}
+
+/// Name of the pipe in its folder.
+const PIPE: &str = "calls";
+
+/// Makes a named pipe that nobody else can open, and the way to write to it before anybody reads.
+fn named_pipe() -> std::io::Result<(tempfile::TempDir, OpenOptions)> {
+    let folder = tempfile::Builder::new().prefix("rind-hook-").tempdir()?;
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.path().join(PIPE),
+        rustix::fs::FileType::Fifo,
+        mode,
+        0,
+    )?;
+    let mut options = OpenOptions::new();
+    // The pipe stays open when the script closes its end, and opening it does not wait.
+    options.read_write(true);
+    Ok((folder, options))
+}
+
+/// Keeps the end of what is written to standard error.
+fn keep(errors: &Mutex<String>, line: &str) {
+    let mut errors = lock(errors);
+    errors.push_str(line);
+    errors.push('\n');
+    let excess = errors.len().saturating_sub(KEPT_ERRORS_BYTES);
+    let excess = errors.ceil_char_boundary(excess);
+    errors.drain(..excess);
+}

@@ -1,0 +1,159 @@
+//! Settings of scripts: what is wrong with them is said with its line before a session starts.
+
+use std::fs;
+
+use rind_tests::cli::Rind;
+
+use super::{WRITES, guarded, program};
+
+#[test]
+fn settings_that_do_not_fit_are_named_with_their_line() {
+    for (settings, expected) in [
+        (
+            "point = \"pre-tools\"\ncommand = [\"sh\"]",
+            "there is no point `pre-tools`",
+        ),
+        ("point = \"pre-tool\"\ncommand = []", "`command` is empty"),
+        ("point = []\ncommand = [\"sh\"]", "`point` names no point"),
+        (
+            "point = \"pre-tool\"\ncommand = \"sh\"",
+            "expected a sequence",
+        ),
+        ("command = [\"sh\"]", "missing field `point`"),
+        (
+            "point = \"pre-tool\"\ncommand = [\"no-such-program\"]",
+            "there is no program `no-such-program` in PATH",
+        ),
+        (
+            "point = \"pre-tool\"\ncommand = [\"hooks/none\"]",
+            "config/hooks/none` does not exist",
+        ),
+        (
+            "point = \"pre-tool\"\ncommand = [\"./config.toml\"]",
+            "is not executable",
+        ),
+        (
+            "point = \"pre-tool\"\ncommand = [\"sh\"]\nmatcher = \"(\"",
+            "`matcher` is no regular expression",
+        ),
+        (
+            "point = \"turn-end\"\ncommand = [\"sh\"]\nmatcher = \"bash\"",
+            "`turn-end` is not about one",
+        ),
+        (
+            "point = \"pre-tool\"\ncommand = [\"sh\"]\nasync = true",
+            "`async` is for hooks that only observe",
+        ),
+        (
+            "point = \"post-reason\"\ncommand = [\"sh\"]\nmay = [\"fly\"]",
+            "the rights of `post-reason` are: text, inject, block",
+        ),
+        (
+            "point = \"pre-tool\"\ncommand = [\"sh\"]\ntimeout_seconds = 0",
+            "write a number from 1 to 600",
+        ),
+        (
+            "point = \"pre-tool\"\ncommand = [\"sh\"]\nwhen = 1",
+            "unknown field `when`",
+        ),
+    ] {
+        let rind = Rind::with_script(WRITES);
+        rind.config(&format!(
+            "[agent]\nmax_steps = 3\n[hooks.scripts.guard]\n{settings}\n"
+        ));
+        let ran = rind.run(&["run", "go"]).exits(2);
+        assert!(ran.stderr.contains(expected), "{settings}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("config.toml:"),
+            "{settings}: {}",
+            ran.stderr
+        );
+        let doctor = rind.run(&["doctor"]);
+        assert!(
+            doctor.stdout.contains(expected),
+            "{settings}: {}",
+            doctor.stdout
+        );
+    }
+}
+
+#[test]
+fn names_are_unique_and_nobody_elses() {
+    for (name, expected) in [
+        ("hello", "a plugin or another hook has this name"),
+        ("policy", "the name `policy` is reserved"),
+        ("\"Big Name\"", "is not made of 1 to 64 of a-z"),
+    ] {
+        let rind = Rind::with_script(WRITES);
+        rind.managed("hello");
+        rind.config(&format!(
+            "[hooks.scripts.{name}]\npoint = \"turn-end\"\ncommand = [\"sh\"]\n"
+        ));
+        let ran = rind.run(&["run", "go"]);
+        assert_ne!(ran.code, Some(0));
+        assert!(ran.stderr.contains(expected), "{name}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_project_brings_no_scripts() {
+    let rind = Rind::with_script(WRITES);
+    rind.file(
+        ".rind/config.toml",
+        "[hooks.scripts.x]\npoint = \"turn-end\"\ncommand = [\"sh\"]\n",
+    );
+    let ran = rind.run(&["run", "go", "--trust-project"]).exits(2);
+    assert!(
+        ran.stderr.contains("unknown section `hooks`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_policy_switches_scripts_off() {
+    for policy in [
+        "[scripts]\ndisable = true\n",
+        "[plugins.guard]\ndisable = true\n",
+    ] {
+        let rind = guarded(WRITES, "exit 1", "point = \"pre-tool\"\n");
+        fs::write(rind.home().join("config/policy.toml"), policy).unwrap();
+        let ran = rind.run(&["run", "go", "--yes"]).exits(0);
+        assert!(
+            ran.stderr.contains("script `guard` is not called: ["),
+            "{}",
+            ran.stderr
+        );
+        assert!(rind.workspace().join("b.txt").exists());
+    }
+}
+
+#[test]
+fn a_script_that_the_agent_can_change_is_reported() {
+    let rind = guarded(WRITES, "true", "point = \"turn-end\"\n");
+    let own = program(&rind, "guard", "#!/bin/sh\n");
+    fs::rename(
+        rind.home().join("config").join(own),
+        rind.workspace().join("guard"),
+    )
+    .unwrap();
+    let path = rind.workspace().join("guard");
+    rind.config(&format!(
+        "[hooks.scripts.guard]\npoint = \"turn-end\"\ncommand = [\"sh\", \"{}\"]\n",
+        path.display()
+    ));
+    let ran = rind.run(&["run", "go", "--yes"]).exits(0);
+    assert!(
+        ran.stderr.contains("script `guard`: the agent can change"),
+        "{}",
+        ran.stderr
+    );
+    let doctor = rind.run(&["doctor"]);
+    assert!(
+        doctor
+            .stdout
+            .contains("the agent can change what `guard` does"),
+        "{}",
+        doctor.stdout
+    );
+}

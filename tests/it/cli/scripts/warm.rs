@@ -1,0 +1,88 @@
+//! Scripts that stay for the session and answer lines.
+
+use rind_tests::cli::Rind;
+
+use super::{WRITES, guarded, outcomes, results};
+
+const GATE: &str = "point = \"pre-tool\"\nwarm = true\ntimeout_seconds = 5\n";
+
+/// Shell that answers every line with this, `$id` being the number of the call and `$n` the number of lines so far.
+fn answers(answer: &str) -> String {
+    format!(
+        "echo started >> starts\nn=0\nwhile read -r line; do\n  n=$((n+1))\n  id=${{line#*\\\"id\\\":}}; id=${{id%%,*}}\n  {answer}\ndone"
+    )
+}
+
+fn starts(rind: &Rind) -> usize {
+    let text = std::fs::read_to_string(rind.workspace().join("starts")).unwrap();
+    text.lines().count()
+}
+
+#[test]
+fn a_script_that_stays_is_started_once_and_keeps_what_it_knows() {
+    let text = answers(r#"echo "{\"id\": $id, \"outcome\": {\"note\": \"call number $n\"}}""#);
+    let rind = guarded(WRITES, &text, GATE);
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    assert_eq!(starts(&rind), 1);
+    let results = results(&ran);
+    for n in 1..=3 {
+        let note = format!("call number {n}");
+        assert!(
+            results.iter().any(|result| result.contains(&note)),
+            "{results:?}"
+        );
+    }
+}
+
+#[test]
+fn a_crash_is_the_failure_of_one_call_and_starts_are_limited() {
+    let text = answers("echo oh >&2; exit 7");
+    let six = "[[reply]]\ntool_calls = [".to_owned()
+        + &"{ name = \"list_files\", arguments = {} },".repeat(6)
+        + "]\n[[reply]]\ntext = \"Done.\"\n";
+    let rind = guarded(&six, &text, GATE);
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    assert_eq!(starts(&rind), 4);
+    let reasons: Vec<String> = outcomes(&ran).into_iter().map(|(_, _, why)| why).collect();
+    assert_eq!(reasons.len(), 6);
+    for (at, why) in reasons.iter().enumerate() {
+        let expected = match at {
+            0..4 => "it ended before it answered: exit code 7: oh",
+            _ => "it was started 4 times in this session and did not stay",
+        };
+        assert!(why.contains(expected), "{at}: {why}");
+    }
+    assert!(
+        results(&ran)
+            .iter()
+            .all(|result| result.starts_with("refused by plugin guard"))
+    );
+}
+
+#[test]
+fn answers_that_are_none_are_failures_of_their_call() {
+    for (answer, expected) in [
+        ("echo nonsense", "the line `nonsense` is not JSON"),
+        ("echo '{\"outcome\": {}}'", "missing field `id`"),
+        (
+            "echo '{\"id\": 99, \"outcome\": {}}'",
+            "it answered call 99, which was not made",
+        ),
+        (
+            "echo \"{\\\"id\\\": $id, \\\"outcome\\\": 5}\"",
+            "its `outcome` is no JSON object",
+        ),
+        (
+            "echo \"{\\\"id\\\": $id, \\\"error\\\": \\\"no idea\\\"}\"",
+            "it reported an error: no idea",
+        ),
+        ("sleep 60", "it was stopped at its deadline of 5000 ms"),
+        ("yes '{\"id\": 0}'", "it"),
+    ] {
+        let rind = guarded(WRITES, &answers(answer), GATE);
+        let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+        let why = outcomes(&ran)[0].2.clone();
+        assert!(why.contains(expected), "{answer}: {why}");
+        assert!(!rind.workspace().join("b.txt").exists(), "{answer}");
+    }
+}
