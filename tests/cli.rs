@@ -83,12 +83,17 @@ pub struct Step<'a> {
 /// are those of a folder, none at first, in place of those that the program carries.
 pub struct Rind {
     folder: TempDir,
+    /// Whether no model is set up where there is no script, so that somebody at a terminal is asked for one.
+    is_new: bool,
 }
 
 impl Default for Rind {
     fn default() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let rind = Self { folder };
+        let rind = Self {
+            folder,
+            is_new: false,
+        };
         for path in [
             rind.workspace(),
             rind.home().join("managed"),
@@ -121,6 +126,15 @@ impl Rind {
         let rind = Self::default();
         std::fs::remove_dir(rind.home().join("managed")).unwrap();
         rind
+    }
+
+    /// A machine whose user has not chosen a model yet.
+    #[must_use]
+    pub fn without_model() -> Self {
+        Self {
+            is_new: true,
+            ..Self::default()
+        }
     }
 
     fn root(&self) -> PathBuf {
@@ -307,7 +321,11 @@ impl Rind {
             eprintln!("skipped, `script` is another program here");
             return None;
         }
-        let run = self.command(args);
+        let mut run = self.command(args);
+        let is_run = args.first() == Some(&"run");
+        if is_run && !self.is_new && !self.root().join("script.toml").is_file() {
+            run.args(["--provider", "scripted"]);
+        }
         let words: Vec<String> = std::iter::once(run.get_program())
             .chain(run.get_args())
             .map(|word| format!("'{}'", word.to_str().unwrap()))

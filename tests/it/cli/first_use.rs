@@ -173,7 +173,7 @@ async fn a_list_that_is_refused_or_no_list_is_an_error_that_says_so() {
 async fn a_server_on_this_machine_is_found_chosen_and_used_from_then_on() {
     let replies = vec![Reply::plain(200, &[], MODELS), Reply::stream([ANSWER])];
     let server = Server::start(replies).await;
-    let rind = Rind::default();
+    let rind = Rind::without_model();
     let host = server.url.trim_start_matches("http://").to_owned();
     let first = format!("stty cols 120 rows 40; export OLLAMA_HOST={host}");
     let shown = tokio::task::block_in_place(|| {
@@ -207,7 +207,7 @@ async fn a_pasted_key_is_not_shown_is_kept_for_its_owner_alone_and_is_used() {
         Reply::plain(200, &[], MESSAGE),
     ];
     let server = Server::start(replies).await;
-    let rind = Rind::default();
+    let rind = Rind::without_model();
     let first = format!(
         "stty cols 120 rows 40; export ANTHROPIC_BASE_URL={}",
         server.url
@@ -247,7 +247,7 @@ async fn a_pasted_key_is_not_shown_is_kept_for_its_owner_alone_and_is_used() {
 
 #[test]
 fn whoever_goes_on_without_a_model_is_asked_again_the_next_time() {
-    let rind = Rind::default();
+    let rind = Rind::without_model();
     for _ in 0..2 {
         let Some(shown) = rind.at_terminal_once(&["run", "hello"], "[d]emo", || {}, "d\n") else {
             return;

@@ -111,7 +111,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, tools, plugins, prices, sandbox, install
+    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, tools, plugins, prices, sandbox, install, hooks
     ");
 }
 
