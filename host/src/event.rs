@@ -68,6 +68,23 @@ pub enum Event {
         input: String,
         /// Source of the input.
         source: Source,
+        /// The slash command that made the input, and its source; absent when it was typed as it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+    },
+    /// A person ran a slash command.
+    Command {
+        /// Name of the command, without the slash.
+        command: String,
+        /// Source of the command: `built in`, `plugin NAME`, `your prompts` or `the project's prompts`.
+        source: String,
+        /// Result of the command.
+        outcome: CommandResult,
+        /// Text for the person, or the reason why it failed; absent where there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Milliseconds that it took.
+        duration_ms: u64,
     },
     /// The input was judged.
     Assessed {
@@ -324,6 +341,22 @@ pub enum Event {
     },
 }
 
+/// Result of a slash command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandResult {
+    /// Text for the person.
+    Text,
+    /// Input of a turn, which starts next.
+    Prompt,
+    /// Nothing to show.
+    Nothing,
+    /// Something that whoever runs the session does: another model, another session, the end.
+    Action,
+    /// The command failed.
+    Failed,
+}
+
 impl Event {
     /// Returns the name: the `type` of its JSON.
     #[must_use]
@@ -332,6 +365,7 @@ impl Event {
             Self::SessionOpened { .. } => "session-opened",
             Self::PluginLeftOut { .. } => "plugin-left-out",
             Self::TurnStart { .. } => "turn-start",
+            Self::Command { .. } => "command",
             Self::Assessed { .. } => "assessed",
             Self::StepStart { .. } => "step-start",
             Self::StepEnd { .. } => "step-end",
@@ -383,6 +417,7 @@ pub(crate) mod tests {
             turn,
             input: "go".to_owned(),
             source: Source::Terminal,
+            command: None,
         }
     }
 

@@ -10,6 +10,7 @@ mod audit;
 mod carried;
 mod case;
 mod check;
+mod command;
 mod config;
 mod demo;
 mod doctor;

@@ -4,6 +4,7 @@ mod approval;
 mod cache;
 mod case;
 mod check;
+mod command;
 mod confine;
 mod cut;
 mod demo;
