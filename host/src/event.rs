@@ -323,6 +323,17 @@ pub enum Event {
         /// Whether the message stays in the session.
         keep: bool,
     },
+    /// Text that was queued during the turn was taken for the model to read, or dropped by a hook.
+    SteeringTaken {
+        /// Number of the text among those that were queued in this session.
+        number: u64,
+        /// Name of the plugin that dropped it; absent when it was taken.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dropped_by: Option<String>,
+        /// Reason why it was dropped, in the plugin's words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// A turn ended, however it ended.
     TurnEnd {
         /// Number of the step.
@@ -391,6 +402,7 @@ impl Event {
             Self::Notice { .. } => "notice",
             Self::Metric { .. } => "metric",
             Self::Injected { .. } => "injected",
+            Self::SteeringTaken { .. } => "steering-taken",
             Self::TurnEnd { .. } => "turn-end",
             Self::Error { .. } => "error",
         }

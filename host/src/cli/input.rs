@@ -16,10 +16,14 @@ const MAX_BYTES: u64 = 16 << 20;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The prompt that was typed, with what is piped in as a block after it; or what is piped in alone, when nothing or `-` was
-/// typed.
-pub(super) fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
+/// typed. Without `reads_stdin` standard input is for something else.
+pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let text = match typed {
+        None | Some("-") if !reads_stdin => {
+            bail_usage!("pass the prompt as an argument: `--steer-from -` reads standard input")
+        }
+        Some(text) if !reads_stdin => text.to_owned(),
         Some("-") => read(&stdin)?,
         Some(text) if is_piped(&stdin) => with_block(text, read(&stdin)?.trim_end()),
         Some(text) => text.to_owned(),

@@ -1,6 +1,7 @@
 //! `rind run`: one turn.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -13,13 +14,14 @@ use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
 use super::command::{self, Action, Call, Commands, Outcome};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
+use super::programs::Programs;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
 use super::{render, setup};
 use crate::agent::TurnOutcome;
-use crate::event::{Event, Events, Stamped};
+use crate::event::{Events, Stamped};
 use crate::host::Session;
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
@@ -29,18 +31,21 @@ use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
+    let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
     let typed = args.prompt.as_deref();
     let line = typed.filter(|line| command::split(line).is_some());
     // What is piped in is read once it is known that there is a prompt for it.
     let prompt = match line {
         Some(_) => String::new(),
-        None => super::input::prompt(typed)?,
+        None => super::input::prompt(typed, !steers_from_stdin)?,
     };
+    let programs = Programs::open(args.events.as_deref(), args.steer_from.as_deref())?;
     let paths = setup::paths(args.workspace.as_deref())?;
     setup::check_apart(&paths)?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
-        && args.prompt.as_deref() != Some("-");
+        && args.prompt.as_deref() != Some("-")
+        && !steers_from_stdin;
     let project = super::project::trusted(&paths, args.plugins.trust_project, has_terminal).await?;
     super::flags::check_places(&args.plugins)?;
     let config = setup::config(&paths, &args.model, project.as_deref())?;
@@ -83,7 +88,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
                     line.escape_debug()
                 );
             }
-            Input::Command(commands, call)
+            Input::Command {
+                commands,
+                call,
+                reads_stdin: !steers_from_stdin,
+            }
         }
     };
     drop(project);
@@ -106,7 +115,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     if !args.show.json {
         render::note(&chosen);
     }
-    let exit = turn(session, questions, input, args.show, Box::new(|_| {})).await;
+    let exit = turn(session, questions, input, args.show, programs).await;
     if has_terminal {
         super::terminal::drop_typed();
     }
@@ -116,7 +125,12 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
 /// Input of a run.
 pub(super) enum Input {
     Prompt(String),
-    Command(Commands, Call),
+    Command {
+        commands: Commands,
+        call: Call,
+        /// Whether what is piped in belongs to the prompt that the command makes.
+        reads_stdin: bool,
+    },
 }
 
 impl From<&str> for Input {
@@ -171,13 +185,20 @@ async fn act(
     input: Input,
     cancel: &CancellationToken,
 ) -> anyhow::Result<Ran> {
-    let (commands, call) = match input {
+    let (commands, call, reads_stdin) = match input {
         Input::Prompt(text) => return Ok(Ran::Turn(session.turn(text).until(cancel).await?)),
-        Input::Command(commands, call) => (commands, call),
+        Input::Command {
+            commands,
+            call,
+            reads_stdin,
+        } => (commands, call, reads_stdin),
     };
     match commands.run(&call, Some(session), cancel).await? {
         Outcome::Prompt { text, command } => {
-            let text = super::input::with_piped(&text)?;
+            let text = match reads_stdin {
+                true => super::input::with_piped(&text)?,
+                false => text,
+            };
             let turn = session.turn(text).of_command(command).until(cancel);
             Ok(Ran::Turn(turn.await?))
         }
@@ -224,18 +245,17 @@ pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedRecei
     (approver, questions)
 }
 
-pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
-
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
     mut session: Session,
     questions: UnboundedReceiver<Asked>,
     input: impl Into<Input>,
     show: ShowArgs,
-    watch: Watch,
+    mut programs: Programs,
 ) -> anyhow::Result<ExitStatus> {
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
+    programs.begin(session.steering(), &cancel, show.json);
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(show),
         Telemetry::from_env(),
@@ -243,7 +263,7 @@ pub(super) async fn turn(
         questions,
         cancel.clone(),
         over.clone(),
-        watch,
+        programs,
     ));
     // Made here and not in the task: until then, Ctrl-C ends the process at once.
     let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
@@ -287,7 +307,7 @@ async fn show_all(
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     over: CancellationToken,
-    mut watch: Watch,
+    mut programs: Programs,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -300,7 +320,7 @@ async fn show_all(
                 Some(event) => {
                     renderer.show(&event);
                     telemetry.take(&event);
-                    watch(&event.event);
+                    programs.take(&event);
                 }
                 None => break,
             },
@@ -319,9 +339,11 @@ async fn show_all(
                     () = asked.answer.closed() => render::say("no longer asked"),
                 }
             }
+            line = programs.line() => programs.steer(line),
             _ = ticks.tick() => renderer.tick(),
         }
     }
+    programs.finish();
     renderer.finish();
     telemetry.finish().await;
 }

@@ -26,6 +26,7 @@ mod ledger;
 mod new;
 mod scripts;
 mod settings;
+mod steer;
 mod switch;
 mod telemetry;
 mod trace;
