@@ -25,7 +25,7 @@ const KEYS: &[&str] = &["type", "command", "timeout", "statusMessage"];
 /// The hooks of a file.
 #[derive(Debug, Default)]
 pub struct ClaudeHooks {
-    /// Those that are called.
+    /// Hooks that are called.
     pub scripts: Vec<Script>,
     /// Lines about what is not supported.
     pub unsupported: Vec<String>,

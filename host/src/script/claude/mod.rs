@@ -314,7 +314,7 @@ impl ClaudeHook {
         }
     }
 
-    /// What the hook said in JSON.
+    /// Reads the JSON that the hook wrote.
     fn said(&self, caller: &Caller, payload: &Value, said: &Value) -> Result<Value, Failure> {
         let specific = &said["hookSpecificOutput"];
         let text = |value: &Value| {

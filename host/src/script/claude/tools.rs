@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn arguments_go_there_and_back() {
-        let workspace = Path::new("/work");
+        let workspace = Path::new("/project");
         for (tool, own, theirs) in [
             (
                 "edit_file",
                 json!({"path": "a/b", "old_text": "x", "new_text": "y"}),
-                json!({"file_path": "/work/a/b", "old_string": "x", "new_string": "y"}),
+                json!({"file_path": "/project/a/b", "old_string": "x", "new_string": "y"}),
             ),
             (
                 "bash",

@@ -27,7 +27,7 @@ text = "Done."
 text = "Done, and tested."
 "#;
 
-/// Its patterns: protect files, check commands, format after an edit, notify, add context, do not stop before the tests ran.
+/// Patterns of its documentation: protect files, check commands, format after an edit, notify, add context, do not stop before the tests ran.
 const SETTINGS: &str = r#"{
   "model": "whatever",
   "hooks": {
