@@ -169,6 +169,11 @@ impl Rind {
         self.put(self.home().join("config/config.toml"), text)
     }
 
+    /// Writes a file below [`home`](Self::home).
+    pub fn user_file(&self, name: &str, text: &str) -> &Self {
+        self.put(self.home().join(name), text)
+    }
+
     /// Sets the script that the model follows from now on.
     pub fn script(&self, text: &str) -> &Self {
         self.put(self.root().join("script.toml"), text)

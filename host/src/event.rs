@@ -68,6 +68,23 @@ pub enum Event {
         input: String,
         /// Source of the input.
         source: Source,
+        /// The slash command that made the input, and its source; absent when it was typed as it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+    },
+    /// A person ran a slash command.
+    Command {
+        /// Name of the command, without the slash.
+        command: String,
+        /// Source of the command: `built in`, `plugin NAME`, `your prompts` or `the project's prompts`.
+        source: String,
+        /// Result of the command.
+        outcome: CommandResult,
+        /// Text for the person, or the reason why it failed; absent where there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Milliseconds that it took.
+        duration_ms: u64,
     },
     /// The input was judged.
     Assessed {
@@ -306,6 +323,17 @@ pub enum Event {
         /// Whether the message stays in the session.
         keep: bool,
     },
+    /// Text that was queued during the turn was taken for the model to read, or dropped by a hook.
+    SteeringTaken {
+        /// Number of the text among those that were queued in this session.
+        number: u64,
+        /// Name of the plugin that dropped it; absent when it was taken.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dropped_by: Option<String>,
+        /// Reason why it was dropped, in the plugin's words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// A turn ended, however it ended.
     TurnEnd {
         /// Number of the step.
@@ -324,6 +352,22 @@ pub enum Event {
     },
 }
 
+/// Result of a slash command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandResult {
+    /// Text for the person.
+    Text,
+    /// Input of a turn, which starts next.
+    Prompt,
+    /// Nothing to show.
+    Nothing,
+    /// Something that whoever runs the session does: another model, another session, the end.
+    Action,
+    /// The command failed.
+    Failed,
+}
+
 impl Event {
     /// Returns the name: the `type` of its JSON.
     #[must_use]
@@ -332,6 +376,7 @@ impl Event {
             Self::SessionOpened { .. } => "session-opened",
             Self::PluginLeftOut { .. } => "plugin-left-out",
             Self::TurnStart { .. } => "turn-start",
+            Self::Command { .. } => "command",
             Self::Assessed { .. } => "assessed",
             Self::StepStart { .. } => "step-start",
             Self::StepEnd { .. } => "step-end",
@@ -357,6 +402,7 @@ impl Event {
             Self::Notice { .. } => "notice",
             Self::Metric { .. } => "metric",
             Self::Injected { .. } => "injected",
+            Self::SteeringTaken { .. } => "steering-taken",
             Self::TurnEnd { .. } => "turn-end",
             Self::Error { .. } => "error",
         }
@@ -383,6 +429,7 @@ pub(crate) mod tests {
             turn,
             input: "go".to_owned(),
             source: Source::Terminal,
+            command: None,
         }
     }
 

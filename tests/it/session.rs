@@ -82,6 +82,7 @@ fn turn_start(turn: u32) -> Body {
         turn,
         input: format!("input {turn}"),
         source: Source::Terminal,
+        command: None,
     }
 }
 

@@ -41,6 +41,7 @@ impl Agent {
             turn: scope.number,
             input: String::new(),
             source: Source::Terminal,
+            command: None,
         })?;
         Ok(DirectTurn {
             agent: self,

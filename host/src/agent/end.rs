@@ -266,7 +266,9 @@ mod tests {
             call_chain: Vec::new(),
         });
         let cancel = CancellationToken::new();
-        let outcome = agent.run_turn("hello", Source::Terminal, &cancel).await;
+        let outcome = agent
+            .run_turn("hello", Source::Terminal, None, &cancel)
+            .await;
         let mut names = Vec::new();
         while let Ok(event) = receiver.try_recv() {
             names.push(event.event.name());

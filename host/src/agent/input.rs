@@ -49,21 +49,21 @@ impl Turn<'_> {
     /// Takes every text that was queued for the next safe point. Whether there is something new for the model to read.
     pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
         let mut is_new = false;
-        while let Some(received) = self.receive(Queue::Steering).await {
-            is_new |= self.take_text(received).await?;
+        while let Some((number, received)) = self.receive(Queue::Steering).await {
+            is_new |= self.take_text(number, received).await?;
         }
         Ok(is_new)
     }
 
     /// Takes the next text out of a queue, with what hooks say to it. One that its author took back meanwhile is passed over.
-    async fn receive(&self, queue: Queue) -> Option<Dispatched<TurnInput>> {
+    async fn receive(&self, queue: Queue) -> Option<(u64, Dispatched<TurnInput>)> {
         let queues = &self.agent.steering;
         loop {
             let next = queues.next(queue)?;
             let input = next.input.clone();
             let received = self.dispatch::<at::SteeringReceived>(input).await;
             if queues.take(queue, &next) {
-                return Some(received);
+                return Some((next.number, received));
             }
         }
     }
@@ -71,11 +71,11 @@ impl Turn<'_> {
     /// Takes the next text from the queue for the end of the turn, which then continues and may take as many steps again.
     /// Whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
-        while let Some(received) = self.receive(Queue::FollowUps).await {
+        while let Some((number, received)) = self.receive(Queue::FollowUps).await {
             if blocked(&received).is_none() {
                 self.input = received.value.clone();
             }
-            if self.take_text(received).await? {
+            if self.take_text(number, received).await? {
                 self.last_step = self.step + self.agent.spec.config.max_steps.max(1);
                 self.reflected.begin_again();
                 return Ok(true);
@@ -86,8 +86,18 @@ impl Turn<'_> {
 
     /// Takes a text that came in during the turn, and what hooks say to it. Whether there is something new for the model to
     /// read.
-    async fn take_text(&mut self, received: Dispatched<TurnInput>) -> Result<bool, Stop> {
-        let is_dropped = blocked(&received).is_some();
+    async fn take_text(
+        &mut self,
+        number: u64,
+        received: Dispatched<TurnInput>,
+    ) -> Result<bool, Stop> {
+        let dropped = blocked(&received);
+        self.emit(Event::SteeringTaken {
+            number,
+            dropped_by: dropped.map(|said| said.plugin.to_string()),
+            reason: dropped.map(|said| said.text.clone()),
+        });
+        let is_dropped = dropped.is_some();
         let is_new = !is_dropped || !received.inject.is_empty();
         if let Some(said) = blocked(&received) {
             let text = format!("plugin {} dropped your input: {}", said.plugin, said.text);

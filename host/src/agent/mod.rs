@@ -64,13 +64,13 @@ use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo, Source, TurnInput, TurnSummary};
 use crate::point::registry::Registry;
 use crate::provider::Provider;
-use crate::session::{self, Body, Session};
+use crate::session::{self, Body, Entry, Session, Undone};
 use crate::tool::approval::{Approver, SessionApprovals};
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 use scope::{ActiveTurns, Family, TurnScope};
 use sink::{AgentSink, Outlet};
-use turn::Turn;
+use turn::{Turn, Work};
 
 /// Time that closing an agent waits for hooks that run in the background.
 const SETTLE: Duration = Duration::from_secs(15);
@@ -230,6 +230,12 @@ impl Agent {
         Arc::make_mut(&mut self.spec)
     }
 
+    /// Tells those who watch of something that is no part of a turn.
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.announce();
+        self.spec.events.emit(event);
+    }
+
     /// The way to say something while a turn runs.
     #[must_use]
     pub(crate) fn steering(&self) -> SteerHandle {
@@ -253,6 +259,7 @@ impl Agent {
         &mut self,
         input: &str,
         source: Source,
+        command: Option<String>,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
         self.announce();
@@ -260,7 +267,43 @@ impl Agent {
             text: input.to_owned(),
             source,
         };
-        Turn::new(self, input, cancel.clone()).run().await
+        let work = Work::Answer { command };
+        Turn::new(self, input, work, cancel.clone()).run().await
+    }
+
+    /// Replaces all but the newest messages with a summary, as compaction does when a conversation grows too long. It is a turn
+    /// that answers nothing: hooks of compaction may use all of a turn, and what they use is counted.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn compact(
+        &mut self,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, Error> {
+        self.announce();
+        let input = TurnInput {
+            text: "/compact".to_owned(),
+            source: Source::Terminal,
+        };
+        Turn::new(self, input, Work::Compact, cancel.clone())
+            .run()
+            .await
+    }
+
+    /// Takes the last turn out of the conversation. Its lines stay in the file of the session. `None` when there is none.
+    ///
+    /// # Errors
+    /// The turn cannot be taken out, or the session cannot be written.
+    pub(crate) async fn undo(
+        &mut self,
+        entries: &[Entry],
+    ) -> Result<Option<Undone>, session::Error> {
+        // What is being prepared may be about that turn.
+        self.stop_archival().await;
+        let undone = self.spec.session.undo(entries)?;
+        self.compaction.try_again();
+        self.spec.session.synced().await?;
+        Ok(undone)
     }
 
     /// Begins the shared part of a turn.
@@ -306,7 +349,7 @@ impl Agent {
     }
 
     /// Tells those who watch that the session is open: once, before the first turn.
-    fn announce(&mut self) {
+    pub(crate) fn announce(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
             return;
         }

@@ -22,7 +22,7 @@ struct Queues {
 /// A text that waits, with a number that no other has: it can be taken back while hooks look at it.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
-    number: u64,
+    pub(super) number: u64,
     pub(super) input: TurnInput,
 }
 
@@ -44,14 +44,15 @@ impl Queues {
 }
 
 impl SteerHandle {
-    /// Queues text for the next safe point: before the next request to the model.
-    pub fn steer(&self, text: impl Into<String>, source: Source) {
-        self.add(Queue::Steering, text.into(), source);
+    /// Queues text for the next safe point: before the next request to the model. Returns its number, which
+    /// [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
+    pub fn steer(&self, text: impl Into<String>, source: Source) -> u64 {
+        self.add(Queue::Steering, text.into(), source)
     }
 
-    /// Queues text for when the turn would end.
-    pub fn follow_up(&self, text: impl Into<String>, source: Source) {
-        self.add(Queue::FollowUps, text.into(), source);
+    /// Queues text for when the turn would end. Returns its number.
+    pub fn follow_up(&self, text: impl Into<String>, source: Source) -> u64 {
+        self.add(Queue::FollowUps, text.into(), source)
     }
 
     /// Whether something waits for the next safe point.
@@ -90,12 +91,13 @@ impl SteerHandle {
         at.is_some_and(|at| waiting.remove(at).is_some())
     }
 
-    fn add(&self, queue: Queue, text: String, source: Source) {
+    fn add(&self, queue: Queue, text: String, source: Source) -> u64 {
         let mut queues = self.lock();
         let number = queues.next;
         queues.next += 1;
         let input = TurnInput { text, source };
         queues.of(queue).push_back(Queued { number, input });
+        number
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues> {

@@ -51,11 +51,24 @@ impl From<session::Error> for Stop {
     }
 }
 
+/// Work of a turn.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// Answers the input.
+    Answer {
+        /// The slash command that made the input, and its source.
+        command: Option<String>,
+    },
+    /// Replaces older messages with a summary and answers nothing.
+    Compact,
+}
+
 pub(super) struct Turn<'a> {
     pub(super) agent: &'a mut Agent,
     /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
     pub(super) input: TurnInput,
+    pub(super) work: Work,
     pub(super) cancel: CancellationToken,
     pub(super) number: u32,
     pub(super) step: u32,
@@ -81,7 +94,12 @@ pub(super) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(agent: &'a mut Agent, input: TurnInput, cancel: CancellationToken) -> Self {
+    pub(super) fn new(
+        agent: &'a mut Agent,
+        input: TurnInput,
+        work: Work,
+        cancel: CancellationToken,
+    ) -> Self {
         let scope = agent.enter_turn(cancel.clone());
         Self {
             number: scope.number,
@@ -89,6 +107,7 @@ impl<'a> Turn<'a> {
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
+            work,
             cancel,
             step: 0,
             used: Vec::new(),
@@ -127,15 +146,21 @@ impl<'a> Turn<'a> {
         let session = self.agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
         self.begins_at = session.end();
+        let command = match &self.work {
+            Work::Answer { command } => command.clone(),
+            Work::Compact => Some(self.input.text.clone()),
+        };
         session.append(Body::TurnStart {
             turn: self.number,
             input: self.input.text.clone(),
             source: self.input.source,
+            command: command.clone(),
         })?;
         self.emit(Event::TurnStart {
             turn: self.number,
             input: self.input.text.clone(),
             source: self.input.source,
+            command,
         });
         Ok(())
     }
@@ -143,6 +168,9 @@ impl<'a> Turn<'a> {
     /// The whole of a turn: input, answer, output, and again for every follow-up.
     async fn body(&mut self) -> Result<(), Stop> {
         self.agent.start().await;
+        if matches!(self.work, Work::Compact) {
+            return self.compact_now().await;
+        }
         let decision = self.take_input().await?;
         let scope = self.scope.clone();
         self.agent.join_archived(&scope).await;

@@ -88,6 +88,12 @@ pub(super) struct RunArgs {
     /// Only describe what tool calls would do, except those that just read
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Append every event as a line of JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Option<PathBuf>,
+    /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) steer_from: Option<PathBuf>,
     /// Folder to work in, in place of the current one
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,

@@ -16,10 +16,14 @@ const MAX_BYTES: u64 = 16 << 20;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The prompt that was typed, with what is piped in as a block after it; or what is piped in alone, when nothing or `-` was
-/// typed.
-pub(super) fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
+/// typed. Without `reads_stdin` standard input is for something else.
+pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let text = match typed {
+        None | Some("-") if !reads_stdin => {
+            bail_usage!("pass the prompt as an argument: `--steer-from -` reads standard input")
+        }
+        Some(text) if !reads_stdin => text.to_owned(),
         Some("-") => read(&stdin)?,
         Some(text) if is_piped(&stdin) => with_block(text, read(&stdin)?.trim_end()),
         Some(text) => text.to_owned(),
@@ -32,6 +36,15 @@ pub(super) fn prompt(typed: Option<&str>) -> anyhow::Result<String> {
         bail_usage!("the prompt is empty");
     }
     Ok(text)
+}
+
+/// The prompt that a command made, with what is piped in as a block after it.
+pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
+    let stdin = std::io::stdin();
+    match is_piped(&stdin) {
+        true => Ok(with_block(text, read(&stdin)?.trim_end())),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// Whether somebody gave standard input to read: a pipe, a file or a socket, and not a terminal or `/dev/null`.
@@ -78,11 +91,16 @@ fn read(stdin: &Stdin) -> anyhow::Result<String> {
     })
 }
 
-/// Joins a prompt and a text, with fences around the text that the text does not contain.
+/// Joins a prompt and a text between fences.
 fn with_block(prompt: &str, text: &str) -> String {
     if text.trim().is_empty() {
         return prompt.to_owned();
     }
+    format!("{prompt}\n\nStandard input:\n\n{}", fenced(text))
+}
+
+/// A text between fences that it does not contain.
+pub(super) fn fenced(text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;
     for letter in text.chars() {
@@ -90,7 +108,7 @@ fn with_block(prompt: &str, text: &str) -> String {
         longest = longest.max(run);
     }
     let fence = "`".repeat(longest + 1);
-    format!("{prompt}\n\nStandard input:\n\n{fence}\n{text}\n{fence}")
+    format!("{fence}\n{text}\n{fence}")
 }
 
 #[cfg(test)]

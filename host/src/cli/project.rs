@@ -18,6 +18,7 @@ use crate::grant::project::{ProjectTrust, Projects};
 use crate::paths::Paths;
 use crate::plugin::discover::{Source, discover};
 use crate::plugin::manifest::Manifest;
+use crate::plugin::prompts;
 
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
 pub(super) const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
@@ -110,7 +111,9 @@ pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Lay
 fn brings_something(paths: &Paths) -> bool {
     // A link counts as well: that it is left out is said.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    is_there(paths.project().join("plugins")) || file_names(paths).into_iter().any(is_there)
+    is_there(paths.project().join("plugins"))
+        || is_there(paths.project().join(prompts::FOLDER))
+        || file_names(paths).into_iter().any(is_there)
 }
 
 /// Name and description of each plugin that would be loaded, in the project's own words.

@@ -1,6 +1,7 @@
 //! `rind run`: one turn.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -11,13 +12,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Asked, TerminalApprover};
 use super::args::{RunArgs, ShowArgs};
-use super::exit_code::ExitStatus;
+use super::command::{self, Action, Call, Commands, Outcome};
+use super::exit_code::{ExitStatus, Usage, bail_usage};
+use super::programs::Programs;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
 use super::{render, setup};
-use crate::event::{Event, Stamped};
+use crate::agent::TurnOutcome;
+use crate::event::{Events, Stamped};
 use crate::host::Session;
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
@@ -27,12 +31,21 @@ use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::policy::PolicyMode;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
-    let prompt = super::input::prompt(args.prompt.as_deref())?;
+    let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
+    let typed = args.prompt.as_deref();
+    let line = typed.filter(|line| command::split(line).is_some());
+    // What is piped in is read once it is known that there is a prompt for it.
+    let prompt = match line {
+        Some(_) => String::new(),
+        None => super::input::prompt(typed, !steers_from_stdin)?,
+    };
+    let programs = Programs::open(args.events.as_deref(), args.steer_from.as_deref())?;
     let paths = setup::paths(args.workspace.as_deref())?;
     setup::check_apart(&paths)?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
-        && args.prompt.as_deref() != Some("-");
+        && args.prompt.as_deref() != Some("-")
+        && !steers_from_stdin;
     let project = super::project::trusted(&paths, args.plugins.trust_project, has_terminal).await?;
     super::flags::check_places(&args.plugins)?;
     let config = setup::config(&paths, &args.model, project.as_deref())?;
@@ -43,7 +56,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let chosen = format!("model: {} ({})", model(&provider), provider.why);
     let resume = resume.map(|session| session.id);
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
-    let options = setup::load_options(&paths, &config, &args.plugins, project, grants)?;
+    let options = setup::load_options(&paths, &config, &args.plugins, project.clone(), grants)?;
     // On a thread of its own: plugins keep this one busy while they are loaded.
     let sandbox = tokio::spawn({
         let (paths, config) = (paths.clone(), config.clone());
@@ -60,6 +73,29 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
     plugins.check_relied()?;
+    let input = match line {
+        None => Input::Prompt(prompt),
+        Some(line) => {
+            let about = setup::about(&paths, &config, plugins.clone())?;
+            let commands = Commands::new(about, project.as_deref());
+            let call = commands.parse(line).map_err(Usage)?;
+            if commands.needs_no_session(&call) {
+                return alone(&commands, &call, args.show).await;
+            }
+            if commands.is_about_session(&call) && resume.is_none() {
+                bail_usage!(
+                    "{} is about a session: pass --resume with its id or `last`",
+                    line.escape_debug()
+                );
+            }
+            Input::Command {
+                commands,
+                call,
+                reads_stdin: !steers_from_stdin,
+            }
+        }
+    };
+    drop(project);
     let (approver, questions) = approver(has_terminal);
     let parts = setup::Parts {
         paths: &paths,
@@ -79,11 +115,95 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     if !args.show.json {
         render::note(&chosen);
     }
-    let exit = turn(session, questions, &prompt, args.show, Box::new(|_| {})).await;
+    let exit = turn(session, questions, input, args.show, programs).await;
     if has_terminal {
         super::terminal::drop_typed();
     }
     exit
+}
+
+/// Input of a run.
+pub(super) enum Input {
+    Prompt(String),
+    Command {
+        commands: Commands,
+        call: Call,
+        /// Whether what is piped in belongs to the prompt that the command makes.
+        reads_stdin: bool,
+    },
+}
+
+impl From<&str> for Input {
+    fn from(prompt: &str) -> Self {
+        Self::Prompt(prompt.to_owned())
+    }
+}
+
+/// Runs a command that needs no session.
+async fn alone(commands: &Commands, call: &Call, show: ShowArgs) -> anyhow::Result<ExitStatus> {
+    let (outcome, event) = commands.run_alone(call).await?;
+    if show.json {
+        let events = Events::default();
+        let mut renderer = TurnRenderer::new(show);
+        let mut stamped = events.subscribe();
+        events.emit(event);
+        if let Some(stamped) = stamped.recv().await {
+            renderer.show(&stamped);
+        }
+        return Ok(ExitStatus::Done);
+    }
+    if let Some(text) = said(outcome)? {
+        render::answer_line(render::prose(&text));
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Text of an outcome for the shell, where nothing goes on after a command.
+fn said(outcome: Outcome) -> anyhow::Result<Option<String>> {
+    match outcome {
+        Outcome::Text(text) | Outcome::Prompt { text, .. } => Ok(Some(text)),
+        Outcome::Nothing | Outcome::Action(Action::Quit) => Ok(None),
+        Outcome::Action(Action::Resume { id, text }) => Ok(Some(format!(
+            "{text}; to continue: rind run --resume {id} \"…\""
+        ))),
+        Outcome::Action(Action::Model(name)) => bail_usage!(
+            "a run has one model: pass --model {} with the prompt",
+            name.escape_debug()
+        ),
+    }
+}
+
+/// Result of what a run was asked for.
+enum Ran {
+    Turn(TurnOutcome),
+    Command(Option<String>),
+}
+
+/// Runs the turn, or the command and the turn that it may ask for.
+async fn act(
+    session: &mut Session,
+    input: Input,
+    cancel: &CancellationToken,
+) -> anyhow::Result<Ran> {
+    let (commands, call, reads_stdin) = match input {
+        Input::Prompt(text) => return Ok(Ran::Turn(session.turn(text).until(cancel).await?)),
+        Input::Command {
+            commands,
+            call,
+            reads_stdin,
+        } => (commands, call, reads_stdin),
+    };
+    match commands.run(&call, Some(session), cancel).await? {
+        Outcome::Prompt { text, command } => {
+            let text = match reads_stdin {
+                true => super::input::with_piped(&text)?,
+                false => text,
+            };
+            let turn = session.turn(text).of_command(command).until(cancel);
+            Ok(Ran::Turn(turn.await?))
+        }
+        outcome => Ok(Ran::Command(said(outcome)?)),
+    }
 }
 
 /// Provider and model, once where they are called the same.
@@ -125,18 +245,17 @@ pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedRecei
     (approver, questions)
 }
 
-pub(super) type Watch = Box<dyn FnMut(&Event) + Send>;
-
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.
 pub(super) async fn turn(
     mut session: Session,
     questions: UnboundedReceiver<Asked>,
-    prompt: &str,
+    input: impl Into<Input>,
     show: ShowArgs,
-    watch: Watch,
+    mut programs: Programs,
 ) -> anyhow::Result<ExitStatus> {
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
+    programs.begin(session.steering(), &cancel, show.json);
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(show),
         Telemetry::from_env(),
@@ -144,17 +263,29 @@ pub(super) async fn turn(
         questions,
         cancel.clone(),
         over.clone(),
-        watch,
+        programs,
     ));
     // Made here and not in the task: until then, Ctrl-C ends the process at once.
     let interrupted = Interrupts::new().context("listen for Ctrl-C")?;
     tokio::spawn(interrupted.pass_on(cancel.clone()));
-    let outcome = session.turn(prompt).until(&cancel).await;
+    let ran = act(&mut session, input.into(), &cancel).await;
     let id = session.id().clone();
     let closed = session.close().await;
     over.cancel();
     let _ = shown.await;
-    let outcome = outcome?;
+    let outcome = match ran? {
+        Ran::Turn(outcome) => outcome,
+        Ran::Command(text) => {
+            closed?;
+            if let Some(text) = text.filter(|_| !show.json) {
+                render::answer_line(render::prose(&text));
+            }
+            return Ok(match cancel.is_cancelled() {
+                true => ExitStatus::Interrupted,
+                false => ExitStatus::Done,
+            });
+        }
+    };
     closed?;
     let exit = ExitStatus::from(outcome.summary.stop);
     match exit {
@@ -176,7 +307,7 @@ async fn show_all(
     mut questions: UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     over: CancellationToken,
-    mut watch: Watch,
+    mut programs: Programs,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -189,7 +320,7 @@ async fn show_all(
                 Some(event) => {
                     renderer.show(&event);
                     telemetry.take(&event);
-                    watch(&event.event);
+                    programs.take(&event);
                 }
                 None => break,
             },
@@ -208,9 +339,11 @@ async fn show_all(
                     () = asked.answer.closed() => render::say("no longer asked"),
                 }
             }
+            line = programs.line() => programs.steer(line),
             _ = ticks.tick() => renderer.tick(),
         }
     }
+    programs.finish();
     renderer.finish();
     telemetry.finish().await;
 }

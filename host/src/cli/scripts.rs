@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use super::exit_code::bail_usage;
 use super::render;
 use crate::config::{Config, Section};
+use crate::grant::policy::Policy;
 use crate::paths::Paths;
-use crate::script::{Base, HooksConfig, Script};
+use crate::script::{Base, ClaudeHooks, HooksConfig, Script, read_claude};
 
 /// The scripts that a session calls.
 ///
 /// # Errors
 /// Settings do not fit, with their line; or the program of a script cannot be started.
 pub(super) fn of(paths: &Paths, config: &Config) -> anyhow::Result<Vec<Script>> {
-    let HooksConfig { scripts } = config.section()?;
+    let HooksConfig { scripts, claude } = config.section()?;
     let home = std::env::home_dir().unwrap_or_default();
     let base = Base {
         home: &home,
@@ -39,7 +40,46 @@ pub(super) fn of(paths: &Paths, config: &Config) -> anyhow::Result<Vec<Script>> 
             Err(why) => bail_usage!("{place}: [hooks.scripts.{name}]: {why}"),
         }
     }
+    for file in &claude {
+        let place = config.places(&[HooksConfig::NAME, "claude"]).pop();
+        let place = place.unwrap_or_default();
+        match read_claude(&base.path(file), &paths.workspace, base) {
+            Ok(hooks) => {
+                add_claude(&mut found, hooks, &policy);
+            }
+            Err(why) => bail_usage!("{place}: [hooks] claude: {why}"),
+        }
+    }
     Ok(found)
+}
+
+/// Adds hooks of Claude Code, and tells of those that are not supported.
+fn add_claude(found: &mut Vec<Script>, hooks: ClaudeHooks, policy: &Policy) {
+    for line in &hooks.unsupported {
+        render::warn(line);
+    }
+    for mut script in hooks.scripts {
+        // Several files count on.
+        let taken = |name: &str| found.iter().any(|script| script.name == name);
+        let own = script
+            .name
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .to_owned();
+        let numbers = 1..;
+        if let Some(free) = numbers
+            .map(|n: u32| format!("{own}{n}"))
+            .find(|name| !taken(name))
+        {
+            script.name = free;
+        }
+        match policy.disables_script(&script.name) {
+            None => found.push(script),
+            Some(by) => render::warn(&format!(
+                "{}: script `{}` is not called: {by} disables it",
+                script.place, script.name
+            )),
+        }
+    }
 }
 
 /// Tells of scripts that the agent could change: what it wrote would then judge it.

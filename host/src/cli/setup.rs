@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::args::{ModelArgs, PluginArgs};
+use super::command::About;
 use super::exit_code::{Usage, bail_usage};
 use super::secrets::OperatorSecrets;
 use super::{carried, render};
@@ -222,6 +223,22 @@ pub(super) fn load_options(
         ..LoadOptions::default()
     };
     Ok(options.at(paths))
+}
+
+/// Collects what built-in commands tell of.
+pub(super) fn about(
+    paths: &Paths,
+    config: &Config,
+    plugins: Arc<PluginSet>,
+) -> anyhow::Result<About> {
+    let policy: ToolPolicy = config.section()?;
+    let compact = agent_config(config)?.compact;
+    Ok(About {
+        paths: paths.clone(),
+        plugins,
+        rules: policy.rules.iter().map(ToString::to_string).collect(),
+        compacts_at: compact.enabled.then_some(compact.threshold_tokens),
+    })
 }
 
 /// Checks the flags that name plugins, and says what was set of plugins and does not count: of those that only the administrator

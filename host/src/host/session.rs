@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, Host, Parts};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
-use crate::event::{Observer, Stamped};
+use crate::event::{Event, Observer, Stamped};
 use crate::message::{Message, ToolSpec};
 use crate::point::payload::Source;
 use crate::provider::Provider;
-use crate::session::{self, SessionSpec};
+use crate::session::{self, SessionSpec, Undone};
 use crate::tool::approval::Approver;
 use crate::tool::policy::Policy;
 
@@ -158,6 +158,59 @@ impl Session {
         self.agent.steering()
     }
 
+    /// Names of the provider and of the model that are asked.
+    #[must_use]
+    pub fn model(&self) -> (&str, &str) {
+        let spec = self.agent.spec();
+        (spec.provider.name(), &spec.model)
+    }
+
+    /// Takes the last turn out of the conversation, so that the model never hears of it again. What it did stays done: files,
+    /// what plugins keep, the cost. Its lines stay in the file of the session. `None` when there is no turn left.
+    ///
+    /// # Errors
+    /// The turn was replaced by a summary in part, or the session cannot be read or written.
+    pub async fn undo(&mut self) -> Result<Option<Undone>, Error> {
+        let (entries, _) = self.host.store().read(self.id())?;
+        Ok(self.agent.undo(&entries).await?)
+    }
+
+    /// Tells those who watch that the session is open, if they were not told yet: the first turn would.
+    pub fn tell_opening(&mut self) {
+        self.agent.announce();
+    }
+
+    /// Tells those who watch that a person ran a command.
+    pub fn tell_command(&mut self, event: Event) {
+        self.agent.tell(event);
+    }
+
+    /// Makes a copy of the session up to now, and returns its id. Nothing of it is open.
+    ///
+    /// # Errors
+    /// The session cannot be read, or the copy cannot be written.
+    pub fn fork(&self) -> Result<String, Error> {
+        let spec = self.agent.spec();
+        let copy = SessionSpec {
+            workspace: spec.workspace.clone(),
+            provider: spec.provider.name().to_owned(),
+            model: spec.model.clone(),
+        };
+        spec.session.sync()?;
+        let copy = self.host.store().fork(self.id(), None, &copy)?;
+        Ok(copy.id().to_string())
+    }
+
+    /// Replaces all but the first input and the last exchange with a summary when it is awaited, whatever the settings say of
+    /// compaction. It is a turn of its own, which answers nothing; its output says what was done.
+    pub fn compact(&mut self) -> Turn<'_> {
+        let mut turn = self.turn("");
+        if let Some(begin) = &mut turn.begin {
+            begin.is_compaction = true;
+        }
+        turn
+    }
+
     /// Asks another model from the next turn on.
     pub fn set_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
         let spec = self.agent.spec_mut();
@@ -171,6 +224,8 @@ impl Session {
                 agent: &mut self.agent,
                 text: text.into(),
                 source: Source::Terminal,
+                command: None,
+                is_compaction: false,
                 cancel: CancellationToken::new(),
             }),
             running: None,
@@ -222,6 +277,8 @@ struct Begin<'a> {
     agent: &'a mut Agent,
     text: String,
     source: Source,
+    command: Option<String>,
+    is_compaction: bool,
     cancel: CancellationToken,
 }
 
@@ -230,6 +287,14 @@ impl Turn<'_> {
     pub fn source(mut self, source: Source) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.source = source;
+        }
+        self
+    }
+
+    /// Names the slash command that the text comes from, and its source, for those who watch and for the session.
+    pub fn of_command(mut self, command: impl Into<String>) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.command = Some(command.into());
         }
         self
     }
@@ -254,9 +319,14 @@ impl Future for Turn<'_> {
                     agent,
                     text,
                     source,
+                    command,
+                    is_compaction,
                     cancel,
                 } = begin;
-                agent.run_turn(&text, source, &cancel).await
+                if is_compaction {
+                    return agent.compact(&cancel).await;
+                }
+                agent.run_turn(&text, source, command, &cancel).await
             }));
         }
         match &mut self.running {

@@ -21,6 +21,7 @@ use super::instance::Template;
 use super::loader::Loader;
 use super::manifest::Manifest;
 use super::meter::Meter;
+use super::prompts::PromptFile;
 use super::relied::{self, Absent, Reliance};
 use super::store::PluginStore;
 use super::{Error, imports, protected};
@@ -177,6 +178,8 @@ pub struct Loaded {
     pub stamp: Option<Stamp>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
+    /// Templates of prompts that it carries.
+    pub prompts: Arc<[PromptFile]>,
     /// Linear memory that one instance may take, in bytes.
     pub memory_limit: u64,
     /// Time that loading took.

@@ -17,7 +17,7 @@ use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
 use super::manifest::Manifest;
 use super::store::{PluginStore, data_folder, own_folder};
-use super::{Error, contract, files, imports, protected, relied, tools};
+use super::{Error, contract, files, imports, prompts, protected, relied, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
@@ -86,6 +86,10 @@ impl Loader<'_> {
             imports: Vec::new(),
             exports: Vec::new(),
             tools: Vec::new(),
+            prompts: prompts::read(
+                &found.folder.join(prompts::FOLDER),
+                self.options.held_for(&found.folder),
+            ),
             memory_limit: manifest
                 .limits
                 .memory

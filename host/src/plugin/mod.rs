@@ -42,6 +42,8 @@ pub mod meter;
 mod nesting;
 #[doc(hidden)]
 pub mod open;
+#[doc(hidden)]
+pub mod prompts;
 pub(crate) mod protected;
 pub mod relied;
 mod required;

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::Script;
+use super::claude::ClaudeState;
 use super::json::{self, Call, ScriptPoint, WithPoint};
 use super::once::{self, Program};
 use super::warm::Warm;
@@ -25,6 +26,7 @@ pub(crate) struct OpenScript {
     program: Program,
     /// The process of one that stays.
     warm: Option<Warm>,
+    claude: ClaudeState,
     handle: Arc<dyn AgentHandle>,
 }
 
@@ -36,6 +38,7 @@ impl OpenScript {
         handle: Arc<dyn AgentHandle>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            claude: ClaudeState::default(),
             warm: script.is_warm.then(|| Warm::new(program.clone())),
             script,
             program,
@@ -61,12 +64,17 @@ impl OpenScript {
         caller: &Caller,
         payload: Value,
     ) -> Result<Value, Failure> {
-        let call = Call::new(&self.script.name, point, caller, payload);
-        let mut outcome = match &self.warm {
-            Some(warm) => warm.ask(call).await?,
+        let mut outcome = match &self.script.claude {
+            Some(_) => self.ask_claude(caller, &payload).await?,
             None => {
-                let input = serde_json::to_vec(&call).map_err(unwritten)?;
-                once::ask(&self.program, input, &self.script).await?
+                let call = Call::new(&self.script.name, point, caller, payload);
+                match &self.warm {
+                    Some(warm) => warm.ask(call).await?,
+                    None => {
+                        let input = serde_json::to_vec(&call).map_err(unwritten)?;
+                        once::ask(&self.program, input, &self.script).await?
+                    }
+                }
             }
         };
         if depth(&outcome) > MAX_DEPTH {
@@ -76,6 +84,20 @@ impl OpenScript {
         }
         self.mask(point, caller, &mut outcome);
         Ok(outcome)
+    }
+
+    /// Calls a hook of Claude Code, and returns what it said as an outcome of the point.
+    async fn ask_claude(&self, caller: &Caller, payload: &Value) -> Result<Value, Failure> {
+        let nothing = || Value::Object(serde_json::Map::new());
+        let Some(hook) = &self.script.claude else {
+            return Ok(nothing());
+        };
+        let Some(input) = hook.input(caller, payload, &self.claude) else {
+            return Ok(nothing());
+        };
+        let input = serde_json::to_vec(&input).map_err(unwritten)?;
+        let finished = once::run(&self.program, input, self.script.deadline).await?;
+        hook.outcome(caller, payload, &finished, &self.claude)
     }
 
     /// Masks secrets in what a script says, and leaves a record of it.

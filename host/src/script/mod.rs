@@ -5,6 +5,7 @@
 //! confinement, environment and limits. What it says is masked and cut like what a plugin says. It must not know who sets it,
 //! nor what a point means. Start from [`Script`].
 
+mod claude;
 mod hook;
 mod json;
 mod once;
@@ -22,6 +23,7 @@ use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec};
 
+pub use claude::{ClaudeHooks, read as read_claude};
 pub(crate) use hook::OpenScript;
 pub use json::schema;
 pub(crate) use once::Program;
@@ -38,6 +40,8 @@ pub struct Script {
     pub command: Vec<OsString>,
     /// Files that it may read besides what commands may: itself, what its arguments name.
     pub files: Vec<PathBuf>,
+    /// Variables of its environment besides those of commands.
+    pub env: Vec<(OsString, OsString)>,
     /// Tools whose calls it is asked about, by their whole names; `None`: all of them. At `pre-tool` and `post-tool` only.
     pub matcher: Option<Regex>,
     /// Priority among the hooks of a point; lower runs first.
@@ -54,6 +58,8 @@ pub struct Script {
     pub is_warm: bool,
     /// Place of its settings, for people.
     pub place: String,
+    /// Event of Claude Code that it is a hook of.
+    claude: Option<claude::ClaudeHook>,
 }
 
 impl Script {
@@ -65,6 +71,7 @@ impl Script {
             points: points.to_vec(),
             command: command.iter().map(OsString::from).collect(),
             files: Vec::new(),
+            env: Vec::new(),
             matcher: None,
             priority: DEFAULT_PRIORITY,
             deadline: HOOK_DEADLINE,
@@ -73,6 +80,7 @@ impl Script {
             may: None,
             is_warm: false,
             place: String::new(),
+            claude: None,
         }
     }
 

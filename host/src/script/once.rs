@@ -46,7 +46,10 @@ impl Program {
         Self {
             command: script.command.clone(),
             files: script.files.clone(),
-            env: base_environment(),
+            env: base_environment()
+                .into_iter()
+                .chain(script.env.iter().cloned())
+                .collect(),
             workspace,
             commands,
         }

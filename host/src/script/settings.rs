@@ -23,6 +23,8 @@ const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 pub struct HooksConfig {
     /// Scripts by name.
     pub scripts: BTreeMap<String, ScriptSettings>,
+    /// Files with hooks of Claude Code.
+    pub claude: Vec<String>,
 }
 
 impl Section for HooksConfig {
@@ -104,20 +106,16 @@ impl ScriptSettings {
         } else {
             HOOK_DEADLINE
         };
-        let script = Script {
-            name: name.to_owned(),
-            points,
-            command,
-            files,
-            matcher,
-            priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
-            deadline: self.timeout_seconds.map_or(by_default, Duration::from_secs),
-            on_failure: self.on_failure,
-            is_async: self.is_async,
-            may: self.may.clone(),
-            is_warm: self.is_warm,
-            place,
-        };
+        let mut script = Script::new(name, &points, &[]);
+        (script.command, script.files) = (command, files);
+        script.matcher = matcher;
+        script.priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
+        script.deadline = self.timeout_seconds.map_or(by_default, Duration::from_secs);
+        script.on_failure = self.on_failure;
+        script.is_async = self.is_async;
+        script.may.clone_from(&self.may);
+        script.is_warm = self.is_warm;
+        script.place = place;
         script.check()?;
         Ok(script)
     }
@@ -133,12 +131,25 @@ pub(super) fn matcher(pattern: &str) -> Result<Regex, String> {
     })
 }
 
+impl Base<'_> {
+    /// Completes a path of the settings.
+    #[must_use]
+    pub fn path(&self, text: &str) -> PathBuf {
+        match text.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None => self.settings.join(text),
+        }
+    }
+}
+
 /// Completes the paths of a command, and finds the files that it names: a script may read itself and what it is started with.
 fn command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
-    let path = |(at, word): (usize, &String)| match word.strip_prefix("~/") {
-        Some(rest) => base.home.join(rest),
-        None if at == 0 && word.contains('/') => base.settings.join(word),
-        None => PathBuf::from(word),
+    let path = |(at, word): (usize, &String)| {
+        if word.starts_with("~/") || (at == 0 && word.contains('/')) {
+            base.path(word)
+        } else {
+            PathBuf::from(word)
+        }
     };
     let words: Vec<PathBuf> = words.iter().enumerate().map(path).collect();
     let is_named = |word: &&PathBuf| word.is_absolute() && word.is_file();

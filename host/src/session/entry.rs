@@ -118,6 +118,9 @@ pub enum Body {
         input: String,
         /// Source of the input.
         source: Source,
+        /// The slash command that made the input, and its source.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
     },
     /// A turn ended.
     TurnEnd {

@@ -14,6 +14,7 @@ use super::log::{FILE, Log};
 use super::state::States;
 use super::synced::Unsynced;
 use super::transcript::Transcript;
+use super::undo::{self, Undone};
 use super::{Error, SessionSpec};
 use crate::lock::lock;
 use crate::message::{Message, ToolResult};
@@ -264,6 +265,33 @@ impl Session {
             return Ok(Vec::new());
         }
         inner.cut(&[], why)
+    }
+
+    /// Takes the last turn that has messages out of the conversation; `entries` are all that are in the file. `None` when there
+    /// is none.
+    ///
+    /// # Errors
+    /// A part of the turn was replaced by a summary, or the file cannot be written.
+    pub fn undo(&self, entries: &[Entry]) -> Result<Option<Undone>, Error> {
+        let mut inner = self.lock();
+        let Some(last) = undo::last_turn(entries, &inner.transcript.messages)? else {
+            return Ok(None);
+        };
+        inner.append(Body::Replaced {
+            reason: undo::REASON.to_owned(),
+            removed: last.messages,
+            messages: Vec::new(),
+            holder: None,
+        })?;
+        if let Some(due) = inner.transcript.due.get(&last.turn).cloned() {
+            inner.append(Body::Archival {
+                turn: due.turn,
+                reason: due.reason,
+                tries: due.tries,
+                is_over: true,
+            })?;
+        }
+        Ok(Some(last.undone))
     }
 
     /// A value of a plugin's session state.

@@ -15,6 +15,7 @@ mod state;
 mod store;
 mod synced;
 mod transcript;
+mod undo;
 
 pub use blobs::{Blobs, MAX_BLOB_BYTES, MAX_BLOBS_BYTES};
 pub use children::{Child, SessionFolder};
@@ -24,6 +25,7 @@ pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
 pub use store::{Resolved, SessionRow, SessionStore};
+pub use undo::Undone;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -86,6 +88,12 @@ pub enum Error {
         path: PathBuf,
         /// Version of the file.
         found: u32,
+    },
+    /// A summary stands for a part of the turn that is to be taken out.
+    #[error("turn {turn} cannot be taken out: a summary has replaced a part of it")]
+    Summarized {
+        /// Number of the turn.
+        turn: u32,
     },
     /// No session has this id.
     #[error("there is no session `{wanted}` in {}", root.display())]

@@ -40,6 +40,9 @@ const MARK: &str = "[summary of earlier messages, which were taken out to make r
 /// by a compaction at every step.
 const LEAST_PART: u64 = 10;
 
+/// Messages at the end that stay when a person asks for compaction: the last input and its answer.
+const LEAST_TAIL: usize = 2;
+
 /// Sizes of an agent's requests, remembered between steps.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
@@ -131,6 +134,44 @@ impl Turn<'_> {
             self.agent.compaction.put_off(after);
         }
         Ok(messages)
+    }
+
+    /// Replaces everything between the first input and the last exchange, however long the conversation is. The output says what
+    /// was done.
+    pub(in crate::agent) async fn compact_now(&mut self) -> Result<(), Stop> {
+        let messages = self.agent.spec.session.messages();
+        let config = self.agent.spec.config.compact.clone();
+        let gauge = self.agent.compaction.gauge;
+        let counter = self.agent.compaction.counter.clone();
+        let model = self.agent.spec.model.clone();
+        let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
+        let tail = Tail {
+            messages: LEAST_TAIL,
+            tokens: 0,
+        };
+        let range = slice::choose(&messages, tail, tokens, |m| summary_in(m).is_some());
+        let Some(part) = range
+            .and_then(|range| messages.get(range))
+            .map(<[_]>::to_vec)
+        else {
+            let text = "there is nothing to replace: the first input and the last exchange stay as they are";
+            self.outputs.push(text.to_owned());
+            return Ok(());
+        };
+        let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
+        let (n_messages, before) = (part.len(), total(&messages));
+        let limit = gauge.bytes(config.max_summary_tokens.min(total(&part) / 2));
+        let text = if self.replace(part, before, limit).await? {
+            self.agent.compaction.try_again();
+            let after = total(&self.agent.spec.session.messages());
+            format!(
+                "{n_messages} messages were replaced by a summary: {before} tokens before, {after} after"
+            )
+        } else {
+            "a plugin held it back; nothing was replaced".to_owned()
+        };
+        self.outputs.push(text);
+        Ok(())
     }
 
     /// `before-compact`, the summary in the place of the messages, `after-compact`. Whether it was done.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::super::args::{PluginArgs, ShowArgs};
 use super::super::exit_code::{ExitStatus, Usage};
+use super::super::programs::Programs;
 use super::super::render::trace::Detail;
 use super::super::{plugin, render, run, setup};
 use crate::event::Event;
@@ -100,7 +101,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         json: false,
         trace: Some(Detail::Full),
     };
-    run::turn(session, questions, "call", show, Box::new(watch)).await?;
+    run::turn(session, questions, "call", show, Programs::watching(watch)).await?;
     let ended = lock(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
     render::answer_line(render::prose(&text));

@@ -16,6 +16,7 @@ use self::activity::{Kind, TurnActivity};
 use self::story::Story;
 use super::args::{DemoArgs, ModelArgs, PluginArgs, ShowArgs};
 use super::exit_code::{ExitStatus, bail_usage};
+use super::programs::Programs;
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
 use super::{carried, render, run, setup};
@@ -104,7 +105,14 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         trace: (!args.all).then_some(Detail::Short),
     };
     let watch = move |event: &_| lock(&watched).see(event);
-    let mut exit = run::turn(session, questions, story.prompt, show, Box::new(watch)).await?;
+    let mut exit = run::turn(
+        session,
+        questions,
+        story.prompt,
+        show,
+        Programs::watching(watch),
+    )
+    .await?;
     if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
         exit = judge(&mut acted, &plugins, &paths, &id, args.json)?;

@@ -254,6 +254,7 @@ mod tests {
             turn,
             input: "hi".into(),
             source: Source::Terminal,
+            command: None,
         }
     }
 

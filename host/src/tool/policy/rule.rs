@@ -50,6 +50,18 @@ struct RuleText {
     decision: Rule,
 }
 
+/// Displays the rule as a line of settings.
+impl std::fmt::Display for PolicyRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        let fields = fields.as_object().into_iter().flatten();
+        let each: Vec<String> = fields
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
+        write!(f, "{{ {} }}", each.join(", "))
+    }
+}
+
 impl TryFrom<RuleText> for PolicyRule {
     type Error = String;
 

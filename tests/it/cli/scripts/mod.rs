@@ -1,5 +1,6 @@
 //! Scripts of the settings as hooks: what they are shown, what they may say, and what becomes of it.
 
+mod claude;
 mod hostile;
 mod settings;
 mod warm;

@@ -1,0 +1,92 @@
+//! Finds templates: in the user's settings folder, in plugins, in a trusted project.
+//!
+//! A file that cannot be used is an entry that says why, so that nobody looks for it in vain.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::template::Template;
+use super::{Entry, Kind, Origin, is_name, user_prompts};
+use crate::grant::held::HeldFolder;
+use crate::paths::Paths;
+use crate::plugin::load::PluginSet;
+use crate::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
+
+/// Templates in the folder `prompts` beside the user's settings.
+pub(super) fn of_user(paths: &Paths) -> Vec<Entry> {
+    let files = crate::plugin::prompts::read(&user_prompts(paths), None);
+    entries(files, &Origin::User)
+}
+
+/// Templates that loaded plugins carry.
+pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<Entry> {
+    let each = plugins.plugins.iter().flat_map(|plugin| {
+        let origin = Origin::Plugin(plugin.trust, plugin.manifest.name.clone());
+        entries(plugin.prompts.clone(), &origin)
+    });
+    each.collect()
+}
+
+/// Templates of the project, as they were when somebody said that it is trusted.
+pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<Entry> {
+    let files = crate::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
+    entries(files, &Origin::Project)
+}
+
+fn entries(files: Arc<[PromptFile]>, origin: &Origin) -> Vec<Entry> {
+    let n_more = files.len().saturating_sub(MAX_FILES);
+    let mut entries: Vec<Entry> = files
+        .iter()
+        .take(MAX_FILES)
+        .map(|file| entry(file, origin))
+        .collect();
+    if let Some(file) = files.get(MAX_FILES) {
+        let why =
+            format!("{n_more} more files are left out: a folder of prompts may have {MAX_FILES}");
+        entries.push(broken(&file.path, why, origin));
+    }
+    entries
+}
+
+fn entry(file: &PromptFile, origin: &Origin) -> Entry {
+    let path = &file.path;
+    let bytes = match &file.bytes {
+        Ok(bytes) => bytes,
+        Err(why) => return broken(path, format!("{}: {why}", path.display()), origin),
+    };
+    let name = stem(path);
+    if !is_name(&name) {
+        let why = format!(
+            "{}: the name of a template is made of a-z, 0-9 and `-`",
+            path.display()
+        );
+        return broken(path, why, origin);
+    }
+    match Template::read(path, bytes) {
+        Err(why) => broken(path, why, origin),
+        Ok(template) => Entry {
+            name,
+            description: template.description.clone(),
+            arguments: template.arguments.clone(),
+            origin: origin.clone(),
+            may: Vec::new(),
+            kind: Kind::Template(template),
+        },
+    }
+}
+
+fn broken(path: &Path, why: String, origin: &Origin) -> Entry {
+    Entry {
+        name: stem(path),
+        description: String::new(),
+        arguments: None,
+        origin: origin.clone(),
+        may: Vec::new(),
+        kind: Kind::Broken(why),
+    }
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}

@@ -1,0 +1,343 @@
+//! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the command that it is.
+//!
+//! The front matter is YAML within a budget, the rest is a template within its fuel. A template reaches no file and no other
+//! template, and a name that it was not given is an error. Errors say file, line and column. Start from [`Template::read`].
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use minijinja::{Environment, UndefinedBehavior};
+use serde_json::{Value, json};
+
+use super::{MAX_DESCRIPTION_BYTES, yaml};
+use crate::plugin::prompts::MAX_BYTES;
+use crate::text::clean;
+use crate::tool::schema;
+
+/// Work that rendering may take: some 50,000 instructions, or 3 MB of text.
+const FUEL: u64 = 50_000;
+
+/// The line before and after the front matter.
+const FENCE: &str = "---";
+
+/// Keys of the front matter.
+const KEYS: [&str; 2] = ["arguments", "description"];
+
+/// The name under which a template without declared arguments finds the text behind its name.
+const TEXT: &str = "arguments";
+
+/// Names that a template finds without declaring them.
+const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
+
+/// A template that was read and can be rendered.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) path: PathBuf,
+    pub(super) description: String,
+    /// JSON Schema of its arguments; `None` takes the text behind the name, if it uses it.
+    pub(super) arguments: Option<Value>,
+    /// The template, with an empty line for each of the front matter, so that lines are those of the file.
+    source: String,
+    /// Whether it uses the text behind its name.
+    pub(super) takes_text: bool,
+}
+
+impl Template {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with file, line and column.
+    pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, String> {
+        let at = |(line, column): yaml::Place, why: &str| {
+            format!("{}:{line}:{column}: {why}", path.display())
+        };
+        if bytes.len() as u64 > MAX_BYTES {
+            let most = MAX_BYTES >> 10;
+            return Err(format!("{}: more than {most} KiB", path.display()));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            let before = bytes.get(..e.valid_up_to()).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count();
+            at((line + 1, 1), "this line is not UTF-8")
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let Some((front, body)) = split(text) else {
+            let why =
+                "a template begins with front matter: a line `---`, `description: …`, a line `---`";
+            return Err(at((1, 1), why));
+        };
+        let read = yaml::read(front).map_err(|(place, why)| at(place, &first_line(&why)))?;
+        let place = |key: &str| read.places.get(key).copied().unwrap_or((1, 1));
+        let mut keys = read.values.keys();
+        if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
+            let (key, known) = (key.escape_debug(), KEYS.join("` and `"));
+            return Err(at(
+                place(&key.to_string()),
+                &format!("unknown key `{key}`; there are `{known}`"),
+            ));
+        }
+        let description = read.values.get("description").and_then(Value::as_str);
+        let description = clean(
+            description.unwrap_or_default().trim(),
+            MAX_DESCRIPTION_BYTES,
+        );
+        if description.is_empty() {
+            let why = "`description` is missing: one line of text on what the command does";
+            return Err(at(place("description"), why));
+        }
+        let mut arguments = read.values.get("arguments").cloned();
+        if let Some(schema) = &mut arguments {
+            if let Some(schema) = schema.as_object_mut() {
+                schema.entry("type").or_insert_with(|| json!("object"));
+            }
+            let refused = match schema.get("type").and_then(Value::as_str) {
+                Some("object") => schema::compile(schema).err(),
+                _ => Some("the schema must have `type: object`".to_owned()),
+            };
+            if let Some(why) = refused {
+                return Err(at(place("arguments"), &format!("`arguments`: {why}")));
+            }
+        }
+        let n_lines = front.lines().count() + 1;
+        let mut template = Self {
+            path: path.to_owned(),
+            description,
+            arguments,
+            source: "\n".repeat(n_lines) + body,
+            takes_text: false,
+        };
+        template.check()?;
+        Ok(template)
+    }
+
+    /// Checks that the template can be parsed and uses no name that it is not given.
+    fn check(&mut self) -> Result<(), String> {
+        let used = {
+            let environment = environment();
+            let parsed = environment.template_from_named_str("template", &self.source);
+            let parsed = parsed.map_err(|error| self.fault(&error))?;
+            parsed.undeclared_variables(false)
+        };
+        self.takes_text = used.contains(TEXT);
+        let declared = self.arguments.as_ref().and_then(|schema| {
+            let properties = schema.get("properties")?.as_object()?;
+            Some(properties.keys().map(String::as_str).collect())
+        });
+        let declared: BTreeSet<&str> = match &self.arguments {
+            Some(_) => declared.unwrap_or_default(),
+            None => BTreeSet::from([TEXT]),
+        };
+        let is_known =
+            |name: &&String| declared.contains(name.as_str()) || GLOBALS.contains(&name.as_str());
+        let unknown: BTreeSet<&String> = used.iter().filter(|name| !is_known(name)).collect();
+        let Some(name) = unknown.first() else {
+            return Ok(());
+        };
+        let offset = place_of(&self.source, name);
+        let known: Vec<&str> = declared.into_iter().collect();
+        let known = match known.is_empty() {
+            true => "it declares no arguments".to_owned(),
+            false => format!("its arguments are {}", known.join(", ")),
+        };
+        Err(self.at(
+            offset,
+            &format!("`{name}` is no argument of this template; {known}"),
+        ))
+    }
+
+    /// Renders the template. `arguments` fit its schema; without one they are the text behind the name.
+    ///
+    /// # Errors
+    /// Why it cannot be rendered, with file, line and column.
+    pub(super) fn render(&self, arguments: &Value) -> Result<String, String> {
+        let given = match (&self.arguments, arguments) {
+            (Some(_), arguments) => arguments.clone(),
+            (None, Value::String(text)) if !self.takes_text && !text.trim().is_empty() => {
+                return Err(format!(
+                    "{}: the template takes no arguments; it uses the text behind its name as `{{{{ {TEXT} }}}}`",
+                    self.path.display()
+                ));
+            }
+            (None, text) => json!({ TEXT: text }),
+        };
+        let environment = environment();
+        let parsed = environment.template_from_named_str("template", &self.source);
+        let rendered = parsed
+            .and_then(|template| template.render(minijinja::value::Serde(given)))
+            .map_err(|error| self.fault(&error))?;
+        let text = rendered.trim();
+        if text.is_empty() {
+            return Err(format!("{}: the prompt is empty", self.path.display()));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn fault(&self, error: &minijinja::Error) -> String {
+        let mut why = error.kind().to_string();
+        if let Some(detail) = error.detail() {
+            why = format!("{why}: {detail}");
+        }
+        match error.range() {
+            Some(range) => self.at(range.start, &first_line(&why)),
+            None => {
+                let line = error.line().unwrap_or(1);
+                format!("{}:{line}:1: {}", self.path.display(), first_line(&why))
+            }
+        }
+    }
+
+    fn at(&self, offset: usize, why: &str) -> String {
+        let before = self.source.get(..offset).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        let column = last.chars().count() + 1;
+        format!("{}:{line}:{column}: {why}", self.path.display())
+    }
+}
+
+/// Splits a file into its front matter, with the line that opens it, and the rest.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let mut end = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let is_fence = line.trim_end() == FENCE;
+        if number == 0 && !is_fence {
+            return None;
+        }
+        if number > 0 && is_fence {
+            return Some((text.get(..end)?, text.get(end + line.len()..)?));
+        }
+        end += line.len();
+    }
+    None
+}
+
+/// An environment with nothing in it: no loader, no other template. Printing what is not there fails; asking whether it is
+/// there does not.
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment
+}
+
+/// Offset of the first use of a name in a template.
+fn place_of(source: &str, name: &str) -> usize {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut places = source.match_indices(name).map(|(at, _)| at);
+    let found = places.find(|at| {
+        let before = source.get(..*at).unwrap_or_default();
+        let after = source.get(at + name.len()..).unwrap_or_default();
+        let is_open = before.rfind('{') > before.rfind('}');
+        is_open && !before.ends_with(is_part) && !after.starts_with(is_part)
+    });
+    found.unwrap_or(0)
+}
+
+fn first_line(text: &str) -> String {
+    clean(text.lines().next().unwrap_or_default(), 500)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Template, String> {
+        Template::read(Path::new("p/x.md"), text.as_bytes())
+    }
+
+    #[test]
+    fn a_template_is_rendered_with_its_arguments() {
+        let template = read(
+            "---\ndescription: Reviews a folder\narguments:\n  properties:\n    path: {type: string}\n    focus: {type: string}\n  \
+             required: [path]\n---\n\nReview {{ path }}{% if focus %} for {{ focus }}{% endif %}.\n",
+        )
+        .unwrap();
+        assert_eq!(template.description, "Reviews a folder");
+        let render = |given| template.render(&given).unwrap();
+        assert_eq!(render(json!({"path": "a<b"})), "Review a<b.");
+        assert_eq!(
+            render(json!({"path": "a", "focus": "{{ path }}"})),
+            "Review a for {{ path }}."
+        );
+    }
+
+    #[test]
+    fn without_declared_arguments_the_text_is_at_hand_and_never_lost() {
+        let with = read("---\ndescription: x\n---\nDo {{ arguments }}").unwrap();
+        assert_eq!(with.render(&json!("it well")).unwrap(), "Do it well");
+        let without = read("---\ndescription: x\n---\nDo.").unwrap();
+        assert_eq!(without.render(&json!("")).unwrap(), "Do.");
+        assert!(
+            without
+                .render(&json!("it"))
+                .unwrap_err()
+                .contains("takes no arguments")
+        );
+    }
+
+    #[test]
+    fn errors_name_file_line_and_column() {
+        let front = "---\ndescription: x\n---\n";
+        for (text, expected) in [
+            (
+                "no front matter".to_owned(),
+                "p/x.md:1:1: a template begins",
+            ),
+            (
+                "---\ndescription: x\n".to_owned(),
+                "p/x.md:1:1: a template begins",
+            ),
+            (
+                "---\ndescription: x\nmodel: y\n---\n".to_owned(),
+                "p/x.md:3:1: unknown key `model`",
+            ),
+            (
+                "---\ndescription: x\ndescription: y\n---\n".to_owned(),
+                "p/x.md:3:1: ",
+            ),
+            (
+                "---\ndescription: ''\n---\n".to_owned(),
+                "p/x.md:2:1: `description` is missing",
+            ),
+            ("---\ndescription: [x\n---\n".to_owned(), "p/x.md:"),
+            (
+                "---\nx: &a 1\ndescription: *a\n---\n".to_owned(),
+                "p/x.md:2:7: references",
+            ),
+            (
+                "---\ndescription: x\narguments: {type: array}\n---\n".to_owned(),
+                "p/x.md:3:1: `arguments`: the schema must have `type: object`",
+            ),
+            (
+                format!("{front}\nSay {{{{ nmae }}}}"),
+                "p/x.md:5:8: `nmae` is no argument",
+            ),
+            (format!("{front}Say {{{{ 1 + }}}}"), "p/x.md:4:"),
+            (format!("{front}{{% include '/etc/passwd' %}}"), "p/x.md:4:"),
+            (format!("{front}{{% extends 'x' %}}"), "p/x.md:4:"),
+            (format!("{front}{{% import 'x' as y %}}"), "p/x.md:4:"),
+        ] {
+            let why = read(&text).unwrap_err();
+            assert!(why.starts_with(expected), "{text}\n{why}");
+        }
+        let bytes = b"---\ndescription: \xff\n---\n";
+        let why = Template::read(Path::new("p/x.md"), bytes).unwrap_err();
+        assert_eq!(why, "p/x.md:2:1: this line is not UTF-8");
+    }
+
+    #[test]
+    fn a_hostile_template_runs_out_of_fuel() {
+        let doubled = "{% set a = a ~ a %}".repeat(60);
+        for body in [
+            "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}"
+                .to_owned(),
+            format!("{{% set a = 'xxxxxxxx' %}}{doubled}{{{{ a }}}}"),
+            "{{ 'x' * 90000000 }}".to_owned(),
+        ] {
+            let template = read(&format!("---\ndescription: x\n---\n{body}")).unwrap();
+            let why = template.render(&json!("")).unwrap_err();
+            assert!(why.contains("fuel"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Files with hooks of Claude Code: the key `hooks` of its settings, or `hooks.json` of a plugin.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::super::Script;
+use super::super::settings::Base;
+use super::{ClaudeEvent, ClaudeHook, EVENTS, Matcher};
+
+/// Deadline of a hook that names none.
+const DEADLINE_SECONDS: u64 = 60;
+
+/// Longest deadline.
+const MAX_DEADLINE_SECONDS: u64 = 600;
+
+/// Largest file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Keys of a hook that count here.
+const KEYS: &[&str] = &["type", "command", "timeout", "statusMessage"];
+
+/// The hooks of a file.
+#[derive(Debug, Default)]
+pub struct ClaudeHooks {
+    /// Hooks that are called.
+    pub scripts: Vec<Script>,
+    /// Lines about what is not supported.
+    pub unsupported: Vec<String>,
+}
+
+/// Reads a file. `workspace` is the folder of the project.
+///
+/// # Errors
+/// A sentence with the place: the file cannot be read, is malformed, or has a guard that cannot be called.
+pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks, String> {
+    let shown = path.display();
+    let size = path
+        .metadata()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    if size.len() > MAX_BYTES {
+        return Err(format!("{shown}: it has more than {MAX_BYTES} bytes"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+    let file: Value = serde_json::from_str(&text)
+        .map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
+    let mut reader = Reader {
+        path,
+        workspace,
+        base,
+        found: ClaudeHooks::default(),
+        commands: Vec::new(),
+    };
+    if file["disableAllHooks"] == true {
+        reader.unsupported(
+            "",
+            "`disableAllHooks` is set, so none of its hooks is called",
+        );
+        return Ok(reader.found);
+    }
+    match &file["hooks"] {
+        Value::Null => reader.unsupported("", "it has no hooks"),
+        Value::Object(events) => {
+            for (event, groups) in events {
+                reader.event(event, groups)?;
+            }
+        }
+        _ => return Err(format!("{shown}: `hooks` is no object")),
+    }
+    Ok(reader.found)
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    workspace: &'a Path,
+    base: Base<'a>,
+    found: ClaudeHooks,
+    /// Commands that were seen, with their event and matcher: the same twice is one.
+    commands: Vec<(String, String, String)>,
+}
+
+impl Reader<'_> {
+    fn unsupported(&mut self, place: &str, what: &str) {
+        let place = if place.is_empty() {
+            String::new()
+        } else {
+            format!(" {place}:")
+        };
+        let line = format!("{}:{place} {what}", self.path.display());
+        self.found.unsupported.push(line);
+    }
+
+    fn wrong(&self, place: &str, what: &str) -> String {
+        format!("{}: {place}: {what}", self.path.display())
+    }
+
+    fn event(&mut self, name: &str, groups: &Value) -> Result<(), String> {
+        let Some(event) = ClaudeEvent::find(name) else {
+            let known: Vec<&str> = EVENTS.iter().map(|(_, name, _)| *name).collect();
+            let what = format!(
+                "this event is not supported; supported are {}",
+                known.join(", ")
+            );
+            self.unsupported(name, &what);
+            return Ok(());
+        };
+        let groups = groups
+            .as_array()
+            .ok_or_else(|| self.wrong(name, "it is no list"))?;
+        for (at, group) in groups.iter().enumerate() {
+            let place = format!("{name}[{at}]");
+            let text = match &group["matcher"] {
+                Value::Null => "",
+                Value::String(text) => text,
+                _ => return Err(self.wrong(&place, "`matcher` is no text")),
+            };
+            let matcher = Matcher::parse(text).map_err(|why| self.wrong(&place, &why))?;
+            let hooks = group["hooks"].as_array();
+            let hooks = hooks.ok_or_else(|| self.wrong(&place, "`hooks` is no list"))?;
+            for (at, hook) in hooks.iter().enumerate() {
+                let place = format!("{place}.hooks[{at}]");
+                let hook = hook
+                    .as_object()
+                    .ok_or_else(|| self.wrong(&place, "it is no object"))?;
+                self.hook(event, (&matcher, text), hook, &place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hook(
+        &mut self,
+        event: ClaudeEvent,
+        (matcher, text): (&Matcher, &str),
+        hook: &Map<String, Value>,
+        place: &str,
+    ) -> Result<(), String> {
+        let kind = hook
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("command");
+        if kind != "command" {
+            let what = format!("hooks of the type `{kind}` are not supported");
+            if event.is_gate() {
+                return Err(self.wrong(
+                    place,
+                    &format!("{what}, and this one guards; take it out to go on without it"),
+                ));
+            }
+            self.unsupported(place, &format!("{what}; it is not called"));
+            return Ok(());
+        }
+        for key in hook.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            self.unsupported(
+                place,
+                &format!("`{key}` is not supported; the hook is called without it"),
+            );
+        }
+        let command = hook.get("command").and_then(Value::as_str);
+        let command = command.filter(|command| !command.trim().is_empty());
+        let command = command.ok_or_else(|| self.wrong(place, "`command` is missing"))?;
+        let seen = (event.name().to_owned(), text.to_owned(), command.to_owned());
+        if self.commands.contains(&seen) {
+            return Ok(());
+        }
+        self.commands.push(seen);
+        let timeout = match hook.get("timeout") {
+            None => DEADLINE_SECONDS,
+            Some(seconds) => {
+                let seconds = seconds.as_f64().filter(|seconds| *seconds > 0.0);
+                let seconds = seconds
+                    .ok_or_else(|| self.wrong(place, "`timeout` is no number of seconds"))?;
+                // A number of seconds within bounds has no fraction that matters.
+                (seconds.ceil() as u64).clamp(1, MAX_DEADLINE_SECONDS)
+            }
+        };
+        let n = self.found.scripts.len() + 1;
+        let mut script = Script::new(
+            format!("claude-{}-{n}", kebab(event.name())),
+            &[event.point()],
+            &[],
+        );
+        script.command = ["bash", "-c", command].map(OsString::from).to_vec();
+        script.files = self.files(command);
+        script.env = self.env();
+        script.deadline = Duration::from_secs(timeout);
+        script.place = format!("{}: {place}", self.path.display());
+        script.claude = Some(ClaudeHook {
+            event,
+            matcher: matcher.clone(),
+        });
+        self.found.scripts.push(script);
+        Ok(())
+    }
+
+    /// Folder of the plugin that `hooks.json` belongs to.
+    fn plugin_root(&self) -> Option<PathBuf> {
+        let folder = self.path.parent()?;
+        let is_of_plugin = self
+            .path
+            .file_name()
+            .is_some_and(|name| name == "hooks.json");
+        let is_inner = folder.file_name().is_some_and(|name| name == "hooks");
+        let root = if is_inner { folder.parent()? } else { folder };
+        is_of_plugin.then(|| root.to_owned())
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let root = self.plugin_root().map(|root| ("CLAUDE_PLUGIN_ROOT", root));
+        let project = ("CLAUDE_PROJECT_DIR", self.workspace.to_owned());
+        let all = std::iter::once(project).chain(root);
+        all.map(|(name, path)| (name.into(), path.into())).collect()
+    }
+
+    /// Files that a command names: it may read them although commands may not. Those of the project are its own.
+    fn files(&self, command: &str) -> Vec<PathBuf> {
+        let is_border = |c: char| c.is_whitespace() || "\"';|&()<>".contains(c);
+        let root = self.plugin_root();
+        // What is quoted is joined with what follows it, as in `"$DIR"/name`.
+        let words = command.replace(['"', '\''], "");
+        let words = words.split(is_border).filter_map(|word| {
+            let home = ["~/", "$HOME/", "${HOME}/"].iter();
+            let home = home.filter_map(|prefix| word.strip_prefix(prefix)).next();
+            if let Some(rest) = home {
+                return Some(self.base.home.join(rest));
+            }
+            let own = ["$CLAUDE_PLUGIN_ROOT/", "${CLAUDE_PLUGIN_ROOT}/"].iter();
+            let own = own.filter_map(|prefix| word.strip_prefix(prefix)).next();
+            match (own, &root) {
+                (Some(rest), Some(root)) => Some(root.join(rest)),
+                _ => Some(PathBuf::from(word)),
+            }
+        });
+        let is_file = |path: &PathBuf| path.is_absolute() && path.is_file();
+        words.filter(is_file).collect()
+    }
+}
+
+/// `PreToolUse` as `pre-tool-use`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !kebab.is_empty() {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}

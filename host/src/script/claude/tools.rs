@@ -1,0 +1,152 @@
+//! Names and arguments of the built-in tools as hooks of Claude Code know them, and back.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+/// A built-in tool, its name there, and its arguments: our name, the name there.
+struct Row {
+    own: &'static str,
+    theirs: &'static str,
+    arguments: &'static [(&'static str, &'static str)],
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        own: "bash",
+        theirs: "Bash",
+        arguments: &[("command", "command")],
+    },
+    Row {
+        own: "edit_file",
+        theirs: "Edit",
+        arguments: &[
+            (PATH, "file_path"),
+            ("old_text", "old_string"),
+            ("new_text", "new_string"),
+            ("replace_all", "replace_all"),
+        ],
+    },
+    Row {
+        own: "write_file",
+        theirs: "Write",
+        arguments: &[(PATH, "file_path"), ("content", "content")],
+    },
+    Row {
+        own: "read_file",
+        theirs: "Read",
+        arguments: &[
+            (PATH, "file_path"),
+            ("offset", "offset"),
+            ("limit", "limit"),
+        ],
+    },
+    Row {
+        own: "list_files",
+        theirs: "Glob",
+        arguments: &[(PATH, "path"), ("glob", "pattern")],
+    },
+    Row {
+        own: "search",
+        theirs: "Grep",
+        arguments: &[
+            (PATH, "path"),
+            ("pattern", "pattern"),
+            ("glob", "glob"),
+            ("context", "-C"),
+        ],
+    },
+];
+
+/// Our argument that is relative to the workspace, and absolute there.
+const PATH: &str = "path";
+
+/// Our argument in seconds, in milliseconds there.
+const TIMEOUT: (&str, &str) = ("timeout_seconds", "timeout");
+
+/// Returns the name of a tool there. One of a plugin is called as if it came from an MCP server.
+pub(super) fn name(own: &str, plugin: Option<&str>) -> String {
+    match (ROWS.iter().find(|row| row.own == own), plugin) {
+        (Some(row), None) => row.theirs.to_owned(),
+        (_, Some(plugin)) => format!("mcp__{plugin}__{own}"),
+        (None, None) => own.to_owned(),
+    }
+}
+
+/// Writes arguments as they are there. Those of other tools stay as they are.
+pub(super) fn input(own: &str, arguments: &Value, workspace: &Path) -> Value {
+    let (Some(row), Some(arguments)) = (row(own), arguments.as_object()) else {
+        return arguments.clone();
+    };
+    let renamed = arguments.iter().map(|(name, value)| {
+        let known = row.arguments.iter().find(|(own, _)| own == name);
+        match (known, value) {
+            (Some((PATH, theirs)), Value::String(path)) => {
+                ((*theirs).to_owned(), json!(workspace.join(path)))
+            }
+            (Some((_, theirs)), value) => ((*theirs).to_owned(), value.clone()),
+            (None, value) if name == TIMEOUT.0 => {
+                let ms = value.as_u64().map(|seconds| seconds.saturating_mul(1000));
+                (TIMEOUT.1.to_owned(), json!(ms))
+            }
+            (None, value) => (name.clone(), value.clone()),
+        }
+    });
+    Value::Object(renamed.collect())
+}
+
+/// Writes changed arguments as our tool takes them.
+pub(super) fn arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
+    let Some(row) = row(own) else {
+        return Value::Object(input.clone());
+    };
+    let renamed = input.iter().map(|(name, value)| {
+        let known = row.arguments.iter().find(|(_, theirs)| theirs == name);
+        match (known, value) {
+            (Some((PATH, _)), Value::String(path)) => {
+                let relative = Path::new(path).strip_prefix(workspace);
+                (PATH.to_owned(), json!(relative.unwrap_or(Path::new(path))))
+            }
+            (Some((own, _)), value) => ((*own).to_owned(), value.clone()),
+            (None, value) if name == TIMEOUT.1 => {
+                let seconds = value.as_u64().map(|ms| ms.div_ceil(1000));
+                (TIMEOUT.0.to_owned(), json!(seconds))
+            }
+            (None, value) => (name.clone(), value.clone()),
+        }
+    });
+    Value::Object(renamed.collect())
+}
+
+fn row(own: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.own == own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_go_there_and_back() {
+        let workspace = Path::new("/project");
+        for (tool, own, theirs) in [
+            (
+                "edit_file",
+                json!({"path": "a/b", "old_text": "x", "new_text": "y"}),
+                json!({"file_path": "/project/a/b", "old_string": "x", "new_string": "y"}),
+            ),
+            (
+                "bash",
+                json!({"command": "ls", "timeout_seconds": 5}),
+                json!({"command": "ls", "timeout": 5000}),
+            ),
+            ("other", json!({"path": "a"}), json!({"path": "a"})),
+        ] {
+            let input = input(tool, &own, workspace);
+            assert_eq!(input, theirs);
+            assert_eq!(arguments(tool, input.as_object().unwrap(), workspace), own);
+        }
+        assert_eq!(name("write_file", None), "Write");
+        assert_eq!(name("greet", Some("hello")), "mcp__hello__greet");
+    }
+}

@@ -1,0 +1,79 @@
+//! Taking the last turn out of a conversation.
+//!
+//! Owns which messages that are. The lines of the turn stay in the file; what is written is that they are gone.
+
+use std::collections::HashSet;
+
+use super::Error;
+use super::entry::{Body, Entry};
+use crate::message::Message;
+
+/// Reason in the entry that takes the messages out.
+pub(super) const REASON: &str = "undone";
+
+/// A turn that was taken out of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// Number of the turn.
+    pub turn: u32,
+    /// Its input, as it came in.
+    pub input: String,
+    /// Number of messages that were taken out.
+    pub n_messages: usize,
+}
+
+/// A turn that may be taken out.
+pub(super) struct LastTurn {
+    pub(super) turn: u32,
+    /// Ids of its messages.
+    pub(super) messages: Vec<String>,
+    pub(super) undone: Undone,
+}
+
+/// Finds the last turn of which something is in the conversation.
+///
+/// # Errors
+/// A summary stands for a part of it: taking out the rest would leave the summary without what it belongs to.
+pub(super) fn last_turn(
+    entries: &[Entry],
+    conversation: &[Message],
+) -> Result<Option<LastTurn>, Error> {
+    let mut turns: Vec<(u32, &str, Vec<&str>)> = Vec::new();
+    let mut summarized = HashSet::new();
+    for entry in entries {
+        match &entry.body {
+            Body::TurnStart { turn, input, .. } => turns.push((*turn, input, Vec::new())),
+            Body::Message { message } => {
+                if let Some((_, _, messages)) = turns.last_mut() {
+                    messages.push(&message.id);
+                }
+            }
+            Body::Replaced {
+                removed, messages, ..
+            } if !messages.is_empty() => summarized.extend(removed.iter().map(String::as_str)),
+            _ => {}
+        }
+    }
+    let here: HashSet<&str> = conversation.iter().map(|m| m.id.as_str()).collect();
+    for (turn, input, messages) in turns.into_iter().rev() {
+        if messages.iter().any(|id| summarized.contains(id)) {
+            return Err(Error::Summarized { turn });
+        }
+        let left = messages.into_iter().filter(|id| here.contains(id));
+        let left: Vec<String> = left.map(str::to_owned).collect();
+        if left.is_empty() {
+            continue;
+        }
+        let undone = Undone {
+            turn,
+            input: input.to_owned(),
+            n_messages: left.len(),
+        };
+        return Ok(Some(LastTurn {
+            turn,
+            messages: left,
+            undone,
+        }));
+    }
+    Ok(None)
+}

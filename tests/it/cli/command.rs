@@ -1,0 +1,239 @@
+//! Slash commands from the shell: those that are built in, and templates of the user and of the project.
+
+use insta::assert_snapshot;
+use rind_tests::cli::Rind;
+
+/// A model that repeats what it was asked.
+const ECHO: &str = "[[reply]]\ntext = \"You said: {input}\"\ntimes = 0\n";
+
+const REVIEW: &str = "---
+description: Reviews a folder
+arguments:
+  properties:
+    path: {type: string, description: Folder to review}
+    depth: {type: string, enum: [quick, thorough], default: quick}
+  required: [path]
+---
+Review {{ path }} ({{ depth }}).
+";
+
+fn with_prompts() -> Rind {
+    let rind = Rind::with_script(ECHO);
+    rind.user_file("config/prompts/review.md", REVIEW);
+    rind
+}
+
+#[test]
+fn a_template_makes_the_input_of_a_turn() {
+    let rind = with_prompts();
+    let ran = rind.run(&["run", "/review src"]).exits(0);
+    assert_eq!(ran.stdout, "You said: Review src (quick).\n");
+    let start = &rind.entries("turn-start")[0];
+    assert_eq!(start["input"], "Review src (quick).");
+    assert_eq!(start["command"], "/review of your prompts");
+    let ran = rind
+        .run(&["run", "/review depth=thorough 'my src'"])
+        .exits(0);
+    assert_eq!(ran.stdout, "You said: Review my src (thorough).\n");
+}
+
+#[test]
+fn what_is_piped_in_follows_the_prompt_of_a_template() {
+    let rind = with_prompts();
+    let ran = rind
+        .run_with_input(&["run", "/review src"], "a diff")
+        .exits(0);
+    assert_snapshot!(ran.stdout, @r"
+    You said: Review src (quick).
+
+    Standard input:
+
+    ```
+    a diff
+    ```
+    ");
+    // What is piped in alone is a prompt, whatever it begins with: it may be anybody's.
+    let ran = rind.run_with_input(&["run"], "/review src").exits(0);
+    assert_eq!(ran.stdout, "You said: /review src\n");
+}
+
+#[test]
+fn a_path_and_a_line_that_begins_with_a_blank_are_prompts() {
+    let rind = with_prompts();
+    for (line, said) in [
+        ("/etc/hosts is what?", "/etc/hosts is what?"),
+        (" /review src", " /review src"),
+        ("/", "/"),
+    ] {
+        let ran = rind.run(&["run", line]).exits(0);
+        assert_eq!(ran.stdout, format!("You said: {said}\n"));
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_called_says_what_to_type() {
+    let rind = with_prompts();
+    rind.user_file(
+        "config/prompts/torn.md",
+        "---\ndescription: x\n---\nSay {{ nmae }}.\n",
+    );
+    let said = |line: &str| rind.run(&["run", line]).exits(2).stderr;
+    assert_snapshot!(said("/reviw src"), @"error: there is no command /reviw (did you mean /review?); /help lists all, and a line that begins with a blank is a prompt");
+    assert_snapshot!(said("/review"), @"error: `path` is missing; usage: /review <path> [depth=quick|thorough]");
+    assert_snapshot!(said("/review src deep"), @r#"error: the arguments do not fit: at `/depth`: "deep" is not one of "quick" or "thorough"; usage: /review <path> [depth=quick|thorough]"#);
+    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is no argument of this template; its arguments are arguments");
+    assert_snapshot!(said("/cost"), @"error: /cost is about a session: pass --resume with its id or `last`");
+    assert_snapshot!(said("/model other"), @"error: a run has one model: pass --model other with the prompt");
+    assert!(!rind.home().join("data/sessions").exists());
+}
+
+#[test]
+fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users() {
+    let rind = with_prompts();
+    let own = |text: &str| format!("---\ndescription: Theirs\n---\n{text}");
+    rind.file(".rind/prompts/review.md", &own("Obey me."));
+    rind.file(".rind/prompts/ship.md", &own("Ship {{ arguments }}."));
+    let ran = rind.run(&["run", "/ship it"]).exits(2);
+    assert!(
+        ran.stderr.contains("the project's .rind is not used"),
+        "{}",
+        ran.stderr
+    );
+    let trusted = |line: &str| rind.run(&["run", "--trust-project", line]).exits(0).stdout;
+    assert_eq!(trusted("/ship it"), "You said: Ship it.\n");
+    assert_eq!(trusted("/review src"), "You said: Review src (quick).\n");
+    assert_eq!(trusted("/project:review"), "You said: Obey me.\n");
+    assert_snapshot!(trusted("/help"), @r"
+    Built in:
+      /help [command]                 List commands, or explain one
+      /model [name]                   Show the model, or ask another one from the next turn on
+      /plugins                        List plugins that run, and why others do not
+      /permissions                    List what plugins were granted, and the rules for tool calls
+      /cost                           Show tokens and cost of this session
+      /context                        Show what fills the window of the model
+      /compact                        Replace older messages with a summary now
+      /undo                           Take the last turn out of the conversation; files and everything else that it changed stay
+      /fork                           Go on in a copy of this session up to now
+      /export [file]                  Write the conversation to a Markdown file
+      /resume [session]               List sessions of this folder, or go on with one
+      /quit                           End the program
+
+    Your prompts:
+      /review <path> [depth=quick|thorough]
+                                      Reviews a folder
+
+    The project's prompts:
+      /project:review                 Theirs (shadowed: /review is that of your prompts)
+      /ship [text]                    Theirs
+    ");
+    assert_snapshot!(trusted("/help review"), @r"
+    /review <path> [depth=quick|thorough]
+    Reviews a folder
+      path: Folder to review
+    source: your prompts ([RIND_HOME]/config/prompts/review.md)
+    ");
+    assert_snapshot!(trusted("/help project:review"), @r"
+    /project:review
+    Theirs
+    source: the project's prompts ([WORKSPACE]/.rind/prompts/review.md)
+    shadowed: /review is that of your prompts
+    ");
+}
+
+#[test]
+fn commands_about_a_session_tell_of_it_and_change_it() {
+    let rind = with_prompts();
+    rind.run(&["run", "one"]).exits(0);
+    rind.run(&["run", "--resume", "last", "two"]).exits(0);
+    let said = |line: &str| rind.run(&["run", "--resume", "last", line]).exits(0);
+    assert_snapshot!(said("/undo").screen(), @r"
+    exit 0
+    ---- stdout
+    took the last turn out of the conversation (2 messages): two
+    files, what plugins keep and what it cost stay as they are
+    ---- stderr
+    model: scripted (the script [FOLDER]/script.toml was asked for)
+    session [SESSION] (resumed with 4 messages)
+    ");
+    assert_snapshot!(said("/undo").stdout, @r"
+    took the last turn out of the conversation (2 messages): one
+    files, what plugins keep and what it cost stay as they are
+    ");
+    assert_snapshot!(said("/undo").stdout, @"there is no turn to take out of the conversation");
+    said("three");
+    let exported = said("/export out.md").stdout;
+    assert!(exported.starts_with("wrote 2 messages to "), "{exported}");
+    let text = std::fs::read_to_string(rind.workspace().join("out.md")).unwrap();
+    let (_, text) = text.split_once('\n').unwrap();
+    assert_snapshot!(text, @r"
+
+    ## User
+
+    three
+
+    ## Model
+
+    You said: three
+    ");
+    let ran = rind
+        .run(&["run", "--resume", "last", "/export out.md"])
+        .exits(2);
+    assert!(
+        ran.stderr.contains("exists; name another file"),
+        "{}",
+        ran.stderr
+    );
+    assert_snapshot!(said("/cost").stdout, @r"
+    3 turns: 4570 tokens in, 58 out · $0, and 4628 tokens without a price
+      scripted: 3 requests, 4570 tokens in, 58 out
+    ");
+    assert_snapshot!(said("/context").stdout, @r"
+      64  system prompt: 00-identity (host)
+     177  system prompt: 10-tools (host)
+      26  system prompt: 00-environment (host)
+    1166  6 tools
+       1  1 input
+       4  1 answer
+       0  0 tool results
+    1438  tokens in all, estimated; 1 % of the 80000 from which on older messages are replaced by a summary
+    ");
+    let forked = said("/fork").stdout;
+    assert!(
+        forked.contains("to continue: rind run --resume "),
+        "{forked}"
+    );
+    // A copy is the last one used.
+    said("four");
+    let listed = rind.run(&["session", "list", "--json"]).exits(0).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2));
+    assert_snapshot!(said("/compact").screen(), @r"
+    exit 0
+    ---- stdout
+    1 messages were replaced by a summary: 26 tokens before, 47 after
+    ---- stderr
+    model: scripted (the script [FOLDER]/script.toml was asked for)
+    session [SESSION] (resumed with 4 messages)
+    ≡ the conversation was too long: 1 message replaced by a summary of 0 B
+    0 steps · 0 tool calls · [N] tokens in, [N] out · [T]
+    ");
+}
+
+#[test]
+fn a_command_is_an_event() {
+    let rind = with_prompts();
+    let ran = rind.run(&["run", "--json", "/help review"]).exits(0);
+    let lines = ran.json_lines();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["type"], "command");
+    assert_eq!(lines[0]["outcome"], "text");
+    let ran = rind.run(&["run", "--json", "/review src"]).exits(0);
+    let lines = ran.json_lines();
+    let types: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["type"].as_str())
+        .collect();
+    assert_eq!(types[..3], ["session-opened", "command", "turn-start"]);
+    assert_eq!(lines[1]["outcome"], "prompt");
+    assert_eq!(lines[2]["command"], "/review of your prompts");
+}

@@ -1,0 +1,239 @@
+//! A turn that a program steers, and the file of its events.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rind_tests::cli::{Ran, Rind};
+use serde_json::{Value, json};
+
+/// A command that waits for a file, then an answer to each text.
+const WAITS: &str = r#"
+[[reply]]
+tool_calls = [{ name = "bash", arguments = { command = "touch begun; while [ ! -e go ]; do sleep 0.05; done" } }]
+[[reply]]
+when = { contains = "and the third" }
+text = "All three."
+[[reply]]
+text = "Both."
+"#;
+
+/// Drops what mentions a secret.
+const GUARD: &str = "[hooks.scripts.guard]\npoint = \"steering-received\"\ncommand = [\"sh\", \"-c\", \
+    \"grep -q secret && echo '{\\\"action\\\": {\\\"drop\\\": \\\"no secrets\\\"}}' || true\"]\n";
+
+fn answers(ran: &Ran) -> Vec<Value> {
+    let lines = ran.json_lines();
+    lines
+        .into_iter()
+        .filter(|line| line["type"] == "steer-answer")
+        .collect()
+}
+
+/// Runs a turn that reads lines from a named pipe while a command runs; the command goes on when they were read.
+fn steered(args: &[&str], lines: &[u8]) -> (Rind, Ran) {
+    let rind = Rind::with_script(WAITS);
+    rind.config(GUARD);
+    let pipe = rind.home().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut all = vec![
+        "run",
+        "the first",
+        "--yes",
+        "--steer-from",
+        pipe.to_str().unwrap(),
+    ];
+    all.extend(args);
+    let mut running = rind.start(&all);
+    running.wait_until(|rind| rind.workspace().join("begun").is_file());
+    // Two writers, one after the other.
+    let (head, tail) = lines.split_at(lines.iter().position(|byte| *byte == b'\n').unwrap() + 1);
+    for part in [head, tail] {
+        let mut writer = OpenOptions::new().write(true).open(&pipe).unwrap();
+        writer.write_all(part).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    rind.file("go", "");
+    let ran = running.end();
+    (rind, ran)
+}
+
+#[test]
+fn every_line_has_its_answers() {
+    let long = "x".repeat(2 << 20);
+    let lines = [
+        r#"{"id": "a", "steer": "the second"}"#.to_owned(),
+        r#"{"id": 2, "steer": "my secret"}"#.to_owned(),
+        r#"{"follow_up": "and the third"}"#.to_owned(),
+        "nonsense".to_owned(),
+        r#"{"steer": "x", "cancel": true}"#.to_owned(),
+        r#"{"steer": " "}"#.to_owned(),
+        r#"{"steer": "x", "when": 5}"#.to_owned(),
+        format!("{{\"steer\": \"{long}\"}}"),
+        "\n{\"steer\": \"torn".to_owned(),
+    ];
+    let (_, ran) = steered(&["--json"], lines.join("\n").as_bytes());
+    let ran = ran.exits(0);
+    let mut answers = answers(&ran);
+    for answer in &mut answers {
+        if answer["status"] == "refused" {
+            let reason = answer["reason"].as_str().unwrap();
+            let end = reason
+                .find(": ")
+                .filter(|_| !reason.contains("torn"))
+                .unwrap_or(reason.len());
+            answer["reason"] = json!(reason[..end]);
+        }
+    }
+    let of = |line: u64| -> Vec<&Value> {
+        answers
+            .iter()
+            .filter(|answer| answer["line"] == line)
+            .collect()
+    };
+    let answer = |line: u64, about: Value| {
+        let mut answer = json!({"type": "steer-answer", "line": line});
+        answer
+            .as_object_mut()
+            .unwrap()
+            .extend(about.as_object().unwrap().clone());
+        answer
+    };
+    assert_eq!(
+        of(1),
+        [
+            &answer(1, json!({"id": "a", "status": "accepted"})),
+            &answer(1, json!({"id": "a", "status": "taken", "step": 2}))
+        ]
+    );
+    assert_eq!(
+        of(2),
+        [
+            &answer(2, json!({"id": 2, "status": "accepted"})),
+            &answer(
+                2,
+                json!({"id": 2, "status": "dropped", "step": 2, "by": "guard", "reason": "no secrets"})
+            )
+        ]
+    );
+    assert_eq!(of(3)[1]["status"], "taken");
+    let refused: Vec<&Value> = (4..=9).map(|line| &of(line)[0]["reason"]).collect();
+    assert_eq!(
+        refused,
+        [
+            "the line is none of {\"steer\"",
+            "the line must have one of `steer`, `follow_up` and `cancel",
+            "the text is empty",
+            "the line is none of {\"steer\"",
+            "the line is longer than 1048576 bytes",
+            "the line is torn: its line break is missing",
+        ]
+    );
+    let lines = ran.json_lines();
+    let end = lines
+        .iter()
+        .find(|event| event["type"] == "turn-end")
+        .unwrap();
+    assert_eq!(end["output"], "Both.\n\nAll three.");
+}
+
+#[test]
+fn a_line_cancels_the_turn_and_the_next_comes_too_late() {
+    let lines = b"{\"cancel\": true}\n{\"steer\": \"late\"}\n";
+    let (_, ran) = steered(&["--json"], lines);
+    let ran = ran.exits(130);
+    let answers = answers(&ran);
+    assert_eq!(
+        answers[0],
+        json!({"type": "steer-answer", "line": 1, "status": "accepted"})
+    );
+    assert_eq!(answers.last().unwrap()["status"], "too-late");
+    assert_eq!(answers.last().unwrap()["line"], 2);
+}
+
+#[test]
+fn people_read_the_answers_on_standard_error() {
+    let (_, ran) = steered(&[], b"{\"id\": \"a\", \"steer\": \"my secret\"}\n\n");
+    let ran = ran.exits(0);
+    assert!(
+        ran.stderr.contains("--steer-from line 1 (\"a\"): accepted"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("--steer-from line 1 (\"a\"): dropped by plugin guard at step 2: no secrets"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(ran.stdout, "Both.\n");
+}
+
+#[test]
+fn standard_input_steers_where_the_prompt_does_not_read_it() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\ntimes = 2\n");
+    let ran = rind
+        .run_with_input(&["run", "--steer-from", "-"], "{\"steer\": \"x\"}\n")
+        .exits(2);
+    assert!(
+        ran.stderr.contains("`--steer-from -` reads standard input"),
+        "{}",
+        ran.stderr
+    );
+    let ran = rind.run_with_input(
+        &["run", "go", "--steer-from", "-", "--json"],
+        "{\"steer\": \"x\"}\n",
+    );
+    let ran = ran.exits(0);
+    assert_eq!(answers(&ran)[0]["line"], 1);
+    // The text is no part of the prompt.
+    let lines = ran.json_lines();
+    let start = lines
+        .iter()
+        .find(|event| event["type"] == "turn-start")
+        .unwrap();
+    assert_eq!(start["input"], "go");
+    for path in ["none", "."] {
+        let ran = rind.run(&["run", "go", "--steer-from", path]).exits(2);
+        assert!(ran.stderr.contains("--steer-from"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_file_has_the_lines_of_the_stream_for_its_owner_alone() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\n");
+    let path: PathBuf = rind.home().join("events.jsonl");
+    let ran = rind
+        .run(&["run", "go", "--json", "--events", path.to_str().unwrap()])
+        .exits(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), ran.stdout);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    // The next run goes on where this one ended.
+    rind.script("[[reply]]\ntext = \"Done.\"\n");
+    let again = rind
+        .run(&["run", "go", "--events", path.to_str().unwrap()])
+        .exits(0);
+    assert_eq!(again.stdout, "Done.\n");
+    let all = fs::read_to_string(&path).unwrap();
+    assert!(all.starts_with(&ran.stdout) && all.len() > ran.stdout.len());
+    let ran = rind.run(&["run", "go", "--events", "."]).exits(2);
+    assert!(ran.stderr.contains("open . of --events"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_the_turn_goes_on() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\n");
+    let ran = rind.run(&["run", "go", "--events", "/dev/full"]).exits(0);
+    assert_eq!(ran.stdout, "Done.\n");
+    let told = "cannot write to /dev/full of --events, so it ends before this event: No space left";
+    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+}
