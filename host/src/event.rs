@@ -360,9 +360,9 @@ pub enum CommandResult {
     Text,
     /// Input of a turn, which starts next.
     Prompt,
-    /// Nothing to show.
+    /// No output.
     Nothing,
-    /// Something that whoever runs the session does: another model, another session, the end.
+    /// An action of whoever runs the session: another model, another session, the end.
     Action,
     /// The command failed.
     Failed,

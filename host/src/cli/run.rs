@@ -123,6 +123,10 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Input of a run.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of them in a process"
+)]
 pub(super) enum Input {
     Prompt(String),
     Command {

@@ -16,7 +16,7 @@ pub(super) const REASON: &str = "undone";
 pub struct Undone {
     /// Number of the turn.
     pub turn: u32,
-    /// Its input, as it came in.
+    /// Input of the turn, as it came in.
     pub input: String,
     /// Number of messages that were taken out.
     pub n_messages: usize,

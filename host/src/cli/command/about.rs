@@ -1,4 +1,4 @@
-//! What built-in commands say of a session, read from its entries.
+//! Texts of built-in commands about a session, read from its entries.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -8,14 +8,17 @@ use super::{Commands, Entry, Kind, Origin, own};
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// Its one argument and a few words on it.
+    /// The one argument and a few words on it.
     argument: Option<(&'static str, &'static str)>,
     /// Whether it is about a conversation that there is.
     pub(super) is_about_session: bool,
     /// Values to propose for the argument, each with a few words.
-    pub(super) values: Option<fn(&Commands) -> Vec<(String, String)>>,
+    pub(super) values: Option<Values>,
     pub(super) does: Does,
 }
+
+/// Values to propose for an argument, each with a few words.
+type Values = fn(&Commands) -> Vec<(String, String)>;
 
 /// Work of a built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

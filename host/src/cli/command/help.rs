@@ -62,7 +62,7 @@ fn heading(entry: &Entry) -> String {
     }
 }
 
-/// Everything about one command.
+/// Describes one command: usage, arguments, source.
 pub(super) fn one(commands: &Commands, name: &str) -> Result<String, String> {
     let name = name.strip_prefix('/').unwrap_or(name);
     let Some((at, entry)) = commands.find(name) else {

@@ -59,7 +59,7 @@ struct Entry {
     /// JSON Schema of the arguments; a command without one takes the text behind its name.
     arguments: Option<Value>,
     origin: Origin,
-    /// What calling it may touch, in plain words; empty for what only makes text.
+    /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes text.
     may: Vec<String>,
     kind: Kind,
 }
@@ -142,13 +142,13 @@ pub(super) enum Outcome {
         /// The command and its source, as in `/review of the project's prompts`.
         command: String,
     },
-    /// Nothing to show: the command did its work.
+    /// No output: the command did its work.
     Nothing,
-    /// Something that only whoever runs the session can do.
+    /// An action that only whoever runs the session can take.
     Action(Action),
 }
 
-/// What is asked of whoever runs the session.
+/// An action of whoever runs the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// End the program.
@@ -411,7 +411,7 @@ fn event(entry: &Entry, outcome: &anyhow::Result<Outcome>, started: Instant) -> 
     }
 }
 
-/// Where a template of the user's lies.
+/// Returns the folder of the user's own templates.
 fn user_prompts(paths: &Paths) -> PathBuf {
     paths.config.join("prompts")
 }

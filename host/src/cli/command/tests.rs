@@ -1,3 +1,5 @@
+//! Lines and the commands that they call, names that clash, completions.
+
 use super::*;
 
 const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";

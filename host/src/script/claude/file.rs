@@ -220,17 +220,17 @@ impl Reader<'_> {
         let root = self.plugin_root();
         // What is quoted is joined with what follows it, as in `"$DIR"/name`.
         let words = command.replace(['"', '\''], "");
-        let words = words.split(is_border).filter_map(|word| {
+        let words = words.split(is_border).map(|word| {
             let home = ["~/", "$HOME/", "${HOME}/"].iter();
             let home = home.filter_map(|prefix| word.strip_prefix(prefix)).next();
             if let Some(rest) = home {
-                return Some(self.base.home.join(rest));
+                return self.base.home.join(rest);
             }
             let own = ["$CLAUDE_PLUGIN_ROOT/", "${CLAUDE_PLUGIN_ROOT}/"].iter();
             let own = own.filter_map(|prefix| word.strip_prefix(prefix)).next();
             match (own, &root) {
-                (Some(rest), Some(root)) => Some(root.join(rest)),
-                _ => Some(PathBuf::from(word)),
+                (Some(rest), Some(root)) => root.join(rest),
+                _ => PathBuf::from(word),
             }
         });
         let is_file = |path: &PathBuf| path.is_absolute() && path.is_file();
