@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::completion;
 use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
@@ -80,7 +81,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// Continue a session: its id, the beginning of it, or `last`.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completion::sessions())]
     pub(super) resume: Option<String>,
     /// Say yes to every tool call that would be asked about; what is denied stays denied
     #[arg(long)]
@@ -105,7 +106,7 @@ pub(super) struct ModelArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) provider: Option<String>,
     /// Name of the model
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::models())]
     pub(super) model: Option<String>,
     /// Script of the scripted provider, TOML or JSON
     #[arg(long, value_name = "FILE")]
@@ -124,13 +125,13 @@ pub(super) struct PluginArgs {
     #[arg(long)]
     pub(super) no_plugins: bool,
     /// Leave this plugin out, also where nothing would run without it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::plugins())]
     pub(super) without: Vec<String>,
     /// Trust the project's `.rind`, settings and plugins, for this run.
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
-    #[arg(long, value_name = "PLUGIN")]
+    #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
     pub(super) grant: Vec<GrantFlag>,
 }
 
@@ -264,6 +265,7 @@ pub(super) struct ListArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct InspectArgs {
     /// Name of a plugin that is installed, or its folder
+    #[arg(add = completion::plugins())]
     pub(super) plugin: String,
     /// Only what it asks for, what its trust allows, what it has, and why
     #[arg(long)]
@@ -276,6 +278,7 @@ pub(super) struct InspectArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct SwitchArgs {
     /// Name of the plugin
+    #[arg(add = completion::plugins())]
     pub(super) plugin: String,
     /// Change this project only; the project's own files stay unchanged.
     #[arg(long)]
@@ -285,7 +288,7 @@ pub(super) struct SwitchArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct GrantsArgs {
     /// Take back everything that was answered for this plugin
-    #[arg(long, value_name = "PLUGIN")]
+    #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
     pub(super) revoke: Option<String>,
     /// Trust a project no longer
     #[arg(long, value_name = "DIR", conflicts_with = "revoke")]
@@ -318,7 +321,7 @@ pub(super) enum SessionCommand {
 #[derive(Debug, ClapArgs)]
 pub(super) struct SessionPromptArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
-    #[arg(default_value = "last", value_name = "ID")]
+    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
     pub(super) session: String,
     /// Print JSON
     #[arg(long)]
@@ -328,7 +331,7 @@ pub(super) struct SessionPromptArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct AuditArgs {
     /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent did
-    #[arg(default_value = "last", value_name = "ID")]
+    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
     pub(super) session: String,
     /// Check the log, and exit with 1 when it is broken
     #[arg(long)]

@@ -11,6 +11,7 @@ mod carried;
 mod case;
 mod check;
 mod command;
+mod completion;
 mod config;
 mod demo;
 mod doctor;
@@ -85,6 +86,7 @@ fn run_program() -> ExitCode {
         return exit;
     }
     confine::hide_process();
+    completion::answer_shell();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(said) => return help_or_error(&said),
@@ -164,7 +166,7 @@ async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
         Command::Models(args) => models::models(args).await,
         Command::Tools(args) => tools::tools(args).await,
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
-        Command::Completions(args) => Ok(manual::completions(&args)),
+        Command::Completions(args) => completion::completions(&args),
         Command::Manual(args) => manual::pages(&args),
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),

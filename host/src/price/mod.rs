@@ -121,6 +121,12 @@ impl Prices {
         }
     }
 
+    /// Names of models that have a price, the operator's first.
+    #[cfg(feature = "cli")]
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.0.keys().chain(list().keys()).cloned()
+    }
+
     /// The price of a model; `None` when none is known.
     #[must_use]
     pub fn of(&self, model: &str) -> Option<Price> {

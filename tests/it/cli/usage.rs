@@ -180,15 +180,58 @@ fn a_workspace_that_is_not_there_is_named() {
     ");
 }
 
+/// The proposals for the last of these words, which may be empty.
+fn completed(rind: &Rind, words: &[&str]) -> Vec<String> {
+    let mut args = vec!["--", "rind"];
+    args.extend(words);
+    let mut command = rind.command(&args);
+    let index = words.len().to_string();
+    command
+        .env("RIND_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", index)
+        .env("_CLAP_IFS", "\n");
+    let ran = rind.finish(&mut command).exits(0);
+    ran.stdout.lines().map(str::to_owned).collect()
+}
+
 #[test]
-fn completions_and_manual_pages_know_every_command() {
-    let rind = Rind::bare();
+fn a_shell_is_told_the_names_of_what_is_there() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"yes\"\n");
+    rind.run(&["run", "is anybody there?"]).exits(0);
+    let plugin = rind.user_plugins().join("my-guard");
+    std::fs::create_dir_all(&plugin).unwrap();
+    std::fs::write(plugin.join("plugin.toml"), "").unwrap();
+    rind.config(
+        "[provider]\nmodel = \"my-model\"\n[prices.\"dear-model\"]\ninput = 1.0\noutput = 2.0\n",
+    );
     for shell in ["bash", "zsh", "fish"] {
         let text = rind.run(&["completions", shell]).exits(0).stdout;
-        for word in ["search-path", "trust-project"] {
-            assert!(text.contains(word), "{shell}: {word}");
-        }
+        assert!(text.contains("RIND_COMPLETE"), "{shell}: {text}");
     }
+    assert_eq!(completed(&rind, &["plugin", "sea"]), ["search-path"]);
+    assert_eq!(completed(&rind, &["run", "--trust"]), ["--trust-project"]);
+    assert_eq!(completed(&rind, &["plugin", "inspect", "my"]), ["my-guard"]);
+    assert_eq!(
+        completed(&rind, &["run", "--without", "injection"]),
+        ["injection-guard"]
+    );
+    let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
+    let ids = sessions.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let id = ids.last().unwrap();
+    assert_eq!(
+        completed(&rind, &["run", "--resume", ""]),
+        ["last", id.as_str()]
+    );
+    assert_eq!(completed(&rind, &["run", "--model", "my"]), ["my-model"]);
+    assert_eq!(
+        completed(&rind, &["run", "--model", "dear"]),
+        ["dear-model"]
+    );
+}
+
+#[test]
+fn manual_pages_know_every_command() {
+    let rind = Rind::bare();
     rind.run(&["manual", "pages/man1"]).exits(0);
     let page = |name: &str| {
         let path = rind.workspace().join("pages/man1").join(name);

@@ -30,7 +30,7 @@ use crate::provider::scripted::Scripted;
 use crate::tool::policy::PolicyMode;
 
 /// The plugins that are the core, in the order of their priorities. Each has something to do in the long story.
-const CORE: [&str; 10] = include!("../../../../plugins/core.json");
+pub(super) const CORE: [&str; 10] = include!("../../../../plugins/core.json");
 
 pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let story = if args.all { &story::ALL } else { &story::SHORT };

@@ -58,6 +58,7 @@ pub(super) struct WiderArgs {
 pub(in super::super) struct RemoveArgs {
     /// Name of an installed plugin
     #[arg(value_name = "NAME")]
+    #[arg(add = super::super::completion::plugins())]
     pub(super) plugin: String,
 }
 

@@ -1,0 +1,110 @@
+//! Completions for shells: commands and flags, and the names of what is there, of plugins, sessions and models.
+//!
+//! The shell calls the program for every completion, so they know what was installed a moment ago. Nothing of a plugin is run for
+//! it, nothing of a project is read, and where something cannot be read there is simply less to choose from.
+
+use std::ffi::OsStr;
+
+use clap::CommandFactory;
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use super::args::{Args, CompletionsArgs};
+use super::exit_code::ExitStatus;
+use super::{render, setup};
+use crate::config::{Config, Layer};
+use crate::plugin::manifest::FILE_NAME;
+use crate::price::Prices;
+use crate::provider::ProviderConfig;
+use crate::session::SessionStore;
+
+/// Variable that a shell sets when it asks for completions.
+const VARIABLE: &str = "RIND_COMPLETE";
+
+/// Most of one kind that are proposed.
+const MAX_PROPOSED: usize = 200;
+
+/// Longest first input of a session that is shown, in characters.
+const WIDTH: usize = 60;
+
+/// Answers a shell that asks for completions, and ends the program then.
+pub(super) fn answer_shell() {
+    CompleteEnv::with_factory(Args::command)
+        .var(VARIABLE)
+        .complete();
+}
+
+/// Prints what a shell has to read so that it asks.
+pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
+    let shells = Shells::builtins();
+    let name = args.shell.to_string();
+    let Some(shell) = shells.completer(&name) else {
+        anyhow::bail!("there are no completions for {name}");
+    };
+    let command = Args::command();
+    let program = command.get_name();
+    let mut text = Vec::new();
+    shell.write_registration(VARIABLE, program, program, program, &mut text)?;
+    render::answer(String::from_utf8_lossy(&text));
+    Ok(ExitStatus::Done)
+}
+
+/// Names of plugins: those of the program, and those that were installed.
+pub(super) fn plugins() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let mut names: Vec<String> = super::demo::CORE.iter().map(ToString::to_string).collect();
+        let folder = setup::paths(None).map(|paths| paths.config.join("plugins"));
+        let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
+        let installed = entries.into_iter().flatten().flatten();
+        let installed = installed.filter(|entry| entry.path().join(FILE_NAME).is_file());
+        names.extend(installed.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+        names.sort();
+        names.dedup();
+        proposed(names.into_iter().map(CompletionCandidate::new))
+    })
+}
+
+/// Ids of sessions, the last used first.
+pub(super) fn sessions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let rows = setup::paths(None)
+            .ok()
+            .and_then(|paths| SessionStore::new(paths.sessions()).list().ok());
+        let rows = rows.into_iter().flatten().map(|row| {
+            let about = row
+                .first_input
+                .map(|text| render::one_line(&text, WIDTH).into());
+            CompletionCandidate::new(row.id).help(about)
+        });
+        proposed(std::iter::once(CompletionCandidate::new("last")).chain(rows))
+    })
+}
+
+/// Names of models: the one of the settings, and those that have a price.
+pub(super) fn models() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let layers = setup::paths(None)
+            .ok()
+            .and_then(|paths| Layer::files(&paths.user_config()).ok());
+        let config = Config::new(layers.unwrap_or_default());
+        let own = config
+            .section::<ProviderConfig>()
+            .ok()
+            .and_then(|provider| provider.model);
+        let prices = config.section::<Prices>().unwrap_or_default();
+        let names = own.into_iter().chain(prices.names());
+        proposed(names.map(CompletionCandidate::new))
+    })
+}
+
+fn proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+    // A name that is no single word would be one to quote; a shell completes words.
+    let is_word = |value: &OsStr| {
+        let text = value.to_str();
+        text.is_some_and(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()))
+    };
+    all.filter(|candidate| is_word(candidate.get_value()))
+        .take(MAX_PROPOSED)
+        .collect()
+}
