@@ -10,9 +10,10 @@ fn help_names_the_commands_and_the_exit_codes() {
     ---- stdout
     An agent host whose plugins are sandboxed WebAssembly components
 
-    Usage: rind <COMMAND>
+    Usage: rind [COMMAND]
 
     Commands:
+      chat         Chat: type while it works, steer it, and answer its questions
       run          Run one turn: give the model a task and print its answer
       demo         See it work: a scripted turn on real files in a temporary folder, with the
                    first-party plugins
@@ -62,14 +63,14 @@ fn help_of_run_explains_every_flag() {
           --trust-project    Trust the project's `.rind`, settings and plugins, for this run
           --grant <PLUGIN>   Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives
                              only that
-          --json             Print every event as a line of JSON on standard output
-          --trace[=<HOW>]    Show the turn as a tree with every hook, what it did, and how long it took;
-                             `--trace=full` folds and cuts nothing
-          --resume <ID>      Continue a session: its id, the beginning of it, or `last`
           --yes              Say yes to every tool call that would be asked about; what is denied stays
                              denied
           --dry-run          Only describe what tool calls would do, except those that just read
           --workspace <DIR>  Folder to work in, in place of the current one
+          --json             Print every event as a line of JSON on standard output
+          --trace[=<HOW>]    Show the turn as a tree with every hook, what it did, and how long it took;
+                             `--trace=full` folds and cuts nothing
+          --resume <ID>      Continue a session: its id, the beginning of it, or `last`
       -h, --help             Print help
     ");
 }
