@@ -2,6 +2,7 @@
 //! machine's, whose keys and settings must not decide what a test sees.
 
 mod screen;
+mod terminal;
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub use screen::masked;
+pub use terminal::{Terminal, is_private, pasted, signal_chat};
 
 use crate::guests;
 
@@ -237,7 +239,9 @@ impl Rind {
             }
         }
         let script = self.root().join("script.toml");
-        let is_run = args.first().is_some_and(|first| first.as_ref() == "run");
+        let is_run = args
+            .first()
+            .is_some_and(|first| first.as_ref() == "run" || first.as_ref() == "chat");
         if is_run && script.is_file() && !args.iter().any(|arg| arg.as_ref() == "--help") {
             command.arg("--script").arg(script);
         }

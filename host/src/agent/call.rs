@@ -28,6 +28,10 @@ const KEPT_BYTES: usize = 16 << 10;
 const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
                      changed meanwhile. The call was not run; look at the path, and call again";
 
+/// Result of a call that the person was faster than.
+const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
+                       wanted";
+
 /// Maker of a call.
 #[derive(Clone, Copy)]
 pub(super) struct By<'a> {
@@ -94,9 +98,21 @@ impl Refusal {
     }
 }
 
+impl Allowed {
+    /// The call as one that did not run, because steering came before it began.
+    pub(super) fn skipped(self) -> RanCall {
+        Refusal::new("user", SKIPPED).of(self.call, self.notes)
+    }
+}
+
 impl TurnScope {
-    /// Judges a call; one that is refused comes back as if it had run.
-    pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+    /// Skips a call because steering came before it was judged.
+    pub(super) fn skip(&self, by: By<'_>, call: ToolCall) -> RanCall {
+        self.tell_call(by, &call);
+        Refusal::new("user", SKIPPED).of(call, Vec::new())
+    }
+
+    fn tell_call(&self, by: By<'_>, call: &ToolCall) {
         let known = self.spec.tools.get(&call.name);
         self.spec.events.emit(Event::ToolCall {
             call: call.clone(),
@@ -104,6 +120,11 @@ impl TurnScope {
             by: by.name(),
             parent_id: by.caller.call.as_deref().map(str::to_owned),
         });
+    }
+
+    /// Judges a call; one that is refused comes back as if it had run.
+    pub(super) async fn judge(&self, by: By<'_>, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+        self.tell_call(by, &call);
         let mut proposed = call.clone();
         let mut notes = Vec::new();
         match self.check(by, &mut proposed, &mut notes).await {

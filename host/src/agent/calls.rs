@@ -1,7 +1,7 @@
 //! The tool calls of a step: in which order they are judged and run, and what the model is told of them.
 //!
-//! Neighboring calls that only read run side by side, a few at a time; their results keep the order of the calls. An answer
-//! makes only so many: a model that repeats itself could otherwise keep the machine busy long after it was stopped.
+//! Neighboring calls that only read run side by side, a few at a time; their results keep the order of the calls. Calls that have
+//! not begun when the person says something are skipped, each with a result that says so. An answer makes only so many calls: a model that repeats itself could otherwise keep the machine busy long after it was stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -88,13 +88,18 @@ impl Turn<'_> {
         groups
     }
 
-    /// Judges a call; one that is refused is put with those that ran.
+    /// Judges a call; one that is refused or skipped is put with those that ran.
     async fn judge(&self, call: ToolCall) -> Option<Allowed> {
         let caller = self.caller();
         let by = By {
             caller: &caller,
             plugin: None,
         };
+        if self.agent.steering.has_steering() {
+            let skipped = self.scope.skip(by, call);
+            self.lock_ran().push(skipped);
+            return None;
+        }
         match self.scope.judge(by, call).await {
             Ok(allowed) => Some(allowed),
             Err(refused) => {
@@ -118,7 +123,12 @@ impl Turn<'_> {
         self.is_running_tools.store(true, Ordering::Release);
         let this = &*self;
         let runs = allowed.into_iter().map(|allowed| async move {
-            let ran = this.scope.run(by, allowed).await;
+            // It waited for its turn, or for the answer to a question about a call beside it.
+            let ran = if this.agent.steering.has_steering() {
+                allowed.skipped()
+            } else {
+                this.scope.run(by, allowed).await
+            };
             this.lock_ran().push(ran);
         });
         let at_once = this.agent.spec.config.max_parallel_calls.max(1);

@@ -48,7 +48,7 @@ pub(crate) use end::NO_ANSWER;
 pub use handle::SessionHandle;
 pub use reflect::ReflectConfig;
 pub use sink::KeepInStore;
-pub use steering::SteerHandle;
+pub use steering::{SteerHandle, Waiting};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -240,6 +240,13 @@ impl Agent {
     #[must_use]
     pub(crate) fn steering(&self) -> SteerHandle {
         self.steering.clone()
+    }
+
+    /// The answers of the person that hold for the session.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
+        self.approvals.clone()
     }
 
     /// Tells those who watch of this as soon as they know that the session is open.

@@ -26,6 +26,17 @@ pub(super) struct Queued {
     pub(super) input: TurnInput,
 }
 
+/// A text that waits, for whoever shows the queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// Number that no other text of this agent has; [`SteerHandle::take_back`] takes it.
+    pub number: u64,
+    /// Whether it waits for the end of the turn, and not for the next safe point.
+    pub is_follow_up: bool,
+    /// The text and its source.
+    pub input: TurnInput,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     /// Taken at the next safe point.
@@ -44,8 +55,8 @@ impl Queues {
 }
 
 impl SteerHandle {
-    /// Queues text for the next safe point: before the next request to the model. Returns its number, which
-    /// [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
+    /// Queues text for the next safe point: before the next request to the model. Tool calls that have not begun by then are
+    /// skipped. Returns its number, which [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
     pub fn steer(&self, text: impl Into<String>, source: Source) -> u64 {
         self.add(Queue::Steering, text.into(), source)
     }
@@ -53,6 +64,34 @@ impl SteerHandle {
     /// Queues text for when the turn would end. Returns its number.
     pub fn follow_up(&self, text: impl Into<String>, source: Source) -> u64 {
         self.add(Queue::FollowUps, text.into(), source)
+    }
+
+    /// Returns what waits, in the order in which it will be taken.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Waiting> {
+        let queues = self.lock();
+        let of = |queue: &VecDeque<Queued>, is_follow_up| {
+            let texts = queue.iter().map(move |queued| Waiting {
+                number: queued.number,
+                is_follow_up,
+                input: queued.input.clone(),
+            });
+            texts.collect::<Vec<_>>()
+        };
+        [of(&queues.steering, false), of(&queues.follow_ups, true)].concat()
+    }
+
+    /// Takes one text back; `None` when the turn has taken it.
+    #[must_use]
+    pub fn take_back(&self, number: u64) -> Option<TurnInput> {
+        let mut queues = self.lock();
+        [Queue::Steering, Queue::FollowUps]
+            .into_iter()
+            .find_map(|queue| {
+                let waiting = queues.of(queue);
+                let at = waiting.iter().position(|queued| queued.number == number)?;
+                waiting.remove(at).map(|queued| queued.input)
+            })
     }
 
     /// Whether something waits for the next safe point.

@@ -38,7 +38,7 @@ pub(super) async fn ask(question: &Question) -> ApprovalAnswer {
     answer.unwrap_or(ApprovalAnswer::No(String::new()))
 }
 
-fn screen(question: &Question) -> Screen {
+pub(super) fn screen(question: &Question) -> Screen {
     let tool = |line: Line| {
         let line = line.theirs(BOLD, &question.tool);
         match &question.plugin {
@@ -91,7 +91,7 @@ fn screen(question: &Question) -> Screen {
 }
 
 /// Parses a line into an answer; `None` when it is not a valid one.
-fn parse(line: &str, question: &Question) -> Option<ApprovalAnswer> {
+pub(super) fn parse(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     let (word, rest) = line
         .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
         .unwrap_or((line, ""));

@@ -15,12 +15,15 @@ use crate::grant::decide::GrantFlag;
 #[derive(Debug, Parser)]
 #[command(name = "rind", version, after_help = super::exit_code::HELP)]
 pub(super) struct Args {
+    /// Without one at a terminal: `rind chat`
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Chat: type while it works, steer it, and answer its questions
+    Chat(ChatArgs),
     /// Run one turn: give the model a task and print its answer
     Run(RunArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party plugins
@@ -70,19 +73,53 @@ pub(super) struct ManualArgs {
     pub(super) folder: PathBuf,
 }
 
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct ChatArgs {
+    /// First prompt
+    pub(super) prompt: Option<String>,
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    /// Continue the last session of this folder
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(super) go_on: bool,
+    /// Continue a session: its id, the beginning of it, or `last`; without a value, choose one
+    #[arg(
+        short = 'r',
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        default_missing_value = "",
+        hide_default_value = true
+    )]
+    pub(super) resume: Option<String>,
+    /// Read and write lines, without a screen that changes: for screen readers and simple terminals
+    #[arg(long, env = "RIND_PLAIN", value_parser = clap::builder::FalseyValueParser::new(), hide_env = true)]
+    pub(super) plain: bool,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(super) struct RunArgs {
     /// Task for the model; read from standard input when it is absent or `-`.
     pub(super) prompt: Option<String>,
     #[command(flatten)]
-    pub(super) model: ModelArgs,
-    #[command(flatten)]
-    pub(super) plugins: PluginArgs,
+    pub(super) open: OpenArgs,
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// Continue a session: its id, the beginning of it, or `last`.
     #[arg(long, value_name = "ID", add = completion::sessions())]
     pub(super) resume: Option<String>,
+    /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) steer_from: Option<PathBuf>,
+}
+
+/// Arguments of commands that open a session.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct OpenArgs {
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) plugins: PluginArgs,
     /// Say yes to every tool call that would be asked about; what is denied stays denied
     #[arg(long)]
     pub(super) yes: bool,
@@ -92,9 +129,6 @@ pub(super) struct RunArgs {
     /// Append every event as a line of JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
-    /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
-    #[arg(long, value_name = "FILE")]
-    pub(super) steer_from: Option<PathBuf>,
     /// Folder to work in, in place of the current one
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,

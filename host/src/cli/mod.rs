@@ -9,6 +9,7 @@ mod args;
 mod audit;
 mod carried;
 mod case;
+mod chat;
 mod check;
 mod command;
 mod completion;
@@ -26,6 +27,7 @@ mod input;
 mod install;
 mod manual;
 mod models;
+mod open;
 mod permission;
 mod plugin;
 mod programs;
@@ -45,10 +47,12 @@ mod telemetry;
 mod terminal;
 mod tools;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -58,7 +62,7 @@ use crate::event;
 use crate::plugin::compile;
 use crate::script;
 use crate::tool::process::confine;
-use args::{Args, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
+use args::{Args, ChatArgs, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
 use exit_code::ExitStatus;
 
 /// Time that leftover tasks have to end when the program ends.
@@ -91,7 +95,10 @@ fn run_program() -> ExitCode {
         Ok(args) => args,
         Err(said) => return help_or_error(&said),
     };
-    let hears_plugins = matches!(&args.command, Command::Demo(demo) if demo.all);
+    let Some(command) = args.command.or_else(chat_where_it_can) else {
+        return help_or_error(&no_command());
+    };
+    let hears_plugins = matches!(&command, Command::Demo(demo) if demo.all);
     log_to_stderr(hears_plugins);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -103,13 +110,26 @@ fn run_program() -> ExitCode {
             return ExitStatus::Failed.into();
         }
     };
-    let exit = runtime.block_on(dispatch(args)).unwrap_or_else(|error| {
+    let exit = runtime.block_on(dispatch(command)).unwrap_or_else(|error| {
         render::error(&error);
         exit_code::of_error(&error)
     });
     // A thread that waits for a line of input would hold the exit up for ever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
+}
+
+/// A chat, for somebody at a terminal who named no command.
+fn chat_where_it_can() -> Option<Command> {
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    has_terminal.then(|| Command::Chat(ChatArgs::default()))
+}
+
+/// The help that stands in for a missing command.
+fn no_command() -> clap::Error {
+    let mut command = Args::command();
+    let help = command.render_help();
+    clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
 }
 
 /// Shows what `clap` has to say: the help that was asked for, or what is wrong with the arguments.
@@ -147,8 +167,9 @@ fn hidden_command() -> Option<ExitCode> {
     })
 }
 
-async fn dispatch(args: Args) -> anyhow::Result<ExitStatus> {
-    match args.command {
+async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
+    match command {
+        Command::Chat(args) => chat::chat(args).await,
         Command::Run(run) => run::run(run).await,
         Command::Demo(demo) => demo::demo(demo).await,
         Command::Schema(schema) => match schema.of {

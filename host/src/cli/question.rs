@@ -124,13 +124,13 @@ impl Screen {
         }
     }
 
-    fn prompt(&self, is_cut: bool) -> String {
+    pub(super) fn prompt(&self, is_cut: bool) -> String {
         let view = if is_cut { "[v]iew all, " } else { "" };
         format!("  {view}{}: ", self.keys)
     }
 
     /// The rows above the answers, and whether some are left out.
-    fn rows(&self, size: Size) -> (Vec<String>, bool) {
+    pub(super) fn rows(&self, size: Size) -> (Vec<String>, bool) {
         let parts: Vec<Vec<String>> = self.parts.iter().map(|part| rows(part, size)).collect();
         let covers = rows(&self.covers, size);
         let n_prompt = self.prompt(true).chars().count() / size.columns + 1;
@@ -141,9 +141,14 @@ impl Screen {
         (rows, is_cut)
     }
 
+    /// All rows of it, however many.
+    pub(super) fn all_rows(&self, size: Size) -> Vec<String> {
+        rows(self.parts.iter().flatten().chain(&self.covers), size)
+    }
+
     /// Shows everything, a screen at a time.
     async fn page_through(&self, size: Size) -> Option<()> {
-        let all = rows(self.parts.iter().flatten().chain(&self.covers), size);
+        let all = self.all_rows(size);
         let mut rest = all.as_slice();
         let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
         while !rest.is_empty() {

@@ -2,33 +2,25 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Asked, TerminalApprover};
+use super::approve::{self, Asked};
 use super::args::{RunArgs, ShowArgs};
 use super::command::{self, Action, Call, Commands, Outcome};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::programs::Programs;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
-use super::sandbox::sandbox;
 use super::telemetry::Telemetry;
-use super::{render, setup};
+use super::{open, render};
 use crate::agent::TurnOutcome;
 use crate::event::{Events, Stamped};
 use crate::host::Session;
-use crate::paths::Paths;
-use crate::plugin::load::PluginSet;
-use crate::provider::Selected;
-use crate::session::{Resolved, SessionStore};
-use crate::tool::approval::{Approver, DenyAll};
-use crate::tool::policy::PolicyMode;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
@@ -39,50 +31,21 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         Some(_) => String::new(),
         None => super::input::prompt(typed, !steers_from_stdin)?,
     };
-    let programs = Programs::open(args.events.as_deref(), args.steer_from.as_deref())?;
-    let paths = setup::paths(args.workspace.as_deref())?;
-    setup::check_apart(&paths)?;
+    let programs = Programs::open(args.open.events.as_deref(), args.steer_from.as_deref())?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
         && !steers_from_stdin;
-    let project = super::project::trusted(&paths, args.plugins.trust_project, has_terminal).await?;
-    super::flags::check_places(&args.plugins)?;
-    let config = setup::config(&paths, &args.model, project.as_deref())?;
-    let resume = args.resume.as_deref();
-    let resume = resume.map(|wanted| resolve(&paths, wanted)).transpose()?;
-    let provider = setup::provider(&paths, &config, &args.model, resume.as_ref())?;
-    let provider = super::first_use::unless_chosen(provider, &paths, has_terminal).await?;
-    let chosen = format!("model: {} ({})", model(&provider), provider.why);
-    let resume = resume.map(|session| session.id);
-    let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
-    let options = setup::load_options(&paths, &config, &args.plugins, project.clone(), grants)?;
-    // On a thread of its own: plugins keep this one busy while they are loaded.
-    let sandbox = tokio::spawn({
-        let (paths, config) = (paths.clone(), config.clone());
-        async move { sandbox(&paths, &config).await }
-    });
-    let plugins = PluginSet::load(&options).await;
-    let plugins = Arc::new(plugins.context("load plugins")?);
-    // What a project brings may be large, and is not needed any more.
-    drop(options);
-    setup::check_plugins(&args.plugins, &config, &plugins)?;
-    plugins
-        .left_out
-        .iter()
-        .for_each(render::plugins::warn_left_out);
-    plugins.check_required()?;
-    plugins.check_relied()?;
+    let prepared = open::prepare(&args.open, args.resume.as_deref(), has_terminal).await?;
     let input = match line {
         None => Input::Prompt(prompt),
         Some(line) => {
-            let about = setup::about(&paths, &config, plugins.clone())?;
-            let commands = Commands::new(about, project.as_deref());
+            let commands = prepared.commands()?;
             let call = commands.parse(line).map_err(Usage)?;
             if commands.needs_no_session(&call) {
                 return alone(&commands, &call, args.show).await;
             }
-            if commands.is_about_session(&call) && resume.is_none() {
+            if commands.is_about_session(&call) && args.resume.is_none() {
                 bail_usage!(
                     "{} is about a session: pass --resume with its id or `last`",
                     line.escape_debug()
@@ -95,26 +58,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
             }
         }
     };
-    drop(project);
-    let (approver, questions) = approver(has_terminal);
-    let parts = setup::Parts {
-        paths: &paths,
-        config: &config,
-        provider,
-        plugins,
-        resume: resume.as_deref(),
-        mode: PolicyMode {
-            yes: args.yes,
-            dry_run: args.dry_run,
-            has_terminal,
-        },
-        approver,
-        commands: sandbox.await.context("find a sandbox")??.commands(),
-    };
-    let session = setup::session(parts).await?;
+    let opened = prepared.open(&args.open).await?;
     if !args.show.json {
-        render::note(&chosen);
+        render::note(&opened.chosen);
     }
+    let (session, questions) = (opened.session, opened.questions);
     let exit = turn(session, questions, input, args.show, programs).await;
     if has_terminal {
         super::terminal::drop_typed();
@@ -208,45 +156,6 @@ async fn act(
         }
         outcome => Ok(Ran::Command(said(outcome)?)),
     }
-}
-
-/// Provider and model, once where they are called the same.
-fn model(selected: &Selected) -> String {
-    let provider = selected.provider.name();
-    if provider == selected.model {
-        provider.to_owned()
-    } else {
-        format!("{provider} {}", selected.model)
-    }
-}
-
-/// Resolves the session to continue. One of another folder is only gone on with by its id, and that is said.
-fn resolve(paths: &Paths, wanted: &str) -> anyhow::Result<Resolved> {
-    let store = SessionStore::new(paths.sessions());
-    let session = store.about(&store.resolve_in(wanted, &paths.workspace)?)?;
-    let before = &session.workspace;
-    if !before.as_os_str().is_empty() && *before != paths.workspace {
-        render::warn(&format!(
-            "session {} worked in {} so far; it goes on in {}",
-            session.id,
-            before.display(),
-            paths.workspace.display()
-        ));
-    }
-    Ok(session)
-}
-
-pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedReceiver<Asked>) {
-    let (sender, questions) = mpsc::unbounded_channel();
-    let approver: Arc<dyn Approver> = if has_terminal {
-        Arc::new(TerminalApprover(sender))
-    } else {
-        Arc::new(DenyAll(
-            "there is no terminal to ask at; pass --yes, or add a rule to [tools] in config.toml"
-                .to_owned(),
-        ))
-    };
-    (approver, questions)
 }
 
 /// Runs one turn and shows it to its end. The first Ctrl-C ends the turn in good order, the second the program.

@@ -17,6 +17,8 @@ use crate::point::payload::Source;
 use crate::provider::Provider;
 use crate::session::{self, SessionSpec, Undone};
 use crate::tool::approval::Approver;
+#[cfg(feature = "cli")]
+use crate::tool::approval::SessionApprovals;
 use crate::tool::policy::Policy;
 
 /// A session that is about to be opened. What is not set is the host's.
@@ -137,6 +139,18 @@ impl Session {
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.agent.spec().session.messages()
+    }
+
+    /// The end of the conversation: the last messages, at most this many.
+    #[must_use]
+    pub fn last_messages(&self, n: usize) -> Vec<Message> {
+        self.agent.spec().session.last_messages(n)
+    }
+
+    /// Returns the approvals that hold for the rest of the session, to list them and to take them back.
+    #[cfg(feature = "cli")]
+    pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
+        self.agent.approvals()
     }
 
     /// The tools that the model may call.

@@ -3,7 +3,7 @@
 //! Who is asked, and how, is the approver's; this module must not know terminals. Permission to ask must not exist in
 //! subagents: they get [`DenyAll`]. Start from [`Approver`].
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -138,11 +138,24 @@ impl Approver for AllowAll {
     }
 }
 
+/// One thing that may run without a question for the rest of a session. All texts are one line each.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Approved {
+    /// Name of the tool.
+    pub tool: String,
+    /// Part of calls that is covered, in words.
+    pub covers: String,
+    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    pub plugin: Option<String>,
+    /// Name of the plugin that may make the call; `None` is the model.
+    pub by: Option<String>,
+}
+
 /// The parts of calls that were answered with [`ApprovalAnswer::Always`] in this session. A tool whose description or schema changed
 /// is another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
-    always: Mutex<HashSet<[u8; 32]>>,
+    always: Mutex<BTreeMap<[u8; 32], Approved>>,
     /// Held while somebody is asked: plugins may make calls side by side.
     asking: tokio::sync::Mutex<()>,
 }
@@ -157,14 +170,20 @@ impl SessionApprovals {
         }
         let answer = approver.ask(question).await;
         if answer == ApprovalAnswer::Always {
-            self.lock().extend(question.keys());
+            let approved = question.parts.iter().map(|part| Approved {
+                tool: question.tool.clone(),
+                plugin: question.plugin.clone(),
+                by: question.by.clone(),
+                covers: part.clone(),
+            });
+            self.lock().extend(question.keys().zip(approved));
         }
         answer
     }
 
     fn covers(&self, question: &Question) -> bool {
         let always = self.lock();
-        !question.parts.is_empty() && question.keys().all(|key| always.contains(&key))
+        !question.parts.is_empty() && question.keys().all(|key| always.contains_key(&key))
     }
 
     /// Forgets all answers.
@@ -172,8 +191,24 @@ impl SessionApprovals {
         self.lock().clear();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<[u8; 32]>> {
-        // Nothing can panic while the lock is held; a set of keys is whole anyway.
+    /// Returns what may run without a question, sorted by tool and by what it covers.
+    #[must_use]
+    pub fn approved(&self) -> Vec<Approved> {
+        let mut approved: Vec<Approved> = self.lock().values().cloned().collect();
+        approved.sort();
+        approved
+    }
+
+    /// Takes an answer back: calls that it covers are asked about again. Whether it still held.
+    pub fn revoke(&self, approved: &Approved) -> bool {
+        let mut always = self.lock();
+        let n_before = always.len();
+        always.retain(|_, held| held != approved);
+        always.len() < n_before
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], Approved>> {
+        // Nothing can panic while the lock is held; a map of keys is whole anyway.
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -233,6 +268,26 @@ mod tests {
             ask(spec("t", "changed")).await,
             ApprovalAnswer::No(_)
         ));
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_back_is_asked_again() {
+        let approvals = SessionApprovals::default();
+        let approver = Once(Mutex::new(vec![
+            ApprovalAnswer::Yes,
+            ApprovalAnswer::Always,
+        ]));
+        let arguments = json!({ "command": "git status; make" });
+        let subject = Subject::Command(Command::read("git status; make"));
+        let question = Question::new(&spec("bash", "d"), &arguments, &subject, &[]);
+        let ask = async || approvals.ask(&approver, &question).await;
+        assert_eq!(ask().await, ApprovalAnswer::Always);
+        let held = approvals.approved();
+        let covers: Vec<&str> = held.iter().map(|held| held.covers.as_str()).collect();
+        assert_eq!(covers.len(), 2, "{covers:?}");
+        assert!(approvals.revoke(&held[0]) && !approvals.revoke(&held[0]));
+        assert_eq!(approvals.approved(), held[1..]);
+        assert_eq!(ask().await, ApprovalAnswer::Yes);
     }
 
     #[tokio::test]

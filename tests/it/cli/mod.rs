@@ -3,6 +3,7 @@
 mod approval;
 mod cache;
 mod case;
+mod chat;
 mod check;
 mod command;
 mod confine;

@@ -10,9 +10,10 @@ fn help_names_the_commands_and_the_exit_codes() {
     ---- stdout
     An agent host whose plugins are sandboxed WebAssembly components
 
-    Usage: rind <COMMAND>
+    Usage: rind [COMMAND]
 
     Commands:
+      chat         Chat: type while it works, steer it, and answer its questions
       run          Run one turn: give the model a task and print its answer
       demo         See it work: a scripted turn on real files in a temporary folder, with the
                    first-party plugins

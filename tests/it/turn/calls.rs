@@ -1,13 +1,14 @@
 //! Tool calls: who may refuse them, in which order they run, what the model is told.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use rind::agent::SteerHandle;
 use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome as o;
-use rind::point::payload::StopReason;
+use rind::point::payload::{Source, StopReason};
 use rind::provider::scripted::Reply;
 use rind::session::MAX_BLOB_BYTES;
 use rind::tool::ToolOutput;
@@ -16,7 +17,7 @@ use rind::tool::policy::{PolicyRule, Rule};
 use serde_json::json;
 
 use super::{ask, block, change, done, inject, read, with_calls, write};
-use crate::harness::{Hang, NativeTool, Setup, check_turn};
+use crate::harness::{Hang, NativeTool, Setup, check_pairs, check_turn};
 
 #[tokio::test]
 async fn calls_that_only_read_run_side_by_side_and_keep_their_order() {
@@ -60,6 +61,41 @@ async fn calls_that_only_read_run_side_by_side_and_keep_their_order() {
         lines[2..4],
         ["tool: result of slow", "tool: result of fast"]
     );
+}
+
+#[tokio::test]
+async fn calls_that_have_not_begun_when_the_user_says_something_are_skipped_each_with_a_result() {
+    // Side by side with no room for two, and one after the other.
+    for class in [EffectClass::Read, EffectClass::Write] {
+        let steered = Arc::new(OnceLock::<SteerHandle>::new());
+        let steer = steered.clone();
+        let steers = NativeTool::new("steers", class, move |_| {
+            let steer = steer.get().unwrap().clone();
+            Box::pin(async move {
+                steer.steer("stop that", Source::Terminal);
+                ToolOutput::ok("begun before")
+            })
+        });
+        let calls = Reply::call("steers", json!({}))
+            .and_call("read_file", json!({"path": "a.txt"}))
+            .and_call("write_file", json!({"path": "c.txt", "content": ""}));
+        let mut setup = Setup::new(vec![calls, done()]).tool(steers);
+        setup.config.max_parallel_calls = 1;
+        let mut running = setup.build();
+        steered.set(running.agent.steering()).unwrap();
+        let outcome = running.turn("go on with the work").await;
+        assert_eq!(outcome.output, "done");
+        let results = running.results();
+        let told: Vec<&str> = results.iter().map(|(told, ..)| told.as_str()).collect();
+        assert_eq!((told.len(), told[0]), (3, "begun before"));
+        let are_skipped = told[1..].iter().all(|told| told.starts_with("not run: "));
+        assert!(are_skipped, "{told:?}");
+        assert_eq!(results[2].2.as_deref(), Some("user"));
+        assert!(!running.folder.path().join("w/c.txt").exists());
+        // The model reads what was said right behind the results.
+        assert_eq!(running.request(1).last().unwrap(), "user: stop that");
+        check_pairs(&running.session.messages());
+    }
 }
 
 /// Runs a turn whose one call is refused, and checks what the model is told.

@@ -11,7 +11,7 @@ use super::super::args::{PluginArgs, ShowArgs};
 use super::super::exit_code::{ExitStatus, Usage};
 use super::super::programs::Programs;
 use super::super::render::trace::Detail;
-use super::super::{plugin, render, run, setup};
+use super::super::{open, plugin, render, run, setup};
 use crate::event::Event;
 use crate::host::Host;
 use crate::lock::lock;
@@ -78,7 +78,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         yes: true,
         ..PolicyMode::default()
     };
-    let (approver, questions) = run::approver(false);
+    let (approver, questions) = open::approver(false);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "none")
         .paths(paths)

@@ -302,10 +302,6 @@ impl Commands {
         }
     }
 
-    #[allow(
-        dead_code,
-        reason = "for line editors, which the program has none of without a chat"
-    )]
     /// Proposes ends for a line that begins with a slash: names, then arguments.
     pub(super) fn complete(&self, line: &str) -> Vec<Completion> {
         let Some(rest) = line.strip_prefix('/') else {

@@ -19,7 +19,7 @@ use super::exit_code::{ExitStatus, bail_usage};
 use super::programs::Programs;
 use super::render::trace::Detail;
 use super::sandbox::sandbox;
-use super::{carried, render, run, setup};
+use super::{carried, open, render, run, setup};
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
@@ -76,7 +76,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     if !args.json {
         introduce(story, &plugins, workspace);
     }
-    let (approver, questions) = run::approver(false);
+    let (approver, questions) = open::approver(false);
     let parts = setup::Parts {
         paths: &paths,
         config: &config,

@@ -1,11 +1,13 @@
 //! Output to standard error, held back while a question is open.
 //!
 //! A question must stay on the screen as it is until it is answered, whoever else has something to say: notices, logs,
-//! warnings. Start from [`hold`].
+//! warnings. Start from [`hold`]. A chat has a screen of its own and takes everything: [`redirect`].
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::UnboundedSender;
 
 pub(in super::super) use super::output::at_once;
 
@@ -57,8 +59,35 @@ impl Drop for Open {
     }
 }
 
+/// Receiver of texts while somebody else has the screen.
+static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
+
+fn elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
+    ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A time in which somebody else shows what is written; dropped, it goes to standard error again.
+pub(in super::super) struct Redirected(());
+
+/// Hands everything that is written to whoever has the screen.
+pub(in super::super) fn redirect(to: UnboundedSender<String>) -> Redirected {
+    *elsewhere() = Some(to);
+    Redirected(())
+}
+
+impl Drop for Redirected {
+    fn drop(&mut self) {
+        *elsewhere() = None;
+    }
+}
+
 /// Writes to standard error, or keeps the text until no question is open.
 pub(in super::super) fn put(text: impl Display) {
+    if let Some(to) = &*elsewhere() {
+        // Nobody receives it when the screen is about to be left.
+        let _ = to.send(text.to_string());
+        return;
+    }
     let mut held = held();
     if held.n_questions == 0 {
         drop(held);

@@ -18,7 +18,7 @@ const MAX_REFUSALS: u32 = 5;
 const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
-pub(super) struct Plain {
+pub(in super::super) struct Plain {
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
     /// The calls that run, in words.
@@ -30,7 +30,7 @@ pub(super) struct Plain {
 impl Plain {
     /// Shows the line for an event, if it has one. Of a subagent, people see its tool calls and what went wrong; everything
     /// else is for its caller.
-    pub(super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
+    pub(in super::super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
             // A refusal is told where it takes effect; without its line, a failure that is skipped would not be told at all.
             Event::Hook { record } => {

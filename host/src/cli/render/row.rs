@@ -27,7 +27,7 @@ pub(super) enum Long {
     Wrap,
 }
 
-pub(super) struct Row {
+pub(in super::super) struct Row {
     indent: usize,
     text: String,
     width: usize,
@@ -51,7 +51,7 @@ impl Row {
     }
 
     /// A piece, and a space before it.
-    pub(super) fn then(self, style: Style, text: &str) -> Self {
+    pub(in super::super) fn then(self, style: Style, text: &str) -> Self {
         self.pad(1).add(style, text)
     }
 
@@ -86,7 +86,7 @@ impl Row {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
 
-    pub(super) fn line(self) -> String {
+    pub(in super::super) fn line(self) -> String {
         self.text
     }
 

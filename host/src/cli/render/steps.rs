@@ -10,10 +10,10 @@ use crate::point::outcome::Level;
 use crate::point::trace::TraceOutcome;
 
 /// Columns of a reason that are shown. The end of it says what to do, or what a plugin said before it died.
-pub(super) const WHY_WIDTH: usize = 400;
+pub(in super::super) const WHY_WIDTH: usize = 400;
 
 /// A tool call that begins, `by` a plugin or the model. Its arguments go behind.
-pub(super) fn tool_call(
+pub(in super::super) fn tool_call(
     level: usize,
     call: &ToolCall,
     plugin: &Option<String>,
@@ -79,7 +79,7 @@ pub(super) fn shortened(event: &Event) -> Result<String, &str> {
 }
 
 /// The most telling argument, or all of them.
-pub(super) fn arguments(call: &ToolCall) -> String {
+pub(in super::super) fn arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
         .find_map(|name| call.arguments.get(name)?.as_str());
@@ -113,17 +113,17 @@ fn amount(content: &Parts) -> String {
     }
 }
 
-pub(super) struct End<'a> {
-    pub(super) style: Style,
+pub(in super::super) struct End<'a> {
+    pub(in super::super) style: Style,
     pub(super) mark: &'static str,
-    pub(super) what: String,
+    pub(in super::super) what: String,
     /// Reason of a refusal or failure; else empty.
-    pub(super) why: &'a str,
+    pub(in super::super) why: &'a str,
 }
 
 impl<'a> End<'a> {
     /// Describes the end of a call whose result has this `text`.
-    pub(super) fn of(
+    pub(in super::super) fn of(
         result: &ToolResult,
         text: &'a str,
         duration_ms: u64,

@@ -44,6 +44,14 @@ impl TurnRenderer {
         }
     }
 
+    /// Shows a turn without anything that is drawn over.
+    pub(in super::super) fn in_lines() -> Self {
+        Self {
+            waiting: Waiting::new(false),
+            ..Self::new(ShowArgs::default())
+        }
+    }
+
     pub(in super::super) fn show(&mut self, stamped: &Stamped) {
         let event = &stamped.event;
         if self.is_json {
@@ -284,7 +292,7 @@ impl TurnRenderer {
 }
 
 /// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer are joined in different ways.
-fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
+pub(in super::super) fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
     let mut end = 0;
     for wanted in shown.chars().filter(|c| !c.is_whitespace()) {

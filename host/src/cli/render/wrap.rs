@@ -14,7 +14,7 @@ const HANG: usize = 2;
 
 /// The text with every line broken to `columns`, where that is known. A word that is wider than a row stays whole, so that a
 /// path or digest can be copied.
-pub(super) fn wrap(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+pub(in super::super) fn wrap(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
         Some(columns) if text.lines().any(|line| width(line) > columns) => {
             let lines = text.split('\n').map(|line| wrap_line(line, columns));

@@ -22,7 +22,8 @@
 //! [[reply]]
 //! when = { after_tool = "get_weather" }
 //! text = "It is so: {tool_result}"
-//! delay_ms = 200
+//! delay_ms = 200                         # before the answer begins
+//! word_ms = 20                           # after each word of it
 //! usage = { input_tokens = 120, output_tokens = 8 }
 //!
 //! [[reply]]
@@ -201,12 +202,12 @@ async fn stream(
     let thinking = reply.thinking.as_deref().unwrap_or_default();
     for word in thinking.split_inclusive(' ') {
         assembler.thinking(word, &mut |event| on(event));
-        pause(0, cancel).await?;
+        pause(reply.word_ms, cancel).await?;
     }
     let text = reply.text.as_deref().unwrap_or_default();
     for word in fill(text, conversation).split_inclusive(' ') {
         assembler.text(word, &mut |event| on(event));
-        pause(0, cancel).await?;
+        pause(reply.word_ms, cancel).await?;
     }
     for (n, call) in reply.tool_calls.iter().enumerate() {
         let id = call.id.clone();

@@ -40,6 +40,8 @@ pub struct Reply {
     pub finish: Option<ReplyFinish>,
     /// Milliseconds to wait before the answer begins.
     pub delay_ms: u64,
+    /// Milliseconds to wait after each word of it.
+    pub word_ms: u64,
     /// Tokens used; estimated as a quarter of the characters when not given.
     pub usage: Option<ReplyUsage>,
 }
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_line() {
-        let fields = "expected one of `when`, `times`, `thinking`, `text`, `tool_calls`, `error`, `finish`, `delay_ms`, `usage`";
+        let fields = "expected one of `when`, `times`, `thinking`, `text`, `tool_calls`, `error`, `finish`, `delay_ms`, `word_ms`, `usage`";
         let a = "[[reply]]\ntext = \"a\"\n";
         for (toml, expected) in [
             (

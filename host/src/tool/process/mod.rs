@@ -6,6 +6,7 @@
 mod capture;
 pub mod confine;
 mod environment;
+pub mod foreground;
 mod group;
 mod tree;
 mod watch;

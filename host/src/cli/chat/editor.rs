@@ -1,0 +1,419 @@
+//! The text that a person is writing: where the cursor is, what keys do to it, how it stands in rows.
+//!
+//! A long paste is one character of the text, shown as a note, until the text is taken. It must not know terminals or turns.
+//! Start from [`Editor`].
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use super::super::render::prose;
+
+/// A paste of more lines is shown as a note.
+const MAX_PASTED_LINES: usize = 8;
+
+/// A paste of more bytes is shown as a note.
+const MAX_PASTED_BYTES: usize = 1_000;
+
+/// First of the characters that stand for pastes: one that is nobody's.
+const FIRST_PASTE: u32 = 0xf_0000;
+
+/// Most pastes of one text.
+const MAX_PASTES: u32 = 0xfff;
+
+/// Most states that can be undone.
+const MAX_UNDO: usize = 100;
+
+const TAB: &str = "    ";
+
+/// Mark before the first row, and the blanks before the others.
+pub(super) const MARK: &str = "› ";
+const HANG: &str = "  ";
+
+#[derive(Debug, Default)]
+pub(super) struct Editor {
+    text: String,
+    /// Offset of the cursor in bytes, between two letters.
+    at: usize,
+    pastes: Vec<String>,
+    /// The text that was deleted last with a key that keeps it.
+    killed: String,
+    undo: Vec<(String, usize)>,
+    /// Whether the last change was a letter that was typed: letters are undone together.
+    is_typing: bool,
+}
+
+/// The text in rows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Laid {
+    pub(super) rows: Vec<String>,
+    /// Row and column of the cursor.
+    pub(super) cursor: (usize, usize),
+}
+
+/// Target of a move or a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    LineStart,
+    LineEnd,
+}
+
+impl Editor {
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Returns the text with its pastes.
+    pub(super) fn whole(&self) -> String {
+        self.expanded(&self.text)
+    }
+
+    /// Returns the text as it is shown, with notes in place of pastes.
+    pub(super) fn noted(&self) -> String {
+        let letters = self.text.graphemes(true).map(|letter| self.shown(letter));
+        letters.collect()
+    }
+
+    /// Returns the text before the cursor, with pastes as single characters.
+    pub(super) fn before(&self) -> &str {
+        self.text.get(..self.at).unwrap_or_default()
+    }
+
+    /// Takes the text, and leaves an empty editor.
+    pub(super) fn take(&mut self) -> String {
+        let whole = self.whole();
+        self.clear();
+        whole
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.pastes.clear();
+        self.undo.clear();
+        self.at = 0;
+        self.is_typing = false;
+    }
+
+    /// Replaces everything; the cursor is at the end.
+    pub(super) fn set(&mut self, text: &str) {
+        self.keep();
+        self.text.clear();
+        self.at = 0;
+        self.put_paste(text);
+    }
+
+    /// Puts a text before what is there, on lines of its own.
+    pub(super) fn put_first(&mut self, text: &str) {
+        let rest = self.whole();
+        if rest.is_empty() {
+            self.set(text);
+        } else {
+            self.set(&format!("{text}\n{rest}"));
+        }
+    }
+
+    pub(super) fn type_letter(&mut self, letter: char) {
+        if !self.is_typing {
+            self.keep();
+        }
+        self.is_typing = !letter.is_whitespace();
+        self.put(letter);
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        self.keep();
+        self.put_paste(text);
+    }
+
+    /// Replaces the bytes before the cursor from an offset on.
+    pub(super) fn complete(&mut self, from: usize, text: &str) {
+        self.keep();
+        if self.text.is_char_boundary(from) && from <= self.at {
+            self.text.replace_range(from..self.at, "");
+            self.at = from;
+        }
+        text.chars().for_each(|letter| self.put(letter));
+    }
+
+    pub(super) fn go(&mut self, to: To) {
+        self.is_typing = false;
+        self.at = self.target(to);
+    }
+
+    /// Moves a line up or down, as near to the column as there are letters. Whether there was such a line.
+    pub(super) fn go_line(&mut self, is_up: bool) -> bool {
+        self.is_typing = false;
+        let start = self.target(To::LineStart);
+        let column = self.before()[start..].graphemes(true).count();
+        let target = if is_up {
+            let Some(end) = start.checked_sub(1) else {
+                return false;
+            };
+            self.text[..end].rfind('\n').map_or(0, |at| at + 1)
+        } else {
+            match self.text[self.at..].find('\n') {
+                Some(at) => self.at + at + 1,
+                None => return false,
+            }
+        };
+        let line = self.text[target..].lines().next().unwrap_or_default();
+        let ahead: usize = line.graphemes(true).take(column).map(str::len).sum();
+        self.at = target + ahead;
+        true
+    }
+
+    /// Deletes up to a target. Words and lines are kept for [`yank`](Self::yank).
+    pub(super) fn delete(&mut self, to: To) {
+        self.keep();
+        let mut target = self.target(to);
+        // At the end of a line, the break.
+        if target == self.at && to == To::LineEnd {
+            target = self.target(To::Right);
+        } else if target == self.at && to == To::LineStart {
+            target = self.target(To::Left);
+        }
+        let (from, until) = (target.min(self.at), target.max(self.at));
+        let deleted: String = self.text.drain(from..until).collect();
+        self.at = from;
+        if !matches!(to, To::Left | To::Right) && !deleted.is_empty() {
+            self.killed = self.expanded(&deleted);
+        }
+    }
+
+    /// Puts back what was deleted last.
+    pub(super) fn yank(&mut self) {
+        self.keep();
+        let killed = std::mem::take(&mut self.killed);
+        self.put_paste(&killed);
+        self.killed = killed;
+    }
+
+    /// Undoes the last change.
+    pub(super) fn undo(&mut self) {
+        if let Some((text, at)) = self.undo.pop() {
+            (self.text, self.at) = (text, at);
+        }
+        self.is_typing = false;
+    }
+
+    /// Lays the text out in rows of at most so many columns, and of those the ones around the cursor.
+    pub(super) fn lay_out(&self, columns: usize, max_rows: usize) -> Laid {
+        let mut rows = vec![MARK.to_owned()];
+        let mut width = MARK.width();
+        let mut cursor = (0, width);
+        let mut offset = 0;
+        let columns = columns.max(MARK.len() + 2);
+        for letter in self.text.graphemes(true) {
+            if offset == self.at {
+                cursor = (rows.len() - 1, width);
+            }
+            offset += letter.len();
+            if letter == "\n" || letter == "\r\n" {
+                rows.push(HANG.to_owned());
+                width = HANG.len();
+                continue;
+            }
+            let shown = self.shown(letter);
+            for part in shown.graphemes(true) {
+                // The last column stays free for the cursor.
+                if width + part.width() >= columns {
+                    rows.push(HANG.to_owned());
+                    width = HANG.len();
+                }
+                if let Some(row) = rows.last_mut() {
+                    row.push_str(part);
+                }
+                width += part.width();
+            }
+        }
+        if offset == self.at {
+            cursor = (rows.len() - 1, width);
+        }
+        let max_rows = max_rows.max(1);
+        let first = (cursor.0 + 1).saturating_sub(max_rows);
+        let rows: Vec<String> = rows.into_iter().skip(first).take(max_rows).collect();
+        Laid {
+            rows,
+            cursor: (cursor.0 - first, cursor.1),
+        }
+    }
+
+    /// A letter as it is shown.
+    fn shown(&self, letter: &str) -> String {
+        let mut characters = letter.chars();
+        match (characters.next(), characters.next()) {
+            (Some(character), None) if self.pasted(character).is_some() => {
+                let paste = self.pasted(character).unwrap_or_default();
+                let number = u32::from(character) - FIRST_PASTE + 1;
+                format!("[paste {number}: {} lines]", paste.lines().count())
+            }
+            (Some('\t'), None) => TAB.to_owned(),
+            _ => prose(letter),
+        }
+    }
+
+    /// The paste that a character stands for.
+    fn pasted(&self, character: char) -> Option<&str> {
+        let number = u32::from(character).checked_sub(FIRST_PASTE)?;
+        let paste = self.pastes.get(usize::try_from(number).ok()?);
+        paste.map(String::as_str)
+    }
+
+    /// A text with its pastes.
+    fn expanded(&self, text: &str) -> String {
+        let mut whole = String::with_capacity(text.len());
+        for character in text.chars() {
+            match self.pasted(character) {
+                Some(paste) => whole.push_str(paste),
+                None => whole.push(character),
+            }
+        }
+        whole
+    }
+
+    fn put(&mut self, letter: char) {
+        let is_ours = (FIRST_PASTE..=FIRST_PASTE + MAX_PASTES).contains(&u32::from(letter));
+        self.put_raw(if is_ours {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            letter
+        });
+    }
+
+    fn put_raw(&mut self, letter: char) {
+        self.text.insert(self.at, letter);
+        self.at += letter.len_utf8();
+    }
+
+    fn put_paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let n_pastes = u32::try_from(self.pastes.len()).unwrap_or(MAX_PASTES);
+        let is_long = text.lines().count() > MAX_PASTED_LINES || text.len() > MAX_PASTED_BYTES;
+        match char::from_u32(FIRST_PASTE + n_pastes) {
+            Some(character) if is_long && n_pastes < MAX_PASTES => {
+                self.pastes.push(text);
+                self.put_raw(character);
+            }
+            _ => text.chars().for_each(|letter| self.put(letter)),
+        }
+        self.is_typing = false;
+    }
+
+    /// Keeps the state for [`undo`](Self::undo).
+    fn keep(&mut self) {
+        self.is_typing = false;
+        if self.undo.last().is_none_or(|(text, _)| *text != self.text) {
+            self.undo.push((self.text.clone(), self.at));
+        }
+        if self.undo.len() > MAX_UNDO {
+            self.undo.remove(0);
+        }
+    }
+
+    fn target(&self, to: To) -> usize {
+        let (before, after) = self.text.split_at(self.at);
+        let first = |text: &str| text.graphemes(true).next().map_or(0, str::len);
+        match to {
+            To::Left => self.at - before.graphemes(true).next_back().map_or(0, str::len),
+            To::Right => self.at + first(after),
+            To::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
+            To::LineEnd => after.find('\n').map_or(self.text.len(), |at| self.at + at),
+            To::WordLeft => {
+                let words = before.split_word_bound_indices().rev();
+                let mut words = words.filter(|(_, word)| !word.trim().is_empty());
+                words.next().map_or(0, |(at, _)| at)
+            }
+            To::WordRight => {
+                let mut words = after.split_word_bound_indices();
+                let word = words.find(|(_, word)| !word.trim().is_empty());
+                word.map_or(self.text.len(), |(at, word)| self.at + at + word.len())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str) -> Editor {
+        let mut editor = Editor::default();
+        text.chars().for_each(|letter| editor.type_letter(letter));
+        editor
+    }
+
+    #[test]
+    fn keys_move_over_and_delete_whole_letters_and_words() {
+        let mut editor = typed("one 👩\u{200d}🔬 e\u{301} two");
+        editor.go(To::WordLeft);
+        assert_eq!(editor.before(), "one 👩\u{200d}🔬 e\u{301} ");
+        editor.delete(To::Left);
+        editor.delete(To::Left);
+        editor.delete(To::Left);
+        editor.delete(To::Left);
+        assert_eq!(editor.whole(), "one two");
+        editor.delete(To::LineEnd);
+        assert_eq!(editor.whole(), "one ");
+        editor.yank();
+        editor.yank();
+        assert_eq!(editor.whole(), "one twotwo");
+        editor.delete(To::LineStart);
+        assert!(editor.is_empty());
+        editor.undo();
+        assert_eq!(editor.whole(), "one twotwo");
+    }
+
+    #[test]
+    fn lines_are_gone_through_as_long_as_there_are_some() {
+        let mut editor = typed("long line\nb\nlast one");
+        assert!(editor.go_line(true) && editor.before().ends_with("\nb"));
+        assert!(editor.go_line(true));
+        assert_eq!(editor.before(), "l");
+        assert!(!editor.go_line(true));
+        assert!(editor.go_line(false) && editor.go_line(false) && !editor.go_line(false));
+        assert_eq!(editor.before(), "long line\nb\nl");
+    }
+
+    #[test]
+    fn a_long_paste_is_one_letter_until_it_is_taken() {
+        let lines: Vec<String> = (0..500).map(|n| format!("line {n}\r\n")).collect();
+        let mut editor = typed("see ");
+        editor.paste(&lines.concat());
+        editor.type_letter('!');
+        assert_eq!(editor.noted(), "see [paste 1: 500 lines]!");
+        let laid = editor.lay_out(16, 10);
+        assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);
+        let whole = editor.whole();
+        assert!(whole.starts_with("see line 0\nline 1\n") && whole.ends_with("line 499\n!"));
+        editor.delete(To::Left);
+        editor.delete(To::Left);
+        assert_eq!(editor.take(), "see ");
+        // Nobody can type what stands for a paste.
+        assert_eq!(typed("\u{f0000}").whole(), "\u{fffd}");
+    }
+
+    #[test]
+    fn rows_are_never_wider_than_the_screen_and_the_cursor_is_among_them() {
+        let editor = typed("日本語 and more of it\n\ttabbed\u{1b}[2J");
+        for columns in 6..60 {
+            for max_rows in 1..6 {
+                let laid = editor.lay_out(columns, max_rows);
+                assert!(laid.rows.len() <= max_rows);
+                assert!(
+                    laid.rows.iter().all(|row| row.width() <= columns),
+                    "{laid:?}"
+                );
+                assert!(laid.rows.iter().all(|row| !row.contains('\u{1b}')));
+                let (row, column) = laid.cursor;
+                assert!(
+                    row < laid.rows.len() && column < columns,
+                    "{columns} {laid:?}"
+                );
+                assert_eq!(column, laid.rows[row].width(), "the cursor is at the end");
+            }
+        }
+    }
+}

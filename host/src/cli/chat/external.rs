@@ -1,0 +1,45 @@
+//! Writing in an editor of the person's own.
+
+use std::io::Write;
+
+use anyhow::Context;
+
+use super::super::render::{prose, warning};
+use super::super::setup;
+use super::live::Live;
+use crate::tool::process::foreground::run_with_file;
+
+/// Editor where neither variable names one.
+const USUAL: &str = "vi";
+
+impl Live {
+    /// Opens what is being written in `$VISUAL` or `$EDITOR`, and takes what is saved there.
+    pub(super) fn open_editor(&mut self) {
+        let editor = setup::env("VISUAL").or_else(|| setup::env("EDITOR"));
+        let editor = editor.unwrap_or_else(|| USUAL.to_owned());
+        match self.edited(&editor) {
+            Ok(text) => self.editor.set(text.trim_end_matches('\n')),
+            Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
+        }
+    }
+
+    fn edited(&mut self, editor: &str) -> anyhow::Result<String> {
+        // For nobody else to read.
+        let file = tempfile::Builder::new()
+            .prefix("rind-")
+            .suffix(".md")
+            .tempfile();
+        let mut file = file.context("create a file for the editor")?;
+        file.write_all(self.editor.whole().as_bytes())?;
+        self.screen.end(&[])?;
+        self.tty.leave();
+        let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
+        self.tty.enter().context("take the terminal back")?;
+        let ended = ended.with_context(|| format!("run `{editor}`"))?;
+        anyhow::ensure!(
+            ended.success(),
+            "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
+        );
+        std::fs::read_to_string(file.path()).context("read what was written")
+    }
+}

@@ -1,0 +1,552 @@
+//! The chat at a terminal: waits for keys, events and questions, and draws what they change.
+//!
+//! A key is drawn at once; what the model writes at most every [`FRAME`]. `press` says what keys do. Start from [`live`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::super::approve::Asked;
+use super::super::command::Commands;
+use super::super::exit_code::ExitStatus;
+use super::super::open::Opened;
+use super::super::programs::Programs;
+use super::super::render::hold::{self, Redirected};
+use super::super::render::{BAD, DIM, WARN, one_line, printable, styled};
+use super::super::setup;
+use super::super::telemetry::Telemetry;
+use super::ask::OpenQuestion;
+use super::complete::{Menu, file_begun, files};
+use super::editor::{Editor, MARK};
+use super::history::History;
+use super::keys::Input;
+use super::screen::{Region, Screen};
+use super::shell::{Ran, Shell};
+use super::status::Status;
+use super::tty::{self, Tty};
+use super::view::View;
+use super::worker::{Done, Prompt, Worker};
+use crate::agent::{AgentConfig, SteerHandle, TurnOutcome};
+use crate::config::Config;
+use crate::event::Stamped;
+use crate::paths::Paths;
+use crate::point::payload::{Source, StopReason};
+use crate::tool::approval::SessionApprovals;
+
+/// Least time between two updates that no key asked for.
+const FRAME: Duration = Duration::from_millis(8);
+
+/// Interval at which the seconds of a wait are counted.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Time without a key before a question takes the place of the editor: a letter meant for one must not answer the other.
+const QUIET: Duration = Duration::from_millis(600);
+
+/// Time after which the files of the workspace are looked for again.
+const STALE: Duration = Duration::from_secs(5);
+
+/// Most events between two looks at everything else.
+const MAX_EVENTS: usize = 256;
+
+/// Messages of a resumed session that are shown.
+const MAX_EARLIER: usize = 12;
+
+pub(super) struct Live {
+    pub(super) tty: Tty,
+    pub(super) screen: Screen,
+    pub(super) view: View,
+    pub(super) editor: Editor,
+    /// The line that answers a question.
+    pub(super) answer: Editor,
+    pub(super) history: History,
+    pub(super) worker: Worker,
+    pub(super) steering: SteerHandle,
+    pub(super) approvals: Arc<SessionApprovals>,
+    pub(super) question: Option<OpenQuestion>,
+    pub(super) last_key: Instant,
+    /// Time of the Ctrl-C that ended the turn.
+    pub(super) interrupted: Option<Instant>,
+    pub(super) menu: Menu,
+    pub(super) shell: Shell,
+    /// Files of the workspace, as they were when they were last looked for.
+    pub(super) files: Vec<String>,
+    looked: Option<Instant>,
+    found: UnboundedReceiver<Vec<String>>,
+    finder: UnboundedSender<Vec<String>>,
+    /// Reason for which the chat is to end.
+    pub(super) leaving: Option<Leave>,
+    pub(super) paths: Paths,
+    pub(super) config: Config,
+    asked: VecDeque<Asked>,
+    events: UnboundedReceiver<Stamped>,
+    questions: UnboundedReceiver<Asked>,
+    /// Lines that other parts of the program write.
+    written: UnboundedReceiver<String>,
+    redirected: Option<Redirected>,
+    /// Taken at the end.
+    telemetry: Option<Telemetry>,
+    /// Programs that follow the session.
+    programs: Programs,
+    signals: Signals,
+    last_draw: Instant,
+    is_dirty: bool,
+}
+
+struct Signals {
+    resized: Signal,
+    /// For a program that has the terminal for a while: no key sends it here.
+    interrupted: Signal,
+    ended: [Signal; 2],
+}
+
+/// Way out of a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    Quit(ExitStatus),
+    /// To another session, by its whole id.
+    Resume(String),
+}
+
+/// An occurrence that the loop waits for.
+enum Next {
+    Typed(Option<Vec<Input>>),
+    Event(Box<Stamped>),
+    Asked(Asked),
+    Withdrawn,
+    Written(String),
+    Done(Option<Done>),
+    Ran(Ran),
+    Found(Vec<String>),
+    Resized,
+    Ended,
+    /// A frame is due, or a second has passed.
+    Draw,
+}
+
+pub(super) async fn live(
+    opened: Opened,
+    commands: Commands,
+    prompt: Option<String>,
+    programs: &mut Programs,
+) -> anyhow::Result<Leave> {
+    let mut live = Live::open(opened, commands)?;
+    std::mem::swap(&mut live.programs, programs);
+    if let Some(prompt) = prompt {
+        live.editor.set(&prompt);
+        live.enter();
+    }
+    live.draw()?;
+    while live.leaving.is_none() {
+        let next = live.next().await;
+        live.take(next)?;
+    }
+    let left = live.leave().await;
+    std::mem::swap(&mut live.programs, programs);
+    left
+}
+
+impl Live {
+    fn open(opened: Opened, commands: Commands) -> anyhow::Result<Self> {
+        let agent: AgentConfig = opened.config.section()?;
+        let limit = agent
+            .compact
+            .enabled
+            .then_some(agent.compact.threshold_tokens);
+        let session = opened.session;
+        let history = History::open(&opened.paths.data);
+        let signals = Signals {
+            resized: signal(SignalKind::window_change())?,
+            interrupted: signal(SignalKind::interrupt())?,
+            ended: [
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+            ],
+        };
+        let tty = Tty::open().context("take the terminal")?;
+        restore_on_panic(&tty);
+        let (written, receiver) = mpsc::unbounded_channel();
+        let (finder, found) = mpsc::unbounded_channel();
+        let size = tty::size();
+        let has_color = setup::env("NO_COLOR").is_none();
+        let mut view = View::new(size.columns, Status::new(session.model().1, limit));
+        let (_, model) = session.model();
+        let words = format!("{model} · /help lists commands and keys");
+        view.say(styled(DIM, printable(&words)));
+        view.earlier(&session.last_messages(MAX_EARLIER));
+        let now = Instant::now();
+        Ok(Self {
+            screen: Screen::new(size, has_color),
+            view,
+            editor: Editor::default(),
+            answer: Editor::default(),
+            history,
+            steering: session.steering(),
+            approvals: session.approvals(),
+            question: None,
+            last_key: now - QUIET,
+            interrupted: None,
+            menu: Menu::default(),
+            shell: Shell::new(&opened.paths.workspace, opened.commands),
+            files: Vec::new(),
+            looked: None,
+            found,
+            finder,
+            leaving: None,
+            paths: opened.paths,
+            config: opened.config,
+            asked: VecDeque::new(),
+            events: session.events(),
+            questions: opened.questions,
+            written: receiver,
+            redirected: Some(hold::redirect(written)),
+            telemetry: Some(Telemetry::from_env()),
+            programs: Programs::default(),
+            worker: Worker::new(session, commands),
+            signals,
+            last_draw: now,
+            is_dirty: true,
+            tty,
+        })
+    }
+
+    async fn next(&mut self) -> Next {
+        let frame = self.last_draw + FRAME;
+        let quiet = self.last_key + QUIET;
+        let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
+        let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let [terminated, hung_up] = &mut self.signals.ended;
+        tokio::select! {
+            biased;
+            typed = self.tty.inputs() => Next::Typed(typed),
+            _ = self.signals.resized.recv() => Next::Resized,
+            _ = self.signals.interrupted.recv() => Next::Draw,
+            _ = terminated.recv() => Next::Ended,
+            _ = hung_up.recv() => Next::Ended,
+            () = tokio::time::sleep_until(frame), if self.is_dirty => Next::Draw,
+            // Events before questions: a question comes after what led to it.
+            Some(event) = self.events.recv() => Next::Event(Box::new(event)),
+            Some(text) = self.written.recv() => Next::Written(text),
+            done = self.worker.done() => Next::Done(done),
+            ran = self.shell.ended() => Next::Ran(ran),
+            Some(files) = self.found.recv() => Next::Found(files),
+            Some(asked) = self.questions.recv() => Next::Asked(asked),
+            () = withdrawn(&mut self.question) => Next::Withdrawn,
+            () = tokio::time::sleep_until(quiet), if is_quiet_due => Next::Draw,
+            _ = tick.tick(), if self.worker.is_running() => Next::Draw,
+        }
+    }
+
+    fn take(&mut self, next: Next) -> anyhow::Result<()> {
+        match next {
+            Next::Typed(Some(inputs)) => {
+                inputs.into_iter().for_each(|input| self.press(input));
+                self.open_question();
+                return self.draw();
+            }
+            Next::Typed(None) | Next::Ended => {
+                self.leaving = Some(Leave::Quit(ExitStatus::Interrupted))
+            }
+            Next::Event(event) => {
+                self.take_event(&event);
+                for _ in 0..MAX_EVENTS {
+                    let Ok(event) = self.events.try_recv() else {
+                        break;
+                    };
+                    self.take_event(&event);
+                }
+            }
+            Next::Asked(asked) => self.asked.push_back(asked),
+            Next::Withdrawn => {
+                self.question = None;
+                self.answer.clear();
+                self.view.say(styled(DIM, "no longer asked"));
+            }
+            Next::Written(text) => {
+                let text = text.trim_end_matches('\n');
+                text.split('\n').for_each(|line| self.view.say(line));
+            }
+            Next::Done(done) => self.done(done),
+            Next::Ran(ran) => self.view.ran(&ran.command, &ran.output, ran.is_error),
+            Next::Found(files) => {
+                self.files = files;
+                self.propose();
+            }
+            Next::Resized => {
+                let size = tty::size();
+                self.screen.resize(size);
+                self.view.resize(size.columns);
+                return self.draw();
+            }
+            Next::Draw => {
+                self.open_question();
+                return self.draw();
+            }
+        }
+        self.open_question();
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    fn take_event(&mut self, event: &Stamped) {
+        self.view.take(event);
+        self.programs.take(event);
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.take(event);
+        }
+    }
+
+    /// Puts the next question up, unless somebody is in the middle of typing.
+    fn open_question(&mut self) {
+        if self.question.is_none() && self.last_key.elapsed() >= QUIET {
+            while let Some(asked) = self.asked.pop_front() {
+                if !asked.answer.is_closed() {
+                    self.question = Some(OpenQuestion::new(asked));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, done: Option<Done>) {
+        match done {
+            Some(Done::Turn(Ok(outcome))) => self.turn_ended(&outcome),
+            Some(Done::Turn(Err(error))) => {
+                self.take_back_all();
+                self.view.say(styled(
+                    BAD,
+                    format_args!("the turn failed: {}", printable(&error.to_string())),
+                ));
+                self.leaving = Some(Leave::Quit(ExitStatus::Failed));
+            }
+            Some(Done::Command(outcome) | Done::Aside(outcome)) => self.commanded(outcome),
+            Some(Done::Closed(_)) => {}
+            None => {
+                self.view.say(styled(BAD, "the session ended unexpectedly"));
+                self.leaving = Some(Leave::Quit(ExitStatus::Failed));
+            }
+        }
+    }
+
+    /// Proposes ends for what is being typed.
+    pub(super) fn propose(&mut self) {
+        let before = self.editor.before();
+        let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
+        if is_stale && file_begun(before).is_some() {
+            self.looked = Some(Instant::now());
+            let (finder, workspace) = (self.finder.clone(), self.paths.workspace.clone());
+            // Nobody wants them when the chat is over.
+            tokio::task::spawn_blocking(move || drop(finder.send(files(&workspace))));
+        }
+        self.menu = Menu::new(before, self.worker.commands(), &self.files);
+    }
+
+    /// Goes on with what came too late for the turn, or hands it back when the turn did not get to its end.
+    fn turn_ended(&mut self, outcome: &TurnOutcome) {
+        if outcome.summary.stop != StopReason::Done {
+            return self.take_back_all();
+        }
+        let late = self.steering.take_all();
+        let texts: Vec<String> = late.into_iter().map(|input| input.text).collect();
+        if !texts.is_empty() {
+            let text = texts.join("\n\n");
+            self.view.said(&text);
+            self.begin(text);
+        }
+    }
+
+    /// Puts everything that waits back into the editor.
+    pub(super) fn take_back_all(&mut self) {
+        let waiting = self.steering.take_all();
+        let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
+        if !texts.is_empty() {
+            self.editor.put_first(&texts.join("\n"));
+        }
+    }
+
+    /// Sends what is in the editor: as a turn, or to the one that runs.
+    pub(super) fn send(&mut self, is_follow_up: bool) {
+        let (text, noted) = (self.editor.whole(), self.editor.noted());
+        if text.trim().is_empty() {
+            return;
+        }
+        self.editor.clear();
+        self.history.add(&text);
+        let text = self.shell.with_untold(text);
+        if !self.worker.is_running() {
+            self.view.said(&noted);
+            self.begin(text);
+        } else if is_follow_up {
+            self.steering.follow_up(text, Source::Terminal);
+        } else {
+            self.steering.steer(text, Source::Terminal);
+        }
+    }
+
+    fn begin(&mut self, text: String) {
+        self.interrupted = None;
+        self.worker.turn(Prompt {
+            text,
+            command: None,
+        });
+    }
+
+    pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+        let finished = match &self.question {
+            // Nothing moves while somebody reads a question.
+            Some(_) => Vec::new(),
+            None => self.view.finished(),
+        };
+        let region = self.region();
+        self.screen
+            .draw(&finished, region)
+            .context("write to the terminal")?;
+        self.last_draw = Instant::now();
+        self.is_dirty = false;
+        Ok(())
+    }
+
+    fn region(&self) -> Region {
+        let size = self.screen.size();
+        let (above, editor, below) = match &self.question {
+            Some(question) => (question.rows(size), &self.answer, Vec::new()),
+            None => (self.above(), &self.editor, self.below()),
+        };
+        let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
+        let n_beside = laid.rows.len() + below.len() + 1;
+        let n_skipped = match &self.question {
+            // Its head must stay; `fit` of the screen is for screens of a few rows.
+            Some(_) => 0,
+            None => (above.len() + n_beside).saturating_sub(size.rows),
+        };
+        let mut rows: Vec<String> = above.into_iter().skip(n_skipped).collect();
+        let (row, column) = laid.cursor;
+        let cursor = Some((rows.len() + row, column));
+        rows.extend(laid.rows);
+        rows.extend(below);
+        Region { rows, cursor }
+    }
+
+    /// Returns the rows above the editor: what is being written, and what waits.
+    fn above(&self) -> Vec<String> {
+        let mut rows = self.view.live();
+        rows.push(String::new());
+        let width = self.screen.size().columns.saturating_sub(MARK.len() + 12);
+        for waiting in self.steering.waiting() {
+            let what = if waiting.is_follow_up {
+                "later"
+            } else {
+                "next"
+            };
+            let text = one_line(&waiting.input.text, width);
+            rows.push(styled(DIM, format_args!("  ↳ {what}: {text}")));
+        }
+        if let Some(command) = self.shell.running() {
+            let command = one_line(command, width);
+            rows.push(styled(
+                DIM,
+                format_args!("  ! {command} runs; Ctrl-C ends it"),
+            ));
+        }
+        if !self.asked.is_empty() {
+            rows.push(styled(WARN, "  ? a question waits until you stop typing"));
+        }
+        rows
+    }
+
+    /// Returns the rows below the editor.
+    fn below(&self) -> Vec<String> {
+        let mut rows = self.menu.rows();
+        rows.push(self.view.status.line());
+        if self.worker.is_running() {
+            let keys = match self.interrupted {
+                Some(_) => "ending the turn; Ctrl-C again quits",
+                None => "Enter steers · Tab queues for later · Ctrl-C ends the turn",
+            };
+            rows.push(styled(DIM, keys));
+        }
+        rows
+    }
+
+    /// Leaves the terminal to the shell, and ends the session.
+    async fn leave(&mut self) -> anyhow::Result<Leave> {
+        if let Some(question) = self.question.take() {
+            question.refuse();
+        }
+        for input in self.tty.rest() {
+            self.keep_typed(input);
+        }
+        self.take_back_all();
+        self.end_screen();
+        self.worker.close();
+        let closed = loop {
+            match self.worker.done().await {
+                Some(Done::Closed(closed)) => break closed,
+                Some(_) => {}
+                None => break Ok(()),
+            }
+        };
+        if let Some(mut telemetry) = self.telemetry.take() {
+            while let Ok(event) = self.events.try_recv() {
+                telemetry.take(&event);
+                self.programs.take(&event);
+            }
+            telemetry.finish().await;
+        }
+        closed?;
+        Ok(self.leaving.take().unwrap_or(Leave::Quit(ExitStatus::Done)))
+    }
+
+    /// Ends the screen; what was typed and not sent stays on it.
+    fn end_screen(&mut self) {
+        let Some(redirected) = self.redirected.take() else {
+            return;
+        };
+        let unsent = self.editor.take();
+        if !unsent.trim().is_empty() {
+            self.history.add(&unsent);
+            self.view
+                .say(styled(WARN, "not sent (kept in the history):"));
+            let text = printable(unsent.trim_end());
+            text.lines().for_each(|line| self.view.say(line));
+        }
+        let finished = self.view.finished();
+        // A terminal that is gone shows nothing.
+        let _ = self.screen.end(&finished);
+        self.tty.leave();
+        drop(redirected);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.end_screen();
+    }
+}
+
+async fn withdrawn(question: &mut Option<OpenQuestion>) {
+    match question {
+        Some(question) => question.withdrawn().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Has a panic on this thread found a terminal that can show it. One of another thread ends what it did and no more.
+fn restore_on_panic(tty: &Tty) {
+    let here = std::thread::current().id();
+    let restore = tty.restorer();
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == here {
+            restore();
+            before(panic);
+        } else {
+            hold::put(format_args!("a part of the program failed: {panic}\n"));
+        }
+    }));
+}

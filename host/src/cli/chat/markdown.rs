@@ -1,0 +1,460 @@
+//! Markdown of models as rows of a terminal.
+//!
+//! Every piece of text goes through one function that escapes it, after parsing: an entity such as `&#27;` is a control character
+//! only then. It must not know what comes in when: `stream` hands over what is whole. Start from [`rows`].
+
+use anstyle::{AnsiColor, Style};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use unicode_width::UnicodeWidthStr;
+
+use super::super::render::{BAD, BOLD, DIM, GOOD, prose, styled};
+
+const CODE: Style = AnsiColor::Cyan.on_default();
+
+/// Narrowest text beside marks and indentation.
+const MIN_COLUMNS: usize = 8;
+
+/// Indentation of code.
+const CODE_INDENT: &str = "  ";
+
+/// Renders Markdown in rows of at most so many columns; only code is not broken.
+pub(super) fn rows(source: &str, columns: usize) -> Vec<String> {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut page = Page {
+        columns,
+        ..Page::default()
+    };
+    for event in Parser::new_ext(source, options) {
+        page.take(event);
+    }
+    page.flush();
+    page.rows
+}
+
+/// A level of indentation.
+#[derive(Default)]
+struct Indent {
+    /// Mark before the next row, once.
+    mark: Option<String>,
+    /// Text before the others.
+    rest: String,
+}
+
+#[derive(Default)]
+struct Page {
+    columns: usize,
+    rows: Vec<String>,
+    indents: Vec<Indent>,
+    /// Numbers of the open lists; `None` is a list of bullets.
+    lists: Vec<Option<u64>>,
+    styles: Vec<Style>,
+    line: Vec<(Style, String)>,
+    /// Language of the open block of code.
+    code: Option<String>,
+    /// Target of the open link.
+    link: String,
+    table: Option<Vec<Vec<String>>>,
+    /// Whether a blank row comes before the next block.
+    is_apart: bool,
+}
+
+impl Page {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match self.code.clone() {
+                Some(language) => self.code_rows(&language, &text),
+                None => self.text(self.style(), &text),
+            },
+            // With their marks, so that they are told apart without color.
+            Event::Code(text) => self.text(CODE, &format!("`{text}`")),
+            Event::Html(text) | Event::InlineHtml(text) => self.text(DIM, &text),
+            Event::SoftBreak => self.text(self.style(), " "),
+            Event::HardBreak => self.flush(),
+            Event::Rule => {
+                self.begin_block();
+                let width = self.columns.min(40);
+                self.row(styled(DIM, "─".repeat(width)));
+                self.is_apart = true;
+            }
+            Event::TaskListMarker(is_done) => {
+                self.text(self.style(), if is_done { "[x] " } else { "[ ] " });
+            }
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(CODE, &text),
+            Event::FootnoteReference(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => self.begin_block(),
+            Tag::Heading { level, .. } => {
+                self.begin_block();
+                self.styles.push(BOLD);
+                let marks = "#".repeat(depth(level));
+                self.text(BOLD, &format!("{marks} "));
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block();
+                self.indent(None, &styled(DIM, "│ "));
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block();
+                self.code = Some(match kind {
+                    CodeBlockKind::Fenced(language) => language.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                });
+            }
+            Tag::List(first) => {
+                if self.lists.is_empty() {
+                    self.begin_block();
+                } else {
+                    self.flush();
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.flush();
+                self.is_apart = false;
+                let mark = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "• ".to_owned(),
+                };
+                let rest = " ".repeat(mark.width());
+                self.indent(Some(mark), &rest);
+            }
+            Tag::Emphasis => self.styles.push(self.style().italic()),
+            Tag::Strong => self.styles.push(self.style().bold()),
+            Tag::Strikethrough => self.styles.push(self.style().strikethrough()),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.link = dest_url.to_string();
+                self.styles.push(self.style().underline());
+            }
+            Tag::Table(_) => {
+                self.begin_block();
+                self.table = Some(Vec::new());
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.push(Vec::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => self.end_block(),
+            TagEnd::Heading(_) => {
+                self.styles.pop();
+                self.end_block();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.indents.pop();
+                self.is_apart = true;
+            }
+            TagEnd::CodeBlock => {
+                self.code = None;
+                self.is_apart = true;
+            }
+            TagEnd::List(_) => {
+                self.lists.pop();
+                self.is_apart = self.lists.is_empty();
+            }
+            TagEnd::Item => {
+                self.flush();
+                self.indents.pop();
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                self.styles.pop();
+            }
+            TagEnd::Link | TagEnd::Image => {
+                self.styles.pop();
+                let target = std::mem::take(&mut self.link);
+                let is_told = self.line.last().is_some_and(|(_, text)| *text == target);
+                if !is_told && !target.is_empty() {
+                    // Never hidden: a text that looks like one address must not lead to another.
+                    self.text(DIM, &format!(" ({target})"));
+                }
+            }
+            TagEnd::TableCell => {
+                let line = std::mem::take(&mut self.line);
+                let cell = line.into_iter().map(|(_, text)| text).collect();
+                if let Some(row) = self.table.as_mut().and_then(|table| table.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => self.table_rows(),
+            TagEnd::HtmlBlock => self.end_block(),
+            _ => {}
+        }
+    }
+
+    fn style(&self) -> Style {
+        self.styles.last().copied().unwrap_or_default()
+    }
+
+    fn indent(&mut self, mark: Option<String>, rest: &str) {
+        let rest = rest.to_owned();
+        self.indents.push(Indent { mark, rest });
+    }
+
+    /// The one way for text onto the page.
+    fn text(&mut self, style: Style, text: &str) {
+        self.line.push((style, prose(text)));
+    }
+
+    fn begin_block(&mut self) {
+        self.flush();
+        if std::mem::take(&mut self.is_apart) {
+            self.row(String::new());
+        }
+    }
+
+    fn end_block(&mut self) {
+        self.flush();
+        self.is_apart = true;
+    }
+
+    /// Ends the line: its words in rows.
+    fn flush(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if line.iter().all(|(_, text)| text.trim().is_empty()) {
+            return;
+        }
+        for row in words_in_rows(&line, self.room()) {
+            self.row(row);
+        }
+    }
+
+    /// Returns the columns beside the indentation.
+    fn room(&self) -> usize {
+        let indents = self.indents.iter().map(|indent| match &indent.mark {
+            Some(mark) => mark.width(),
+            None => anstream::adapter::strip_str(&indent.rest)
+                .to_string()
+                .width(),
+        });
+        let taken: usize = indents.sum();
+        self.columns.saturating_sub(taken).max(MIN_COLUMNS)
+    }
+
+    fn row(&mut self, text: String) {
+        let mut row = String::new();
+        for indent in &mut self.indents {
+            row.push_str(&indent.mark.take().unwrap_or_else(|| indent.rest.clone()));
+        }
+        row.push_str(&text);
+        self.rows.push(row.trim_end().to_owned());
+    }
+
+    fn code_rows(&mut self, language: &str, text: &str) {
+        for line in text.trim_end_matches('\n').split('\n') {
+            let style = match (language, line.as_bytes().first()) {
+                ("diff" | "patch", Some(b'+')) => GOOD,
+                ("diff" | "patch", Some(b'-')) => BAD,
+                _ => CODE,
+            };
+            let line = prose(&line.replace('\t', "    "));
+            self.row(match line.is_empty() {
+                true => String::new(),
+                false => format!("{CODE_INDENT}{}", styled(style, line)),
+            });
+        }
+    }
+
+    /// Columns as wide as their widest cell, as long as they fit; else a row for each cell.
+    fn table_rows(&mut self) {
+        let table = self.table.take().unwrap_or_default();
+        let n_columns = table.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |at: usize| {
+            let cells = table.iter().filter_map(|row| row.get(at));
+            cells.map(|cell| cell.width()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..n_columns).map(width).collect();
+        let total = widths.iter().sum::<usize>() + 3 * n_columns.saturating_sub(1);
+        let fits = total <= self.room();
+        for (n, row) in table.iter().enumerate() {
+            let style = if n == 0 { BOLD } else { Style::new() };
+            if fits {
+                let cells = row.iter().zip(&widths).map(|(cell, width)| {
+                    let n_blanks = width.saturating_sub(cell.width());
+                    styled(style, cell) + &" ".repeat(n_blanks)
+                });
+                let row = cells.collect::<Vec<_>>().join(" │ ");
+                self.row(row);
+                if n == 0 {
+                    let lines = widths.iter().map(|width| "─".repeat(*width));
+                    let line = lines.collect::<Vec<_>>().join("─┼─");
+                    self.row(styled(DIM, line));
+                }
+            } else if n > 0 {
+                let heads = table.first().into_iter().flatten();
+                for (head, cell) in heads.zip(row) {
+                    let line = [(BOLD, format!("{head}: ")), (Style::new(), cell.clone())];
+                    for row in words_in_rows(&line, self.room()) {
+                        self.row(row);
+                    }
+                }
+                self.row(String::new());
+            }
+        }
+        self.is_apart = fits;
+    }
+}
+
+fn depth(level: HeadingLevel) -> usize {
+    level as usize
+}
+
+/// Styled text in rows, broken at blanks; a word that is wider than a row is broken anywhere.
+fn words_in_rows(line: &[(Style, String)], columns: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    let mut width = 0;
+    let mut blanks = 0;
+    for (style, text) in line {
+        for piece in text.split_inclusive(' ') {
+            let word = piece.trim_end_matches(' ');
+            let n = word.width();
+            if n > 0 {
+                if width > 0 && width + blanks + n > columns {
+                    rows.push(String::new());
+                    width = 0;
+                } else if let Some(row) = rows.last_mut()
+                    && width > 0
+                {
+                    row.push_str(&styled(*style, " ".repeat(blanks)));
+                    width += blanks;
+                }
+                blanks = 0;
+                width = put_word(&mut rows, *style, word, width, columns);
+            }
+            blanks += piece.len() - word.len();
+        }
+    }
+    rows
+}
+
+/// Puts a word behind what is there, and returns the width of the last row then.
+fn put_word(
+    rows: &mut Vec<String>,
+    style: Style,
+    word: &str,
+    mut width: usize,
+    columns: usize,
+) -> usize {
+    let mut part = String::new();
+    for letter in word.chars() {
+        let wide = unicode_width::UnicodeWidthChar::width(letter).unwrap_or(0);
+        if width + wide > columns && wide > 0 {
+            if let Some(row) = rows.last_mut() {
+                row.push_str(&styled(style, std::mem::take(&mut part)));
+            }
+            rows.push(String::new());
+            width = 0;
+        }
+        part.push(letter);
+        width += wide;
+    }
+    if let Some(row) = rows.last_mut() {
+        row.push_str(&styled(style, part));
+    }
+    width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(source: &str, columns: usize) -> Vec<String> {
+        let rows = rows(source, columns);
+        rows.iter()
+            .map(|row| anstream::adapter::strip_str(row).to_string())
+            .collect()
+    }
+
+    #[test]
+    fn blocks_are_laid_out_in_rows() {
+        let source = "# Title\n\nSome *plain* words that go on with `code`.\n\n1. one\n2. two\n   - in\n\n> said\n\n```rust\nfn main() {\n\n}\n```\n\nend [here](http://a.b)\n";
+        assert_eq!(
+            plain(source, 24),
+            [
+                "# Title",
+                "",
+                "Some plain words that go",
+                "on with `code`.",
+                "",
+                "1. one",
+                "2. two",
+                "   • in",
+                "",
+                "│ said",
+                "",
+                "  fn main() {",
+                "",
+                "  }",
+                "",
+                "end here (http://a.b)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_stands_in_columns_or_cell_by_cell() {
+        let source = "| name | what |\n|---|---|\n| a | the first |\n| bb | 日本 |\n";
+        assert_eq!(
+            plain(source, 40),
+            [
+                "name │ what",
+                "─────┼──────────",
+                "a    │ the first",
+                "bb   │ 日本",
+            ]
+        );
+        assert_eq!(
+            plain(source, 12),
+            [
+                "name: a",
+                "what: the",
+                "first",
+                "",
+                "name: bb",
+                "what: 日本",
+                "",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_comes_through() {
+        let source = "a\u{1b}[2J &#27;[2J `\u{1b}]0;x\u{7}`\n\n```\n\u{1b}[1A\n```\n\n[x](http://a\u{202e}b)";
+        for row in plain(source, 60) {
+            assert!(
+                !row.contains('\u{1b}') && !row.contains('\u{202e}'),
+                "{row:?}"
+            );
+        }
+        // Not even before the styles of the program are taken away.
+        let all = rows(source, 60).join("\n");
+        assert!(
+            !all.contains("\u{1b}[2J") && !all.contains("\u{1b}]"),
+            "{all:?}"
+        );
+    }
+
+    #[test]
+    fn no_row_is_wider_than_the_screen() {
+        let source = "# A title of several words\n\nwordswithoutanyblanks日本語日本語日本語 **bold**text and more\n\n- item with words\n  - 日本語 nested item\n\n> quoted words go on and on";
+        for columns in 10..50 {
+            for row in plain(source, columns) {
+                assert!(row.width() <= columns, "{columns}: {row}");
+            }
+        }
+    }
+}

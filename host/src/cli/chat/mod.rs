@@ -1,0 +1,111 @@
+//! `rind chat`: many turns in one session, with a person who types while they run.
+//!
+//! `live` is the chat at a terminal, `plain` the one in lines. A task owns the session (`worker`); `view` makes lines of its events,
+//! `screen` puts them on the terminal, `keys` and `editor` take what is typed. Nothing in here decides what a turn does: a
+//! text is a turn, or goes through the queues of `agent::SteerHandle`.
+
+mod ask;
+mod complete;
+mod editor;
+mod external;
+mod history;
+mod keys;
+mod live;
+mod markdown;
+mod permissions;
+mod plain;
+mod press;
+mod screen;
+mod shell;
+mod slash;
+mod status;
+mod stream;
+mod tty;
+mod view;
+mod worker;
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use super::args::ChatArgs;
+use super::exit_code::{ExitStatus, bail_usage};
+use super::open;
+use super::programs::Programs;
+use super::question::{Line, Screen};
+use super::render::{BOLD, DIM};
+use super::setup;
+use crate::session::{SessionRow, SessionStore};
+use live::Leave;
+
+/// Most sessions that are offered to go on with.
+const MAX_OFFERED: usize = 9;
+
+pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
+    let is_typed = std::io::stdin().is_terminal();
+    let has_terminal = is_typed && std::io::stderr().is_terminal();
+    let is_plain = args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb();
+    let resume = match (args.go_on, args.resume.as_deref()) {
+        (true, _) => Some("last".to_owned()),
+        (false, Some("")) => match pick(&args, has_terminal).await? {
+            Some(id) => Some(id),
+            None => return Ok(ExitStatus::Done),
+        },
+        (false, other) => other.map(str::to_owned),
+    };
+    let (mut resume, mut prompt) = (resume, args.prompt);
+    let mut programs = Programs::open(args.open.events.as_deref(), None)?;
+    loop {
+        let prepared = open::prepare(&args.open, resume.as_deref(), has_terminal).await?;
+        let commands = prepared.commands()?;
+        let opened = prepared.open(&args.open).await?;
+        let prompt = prompt.take();
+        let left = match is_plain {
+            true => plain::plain(opened, commands, prompt, is_typed, &mut programs).await?,
+            false => live::live(opened, commands, prompt, &mut programs).await?,
+        };
+        match left {
+            Leave::Quit(exit) => return Ok(exit),
+            Leave::Resume(id) => resume = Some(id),
+        }
+    }
+}
+
+/// Whether the terminal can only write one line after the other.
+fn is_dumb() -> bool {
+    setup::env("TERM").is_none_or(|term| term == "dumb")
+}
+
+/// Asks which session of this folder to go on with; `None` for none.
+async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
+    if !has_terminal {
+        bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
+    }
+    let paths = setup::paths(args.open.workspace.as_deref())?;
+    let rows = SessionStore::new(paths.sessions()).list()?;
+    let is_here = |row: &SessionRow| Path::new(&row.workspace) == paths.workspace;
+    let rows: Vec<SessionRow> = rows.into_iter().filter(is_here).take(MAX_OFFERED).collect();
+    if rows.is_empty() {
+        bail_usage!("there is no session of this folder yet; `rind chat` begins one");
+    }
+    let lines = rows.iter().enumerate().map(|(n, row)| {
+        let input = row.first_input.as_deref().unwrap_or("(nothing was said)");
+        let input: String = input.chars().take(120).collect();
+        Line::new(format!("  {} ", n + 1))
+            .theirs(DIM, &row.id)
+            .own(" ")
+            .theirs(BOLD, &input)
+    });
+    let screen = Screen {
+        parts: vec![
+            vec![Line::new("").own("? which session, the last used first")],
+            lines.collect(),
+        ],
+        covers: Vec::new(),
+        keys: format!("[1-{}], or [q]uit", rows.len()),
+    };
+    let chosen = screen.ask(|line| match line.parse::<usize>() {
+        Ok(n) => rows.get(n.checked_sub(1)?).map(|row| Some(row.id.clone())),
+        Err(_) => line.eq_ignore_ascii_case("q").then_some(None),
+    });
+    Ok(chosen.await.flatten())
+}

@@ -1,0 +1,360 @@
+//! The chat in lines: for screen readers, simple terminals and pipes. Nothing on the screen changes once it is written.
+//!
+//! At a terminal a line that is typed while a turn runs steers it; from a pipe each line waits until the turn before has ended.
+
+use std::io::BufRead;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
+
+use super::super::approve::{self, Asked};
+use super::super::args::ModelArgs;
+use super::super::command::{Action, Commands, Outcome};
+use super::super::exit_code::ExitStatus;
+use super::super::open::Opened;
+use super::super::programs::Programs;
+use super::super::render;
+use super::super::render::hold::{at_once, hold};
+use super::super::render::turn::TurnRenderer;
+use super::super::setup;
+use super::super::telemetry::Telemetry;
+use super::super::terminal;
+use super::live::Leave;
+use super::slash::{is_command, permission_number};
+use super::worker::{Done, Prompt, Worker};
+use crate::agent::SteerHandle;
+use crate::config::Config;
+use crate::event::Stamped;
+use crate::paths::Paths;
+use crate::point::payload::{Source, StopReason};
+use crate::tool::approval::{ApprovalAnswer, SessionApprovals};
+
+/// Time in which a second Ctrl-C quits.
+const TWICE: Duration = Duration::from_secs(1);
+
+/// Lines that are read ahead.
+const MAX_AHEAD: usize = 64;
+
+struct Plain {
+    worker: Worker,
+    steering: SteerHandle,
+    approvals: Arc<SessionApprovals>,
+    paths: Paths,
+    config: Config,
+    lines: Receiver<String>,
+    events: UnboundedReceiver<Stamped>,
+    questions: UnboundedReceiver<Asked>,
+    renderer: TurnRenderer,
+    telemetry: Telemetry,
+    interrupts: Signal,
+    ended: [Signal; 2],
+    interrupted: Option<Instant>,
+    /// Whether a person types, and no pipe.
+    is_typed: bool,
+    /// Whether there is no more input.
+    is_over: bool,
+    /// End of the last turn.
+    last: ExitStatus,
+    leaving: Option<Leave>,
+}
+
+pub(super) async fn plain(
+    opened: Opened,
+    commands: Commands,
+    prompt: Option<String>,
+    is_typed: bool,
+    programs: &mut Programs,
+) -> anyhow::Result<Leave> {
+    let listen = |kind| signal(kind).context("listen for signals");
+    render::note(&opened.chosen);
+    let session = opened.session;
+    let mut plain = Plain {
+        steering: session.steering(),
+        approvals: session.approvals(),
+        paths: opened.paths,
+        config: opened.config,
+        events: session.events(),
+        questions: opened.questions,
+        worker: Worker::new(session, commands),
+        lines: read_lines(),
+        renderer: TurnRenderer::in_lines(),
+        telemetry: Telemetry::from_env(),
+        interrupts: listen(SignalKind::interrupt())?,
+        ended: [
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
+        ],
+        interrupted: None,
+        is_typed,
+        is_over: false,
+        last: ExitStatus::Done,
+        leaving: None,
+    };
+    match prompt {
+        Some(prompt) => plain.line(&prompt),
+        None => plain.ready(),
+    }
+    while plain.leaving.is_none() {
+        plain.step(programs).await;
+    }
+    plain.leave(programs).await
+}
+
+/// Reads standard input on a thread of its own, which must not hold up the exit.
+fn read_lines() -> Receiver<String> {
+    let (sender, lines) = mpsc::channel(MAX_AHEAD);
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        let mut bytes = Vec::new();
+        while let Ok(1..) = stdin.read_until(b'\n', &mut bytes) {
+            let line = String::from_utf8_lossy(&bytes);
+            if sender
+                .blocking_send(line.trim_end_matches(['\n', '\r']).to_owned())
+                .is_err()
+            {
+                return;
+            }
+            bytes.clear();
+        }
+    });
+    lines
+}
+
+impl Plain {
+    async fn step(&mut self, programs: &mut Programs) {
+        let is_running = self.worker.is_running();
+        let [terminated, hung_up] = &mut self.ended;
+        tokio::select! {
+            // Events first: a question comes after what led to it.
+            biased;
+            _ = terminated.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
+            _ = hung_up.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
+            _ = self.interrupts.recv() => self.interrupt(),
+            Some(event) = self.events.recv() => {
+                self.renderer.show(&event);
+                self.telemetry.take(&event);
+                programs.take(&event);
+            }
+            done = self.worker.done() => self.done(done),
+            Some(asked) = self.questions.recv() => self.ask(asked).await,
+            line = self.lines.recv(), if !self.is_over && (self.is_typed || !is_running) => match line {
+                Some(line) => self.line(&line),
+                None => {
+                    self.is_over = true;
+                    self.leave_if_over();
+                }
+            },
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let text = line.trim();
+        if text.is_empty() {
+            return self.ready();
+        }
+        if is_command(text) && !line.starts_with(' ') {
+            self.command(text);
+        } else if self.worker.is_running() {
+            self.steering.steer(text, Source::Terminal);
+            render::note("the model reads it before its next request");
+        } else {
+            self.turn(text.to_owned(), None);
+        }
+    }
+
+    fn turn(&mut self, text: String, command: Option<String>) {
+        self.interrupted = None;
+        self.worker.turn(Prompt { text, command });
+    }
+
+    fn command(&mut self, line: &str) {
+        if let Some(number) = permission_number(line) {
+            let lines = super::permissions::command(&self.approvals, number);
+            lines.into_iter().for_each(render::say);
+            return self.ready();
+        }
+        match self.worker.commands().parse(line) {
+            Ok(call)
+                if self.worker.is_running() && self.worker.commands().is_about_session(&call) =>
+            {
+                render::warn("this command is about the session: wait for the end of the turn");
+            }
+            Ok(call) => {
+                self.worker.command(call);
+                if line == "/permissions" {
+                    let lines = super::permissions::command(&self.approvals, "");
+                    lines.into_iter().for_each(render::say);
+                }
+            }
+            Err(why) => {
+                render::warn(&why);
+                self.ready();
+            }
+        }
+    }
+
+    fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
+        match outcome {
+            Ok(Outcome::Text(text)) => render::answer_line(render::prose(text.trim_end())),
+            Ok(Outcome::Prompt { text, command }) => {
+                if self.worker.is_running() {
+                    self.steering.steer(text, Source::Terminal);
+                } else {
+                    return self.turn(text, Some(command));
+                }
+            }
+            Ok(Outcome::Nothing) => {}
+            Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),
+            Ok(Outcome::Action(Action::Resume { id, .. })) => {
+                self.leaving = Some(Leave::Resume(id))
+            }
+            Ok(Outcome::Action(Action::Model(name))) => {
+                let model = ModelArgs {
+                    model: Some(name),
+                    ..ModelArgs::default()
+                };
+                match setup::provider(&self.paths, &self.config, &model, None) {
+                    Ok(selected) => {
+                        render::note(&format!("model from the next turn on: {}", selected.model));
+                        self.worker.model(selected);
+                    }
+                    Err(error) => render::error(&error),
+                }
+            }
+            Err(error) => render::error(&error),
+        }
+        self.ready();
+        self.leave_if_over();
+    }
+
+    /// Says that a line is waited for.
+    fn ready(&self) {
+        if self.is_typed && self.leaving.is_none() && !self.worker.is_running() {
+            at_once("> ");
+        }
+    }
+
+    fn done(&mut self, done: Option<Done>) {
+        match done {
+            Some(Done::Turn(Ok(outcome))) => {
+                self.last = ExitStatus::from(outcome.summary.stop);
+                let waiting = self.steering.take_all();
+                let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
+                if outcome.summary.stop == StopReason::Done && !texts.is_empty() {
+                    return self.turn(texts.join("\n\n"), None);
+                }
+                for text in texts {
+                    render::warn(&format!("not sent: {text}"));
+                }
+                self.ready();
+                self.leave_if_over();
+            }
+            Some(Done::Turn(Err(error))) => {
+                render::error(&error.into());
+                self.leaving = Some(Leave::Quit(ExitStatus::Failed));
+            }
+            Some(Done::Command(outcome) | Done::Aside(outcome)) => self.commanded(outcome),
+            Some(Done::Closed(_)) | None => self.leaving = Some(Leave::Quit(ExitStatus::Failed)),
+        }
+    }
+
+    fn leave_if_over(&mut self) {
+        if self.is_over && !self.worker.is_running() {
+            let exit = if self.is_typed {
+                ExitStatus::Done
+            } else {
+                self.last
+            };
+            self.leaving = Some(Leave::Quit(exit));
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
+        if is_second || !self.worker.interrupt() {
+            self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+        } else {
+            self.renderer.interrupted();
+            self.interrupted = Some(Instant::now());
+        }
+    }
+
+    /// Asks in lines, until there is an answer, no more input, or nobody who waits for one.
+    async fn ask(&mut self, mut asked: Asked) {
+        self.renderer.pause();
+        let screen = approve::screen(&asked.question);
+        let open = hold();
+        // What was typed before the question was shown is not its answer.
+        while self.lines.try_recv().is_ok() {}
+        let mut is_whole = false;
+        let answer = loop {
+            let size = terminal::size();
+            let (rows, is_cut) = match is_whole {
+                true => (screen.all_rows(size), false),
+                false => screen.rows(size),
+            };
+            for row in rows {
+                at_once(format_args!("{row}\n"));
+            }
+            at_once(screen.prompt(is_cut));
+            tokio::select! {
+                biased;
+                () = asked.answer.closed() => {
+                    drop(open);
+                    return render::say("no longer asked");
+                }
+                _ = self.interrupts.recv() => {
+                    drop(open);
+                    return self.interrupt();
+                }
+                line = self.lines.recv() => match line {
+                    None => break ApprovalAnswer::No(String::new()),
+                    Some(line) if matches!(line.trim(), "v" | "V" | "view") => is_whole = true,
+                    Some(line) => match approve::parse(line.trim(), &asked.question) {
+                        Some(answer) => break answer,
+                        None => at_once("invalid answer: type one of the letters in brackets\n"),
+                    },
+                },
+            }
+        };
+        drop(open);
+        if let ApprovalAnswer::No(why) = &answer
+            && !why.is_empty()
+        {
+            self.steering.steer(why, Source::Terminal);
+        }
+        // Who asked may be gone by now.
+        let _ = asked.answer.send(answer);
+    }
+
+    async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {
+        self.worker.close();
+        let closed = loop {
+            tokio::select! {
+                biased;
+                // The second one is for when ending in good order does not work.
+                _ = self.interrupts.recv() => std::process::exit(130),
+                Some(event) = self.events.recv() => {
+                    self.renderer.show(&event);
+                    self.telemetry.take(&event);
+                programs.take(&event);
+                }
+                done = self.worker.done() => match done {
+                    Some(Done::Closed(closed)) => break closed,
+                    Some(_) => {}
+                    None => break Ok(()),
+                },
+            }
+        };
+        self.renderer.finish();
+        self.telemetry.finish().await;
+        for input in self.steering.take_all() {
+            render::warn(&format!("not sent: {}", input.text));
+        }
+        closed?;
+        Ok(self.leaving.unwrap_or(Leave::Quit(ExitStatus::Done)))
+    }
+}

@@ -1,0 +1,235 @@
+//! Effects of keys in a chat.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::exit_code::ExitStatus;
+use super::super::render::{BOLD, one_line, styled, warning};
+use super::ask::Effect;
+use super::complete::Menu;
+use super::editor::To;
+use super::keys::{Code, Input, Key};
+use super::live::{Leave, Live};
+use super::slash::is_command;
+use crate::point::payload::Source;
+
+/// Time in which a second Ctrl-C quits.
+const TWICE: Duration = Duration::from_secs(1);
+
+impl Live {
+    pub(super) fn press(&mut self, input: Input) {
+        if self.leaving.is_some() {
+            return self.keep_typed(input);
+        }
+        if self.question.is_some() {
+            return self.press_in_question(input);
+        }
+        self.last_key = Instant::now();
+        let key = match input {
+            Input::Paste(text) => return self.editor.paste(&text),
+            Input::Key(key) => key,
+        };
+        match (key.code, key.ctrl, key.alt, key.shift) {
+            (Code::Char('c'), true, ..) => self.interrupt(),
+            (Code::Char('d'), true, ..) if self.editor.is_empty() => {
+                self.leaving = Some(Leave::Quit(ExitStatus::Done));
+            }
+            (Code::Enter, false, false, false) => self.enter(),
+            (Code::Tab, false, false, false) if !self.menu.is_empty() => return self.complete(),
+            (Code::Tab, false, false, false) if self.worker.is_running() => self.send(true),
+            (Code::Up | Code::Down, false, false, false) if !self.menu.is_empty() => {
+                return self.menu.go(key.code == Code::Up);
+            }
+            (Code::Esc, ..) if !self.menu.is_empty() => {
+                self.menu = Menu::default();
+                return;
+            }
+            (Code::Char('o'), true, ..) => self.view.open_last(),
+            (Code::Char('g'), true, ..) => self.open_editor(),
+            (Code::Char('l'), true, ..) => self.screen.forget(),
+            (Code::Esc, ..) => {
+                self.stop_turn();
+            }
+            (Code::Up, false, false, false) | (Code::Char('p'), true, false, false) => self.up(),
+            (Code::Down, false, false, false) | (Code::Char('n'), true, false, false) => {
+                if !self.editor.go_line(false)
+                    && let Some(text) = self.history.newer()
+                {
+                    self.editor.set(&text);
+                }
+            }
+            _ => {
+                edit(&mut self.editor, key);
+            }
+        }
+        self.propose();
+    }
+
+    /// Puts the chosen end in place of what was begun.
+    fn complete(&mut self) {
+        if let Some(chosen) = self.menu.chosen() {
+            let blank = if chosen.text.ends_with(['/', '=']) {
+                ""
+            } else {
+                " "
+            };
+            let text = format!("{}{blank}", chosen.text);
+            self.editor.complete(chosen.start, &text);
+        }
+        self.propose();
+    }
+
+    /// Keeps what was typed when the chat was about to end.
+    pub(super) fn keep_typed(&mut self, input: Input) {
+        match input {
+            Input::Paste(text) => self.editor.paste(&text),
+            Input::Key(Key {
+                code: Code::Char(letter),
+                ctrl: false,
+                alt: false,
+                ..
+            }) => self.editor.type_letter(letter),
+            Input::Key(Key {
+                code: Code::Enter, ..
+            }) if !self.editor.is_empty() => self.editor.type_letter('\n'),
+            Input::Key(_) => {}
+        }
+    }
+
+    fn press_in_question(&mut self, input: Input) {
+        let key = match input {
+            // Not an answer: whoever pastes means to write.
+            Input::Paste(text) => return self.editor.paste(&text),
+            Input::Key(key) => key,
+        };
+        match (key.code, key.ctrl) {
+            (Code::Char('c'), true) => self.interrupt(),
+            (Code::Enter, _) => self.answer_question(),
+            _ => {
+                edit(&mut self.answer, key);
+            }
+        }
+    }
+
+    fn answer_question(&mut self) {
+        let size = self.screen.size();
+        let line = self.answer.take();
+        let Some(question) = &mut self.question else {
+            return;
+        };
+        let kept = question.kept(size);
+        let steering = &self.steering;
+        // The calls beside it are not to run either before the model has read this.
+        let steer = |why: &str| {
+            steering.steer(why, Source::Terminal);
+        };
+        let Effect::Answered(words) = question.answer(&line, size, steer) else {
+            return;
+        };
+        self.question = None;
+        kept.into_iter().for_each(|row| self.view.say(row));
+        let words = one_line(&words, 400);
+        self.view.say(styled(BOLD, format_args!("  {words}")));
+    }
+
+    pub(super) fn enter(&mut self) {
+        let text = self.editor.whole();
+        let line = text.trim();
+        if is_command(line) && !text.starts_with(' ') {
+            let line = line.to_owned();
+            // What cannot be run stays, to be corrected.
+            if self.command(&line) {
+                self.editor.clear();
+                self.history.add(&line);
+            }
+            return;
+        }
+        if line.starts_with('!') && !text.starts_with(' ') {
+            match self.shell.run(line) {
+                Ok(()) => {
+                    self.history.add(line);
+                    self.editor.clear();
+                }
+                Err(why) => self.view.say(warning(&why)),
+            }
+            return;
+        }
+        // As in a shell: the line goes on.
+        if self.editor.before() == text && text.ends_with('\\') {
+            edit(&mut self.editor, Key::plain(Code::Backspace));
+            return self.editor.type_letter('\n');
+        }
+        self.send(false);
+    }
+
+    /// Ctrl-C: ends the turn, clears the line, or quits.
+    fn interrupt(&mut self) {
+        let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
+        if self.worker.is_running() {
+            if is_second || !self.stop_turn() {
+                self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+            }
+        } else if self.shell.interrupt() {
+            self.interrupted = Some(Instant::now());
+        } else if self.editor.is_empty() || is_second {
+            self.leaving = Some(Leave::Quit(ExitStatus::Done));
+        } else {
+            let text = self.editor.take();
+            self.history.add(&text);
+            self.interrupted = Some(Instant::now());
+        }
+    }
+
+    /// Ends the turn in good order. Whether one ran that was not being ended.
+    fn stop_turn(&mut self) -> bool {
+        let is_new = self.worker.interrupt();
+        if is_new {
+            self.interrupted = Some(Instant::now());
+            self.take_back_all();
+        }
+        is_new
+    }
+
+    /// A line up, the last text that waits, or what was said before.
+    fn up(&mut self) {
+        if self.editor.go_line(true) {
+            return;
+        }
+        if self.editor.is_empty()
+            && let Some(last) = self.steering.waiting().pop()
+            && let Some(input) = self.steering.take_back(last.number)
+        {
+            return self.editor.set(&input.text);
+        }
+        let now = self.editor.whole();
+        if let Some(text) = self.history.older(&now) {
+            self.editor.set(&text);
+        }
+    }
+}
+
+/// Does what a key does to a text. Whether it does anything.
+fn edit(editor: &mut super::editor::Editor, key: Key) -> bool {
+    match (key.code, key.ctrl, key.alt) {
+        (Code::Char(letter), false, false) => editor.type_letter(letter),
+        (Code::Enter, ..) | (Code::Char('j'), true, false) => editor.type_letter('\n'),
+        (Code::Tab, false, false) => editor.type_letter('\t'),
+        (Code::Backspace, false, false) | (Code::Char('h'), true, false) => editor.delete(To::Left),
+        (Code::Backspace, ..) | (Code::Char('w'), true, false) => editor.delete(To::WordLeft),
+        (Code::Delete, ..) | (Code::Char('d'), true, false) => editor.delete(To::Right),
+        (Code::Char('d'), false, true) => editor.delete(To::WordRight),
+        (Code::Char('u'), true, false) => editor.delete(To::LineStart),
+        (Code::Char('k'), true, false) => editor.delete(To::LineEnd),
+        (Code::Char('y'), true, false) => editor.yank(),
+        (Code::Char('_' | 'z'), true, false) => editor.undo(),
+        (Code::Left, false, false) | (Code::Char('b'), true, false) => editor.go(To::Left),
+        (Code::Right, false, false) | (Code::Char('f'), true, false) => editor.go(To::Right),
+        (Code::Left, ..) | (Code::Char('b'), false, true) => editor.go(To::WordLeft),
+        (Code::Right, ..) | (Code::Char('f'), false, true) => editor.go(To::WordRight),
+        (Code::Home, ..) | (Code::Char('a'), true, false) => editor.go(To::LineStart),
+        (Code::End, ..) | (Code::Char('e'), true, false) => editor.go(To::LineEnd),
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,173 @@
+//! The screen of a chat: finished lines go into the terminal's own scrollback, and below them stands a region that is redrawn.
+//!
+//! Owns which rows of the terminal are the region's. Each change is one write in a synchronized update, so that nobody sees half
+//! of it. It must not know what the rows are about. Start from [`Screen::draw`].
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
+
+use super::super::terminal::Size;
+use super::tty;
+
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?2026l";
+
+/// The rows below the finished lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Region {
+    pub(super) rows: Vec<String>,
+    /// Row and column of the cursor; hidden where there is none.
+    pub(super) cursor: Option<(usize, usize)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Screen {
+    size: Size,
+    has_color: bool,
+    /// The region as it stands there; `None` when that is not known.
+    drawn: Option<Region>,
+    /// Row of the region in which the terminal's cursor is.
+    at: usize,
+}
+
+impl Screen {
+    pub(super) fn new(size: Size, has_color: bool) -> Self {
+        Self {
+            size,
+            has_color,
+            drawn: Some(Region::default()),
+            at: 0,
+        }
+    }
+
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Takes a new size. The region is drawn anew below what is there.
+    pub(super) fn resize(&mut self, size: Size) {
+        self.size = size;
+        // A terminal that became lower has scrolled rows of the region out of reach.
+        self.at = self.at.min(size.rows.saturating_sub(1));
+        self.drawn = None;
+    }
+
+    /// Forgets the region: somebody else has written to the terminal.
+    pub(super) fn forget(&mut self) {
+        (self.drawn, self.at) = (None, 0);
+    }
+
+    /// Writes finished lines above the region, and the region as it is now.
+    pub(super) fn draw(&mut self, finished: &[String], region: Region) -> std::io::Result<()> {
+        let text = self.update(finished, region);
+        if text.is_empty() {
+            return Ok(());
+        }
+        tty::put(&text)
+    }
+
+    /// Ends the region, so that the shell goes on below the finished lines.
+    pub(super) fn end(&mut self, finished: &[String]) -> std::io::Result<()> {
+        self.draw(finished, Region::default())?;
+        tty::put("\x1b[?25h")
+    }
+
+    /// The bytes that bring the terminal from what was drawn to what is to be there.
+    pub(super) fn update(&mut self, finished: &[String], mut region: Region) -> String {
+        self.fit(&mut region);
+        let is_known = self.drawn.is_some();
+        let drawn = self.drawn.take().unwrap_or_default();
+        if is_known && finished.is_empty() && region == drawn {
+            self.drawn = Some(drawn);
+            return String::new();
+        }
+        let mut text = String::with_capacity(256);
+        text.push_str(BEGIN);
+        text.push('\r');
+        up(&mut text, self.at);
+        let is_erased = !is_known || !finished.is_empty() || region.rows.is_empty();
+        if is_erased {
+            text.push_str("\x1b[J");
+        }
+        for line in finished {
+            for row in line.split('\n') {
+                text.push_str(&self.colored(row));
+                text.push_str("\r\n");
+            }
+        }
+        for (n, row) in region.rows.iter().enumerate() {
+            if n > 0 {
+                text.push_str("\r\n");
+            }
+            // Before the row: behind one that fills the line, it would erase its last letter.
+            text.push_str("\x1b[K");
+            text.push_str(&self.colored(row));
+        }
+        let last = region.rows.len().saturating_sub(1);
+        if !is_erased && drawn.rows.len() > region.rows.len() {
+            text.push_str("\r\n\x1b[J\x1b[A");
+        }
+        self.at = last;
+        if let Some((row, column)) = region.cursor {
+            text.push('\r');
+            up(&mut text, last.saturating_sub(row));
+            if column > 0 {
+                let _ = write!(text, "\x1b[{column}C");
+            }
+            text.push_str("\x1b[?25h");
+            self.at = row;
+        }
+        text.push_str(END);
+        self.drawn = Some(region);
+        text
+    }
+
+    /// Cuts the region to the screen: rows from its top go first, and what is wider than a row.
+    fn fit(&self, region: &mut Region) {
+        // One row stays free, so that what is erased below the region does not scroll.
+        let n_more = region
+            .rows
+            .len()
+            .saturating_sub(self.size.rows.saturating_sub(1).max(1));
+        region.rows.drain(..n_more);
+        if let Some((row, column)) = &mut region.cursor {
+            *row = row.saturating_sub(n_more);
+            *column = (*column).min(self.size.columns.saturating_sub(1));
+        }
+        for row in &mut region.rows {
+            *row = clip(row, self.size.columns);
+        }
+    }
+
+    fn colored(&self, row: &str) -> String {
+        match self.has_color {
+            true => row.to_owned(),
+            false => anstream::adapter::strip_str(row).to_string(),
+        }
+    }
+}
+
+fn up(text: &mut String, n_rows: usize) {
+    if n_rows > 0 {
+        let _ = write!(text, "\x1b[{n_rows}A");
+    }
+}
+
+/// The beginning of a row that fits into so many columns, with all of its styles.
+pub(super) fn clip(row: &str, columns: usize) -> String {
+    let mut clipped = String::with_capacity(row.len());
+    let (mut width, mut is_style) = (0, false);
+    for character in row.chars() {
+        if is_style || character == '\x1b' {
+            clipped.push(character);
+            is_style = !(is_style && character.is_ascii_alphabetic());
+            continue;
+        }
+        width += character.width().unwrap_or(0);
+        if width <= columns {
+            clipped.push(character);
+        }
+    }
+    clipped
+}

@@ -1,0 +1,130 @@
+//! Commands of the person's own: `!COMMAND` is told to the model with the next words, `!!COMMAND` is not.
+//!
+//! They run as those of `bash` do, with the same confinement and the same end of everything that they start. No policy and no hook
+//! judges them: nobody but the person can type one.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio_util::sync::CancellationToken;
+
+use super::super::input::fenced;
+use crate::point::caller::Caller;
+use crate::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
+use crate::tool::workspace::Workspace;
+use crate::tool::{Tool, ToolCtx};
+
+/// Most bytes of an output that the model is told.
+const MAX_TOLD_BYTES: usize = 32 << 10;
+
+/// A command that ended.
+pub(super) struct Ran {
+    pub(super) command: String,
+    pub(super) output: String,
+    pub(super) is_error: bool,
+    is_told: bool,
+}
+
+pub(super) struct Shell {
+    bash: Result<Arc<Bash>, String>,
+    running: Option<(String, CancellationToken)>,
+    ended: UnboundedSender<Ran>,
+    ran: UnboundedReceiver<Ran>,
+    /// Texts that the model is to be told with the next words.
+    untold: Vec<String>,
+}
+
+impl Shell {
+    pub(super) fn new(workspace: &std::path::Path, commands: Commands) -> Self {
+        let (ended, ran) = mpsc::unbounded_channel();
+        let workspace = Workspace::open(workspace).map_err(|error| error.to_string());
+        Self {
+            bash: workspace.map(|folder| Arc::new(Bash::new(Arc::new(folder), commands))),
+            running: None,
+            ended,
+            ran,
+            untold: Vec::new(),
+        }
+    }
+
+    /// Runs a line that begins with `!`.
+    ///
+    /// # Errors
+    /// It cannot be run, for this reason.
+    pub(super) fn run(&mut self, line: &str) -> Result<(), String> {
+        let line = line.strip_prefix('!').unwrap_or(line);
+        let (command, is_told) = match line.strip_prefix('!') {
+            Some(command) => (command.trim(), false),
+            None => (line.trim(), true),
+        };
+        if command.is_empty() {
+            return Err("type a command behind `!`, as in `!git status`".to_owned());
+        }
+        if let Some((running, _)) = &self.running {
+            return Err(format!("`{running}` still runs; Ctrl-C ends it"));
+        }
+        let bash = self.bash.clone()?;
+        let (cancel, ended) = (CancellationToken::new(), self.ended.clone());
+        self.running = Some((command.to_owned(), cancel.clone()));
+        let command = command.to_owned();
+        tokio::spawn(async move {
+            let arguments = serde_json::json!({
+                "command": command,
+                "timeout_seconds": MAX_BASH_DEADLINE_SECONDS,
+            });
+            let caller = Caller::default();
+            let output = bash.run(arguments, &ToolCtx { caller, cancel }).await;
+            // Nobody listens when the chat is over.
+            let _ = ended.send(Ran {
+                command,
+                output: output.content.text().into_owned(),
+                is_error: output.is_error,
+                is_told,
+            });
+        });
+        Ok(())
+    }
+
+    /// Returns the command that runs.
+    pub(super) fn running(&self) -> Option<&str> {
+        self.running.as_ref().map(|(command, _)| command.as_str())
+    }
+
+    /// Ends the command that runs. Whether there was one.
+    pub(super) fn interrupt(&self) -> bool {
+        self.running.as_ref().is_some_and(|(_, cancel)| {
+            cancel.cancel();
+            true
+        })
+    }
+
+    /// Waits for the end of a command.
+    pub(super) async fn ended(&mut self) -> Ran {
+        let Some(ran) = self.ran.recv().await else {
+            return std::future::pending().await;
+        };
+        self.running = None;
+        if ran.is_told {
+            let end = ran.output.floor_char_boundary(MAX_TOLD_BYTES);
+            let (told, more) = ran.output.split_at(end);
+            let more = if more.is_empty() {
+                ""
+            } else {
+                "\n[the rest is left out]"
+            };
+            let output = fenced(&format!("{told}{more}"));
+            let command = fenced(&ran.command);
+            self.untold.push(format!(
+                "I ran this command:\n\n{command}\n\nIts output:\n\n{output}"
+            ));
+        }
+        ran
+    }
+
+    /// Puts what the model was not told yet before a text for it.
+    pub(super) fn with_untold(&mut self, text: String) -> String {
+        let mut parts = std::mem::take(&mut self.untold);
+        parts.push(text);
+        parts.join("\n\n")
+    }
+}

@@ -1,0 +1,95 @@
+//! The line below the editor: the model, how full its window is, what the session cost, which plugins hold text back.
+
+use std::collections::BTreeSet;
+
+use super::super::render::{DIM, WARN, dollars, styled};
+use crate::event::{Event, Stamped};
+use crate::text::one_line;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Status {
+    model: String,
+    /// Tokens of the last request and its answer.
+    n_tokens: u64,
+    /// Tokens from which on the conversation is made shorter.
+    limit: Option<u64>,
+    cost_usd: f64,
+    /// Plugins that held the last answer back.
+    holding: BTreeSet<String>,
+    n_left_out: usize,
+}
+
+impl Status {
+    pub(super) fn new(model: &str, limit: Option<u64>) -> Self {
+        Self {
+            model: one_line(model),
+            limit,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn set_model(&mut self, model: &str) {
+        self.model = one_line(model);
+    }
+
+    pub(super) fn take(&mut self, stamped: &Stamped) {
+        match &stamped.event {
+            Event::SessionOpened { model, .. } => self.model = one_line(model),
+            Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
+            Event::TurnStart { .. } if stamped.is_main() => self.holding.clear(),
+            Event::TextHeld { by, .. } if stamped.is_main() => {
+                self.holding
+                    .extend(by.iter().map(|plugin| one_line(plugin)));
+            }
+            Event::RequestEnd {
+                usage,
+                cost_usd,
+                error,
+                ..
+            } => {
+                self.cost_usd += cost_usd.unwrap_or(0.0);
+                if stamped.is_main() && error.is_none() {
+                    self.n_tokens = usage.total();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the line.
+    pub(super) fn line(&self) -> String {
+        let mut words = vec![self.model.clone()];
+        if self.n_tokens > 0 {
+            let used = short(self.n_tokens);
+            words.push(match self.limit.filter(|limit| *limit > 0) {
+                Some(limit) => {
+                    let percent = self.n_tokens.saturating_mul(100) / limit;
+                    format!("{used}/{} tokens ({percent} %)", short(limit))
+                }
+                None => format!("{used} tokens"),
+            });
+        }
+        words.extend(dollars(self.cost_usd));
+        let mut line = styled(DIM, words.join(" · "));
+        if !self.holding.is_empty() {
+            let names: Vec<&str> = self.holding.iter().map(String::as_str).collect();
+            let held = format!(" · held back by {}", names.join(", "));
+            line.push_str(&styled(DIM, held));
+        }
+        if self.n_left_out > 0 {
+            let words = format!(" · {} plugins left out", self.n_left_out);
+            line.push_str(&styled(WARN, words));
+        }
+        line
+    }
+}
+
+/// A number of tokens in few letters.
+fn short(n: u64) -> String {
+    match n {
+        n if n < 1_000 => n.to_string(),
+        n if n < 10_000 => format!("{:.1}k", n as f64 / 1_000.0),
+        n if n < 1_000_000 => format!("{}k", n / 1_000),
+        n => format!("{:.1}M", n as f64 / 1_000_000.0),
+    }
+}

@@ -1,0 +1,216 @@
+//! An answer while it is written: what is whole goes into the scrollback, the rest is shown below and may still change.
+//!
+//! Owns where Markdown can be cut so that the parts look like the whole. Start from [`Stream`].
+
+use super::markdown;
+
+/// The text of an answer that is not in the scrollback yet.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    rest: String,
+    /// All that came, for whoever compares it with the answer.
+    all: String,
+    /// The line that ends the open block of code, without its blanks.
+    fence: Option<String>,
+    /// The last block of this answer in the scrollback.
+    last: Option<Block>,
+}
+
+/// Kind of a block, for the blank row between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Item,
+    Other,
+}
+
+impl Stream {
+    pub(super) fn push(&mut self, text: &str) {
+        self.rest.push_str(text);
+        self.all.push_str(text);
+    }
+
+    pub(super) fn all(&self) -> &str {
+        &self.all
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Takes the rows of what is whole.
+    pub(super) fn whole(&mut self, columns: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        loop {
+            let n = self.cut();
+            if n == 0 {
+                return rows;
+            }
+            let block: String = self.rest.drain(..n).collect();
+            self.put(&mut rows, &block, columns);
+        }
+    }
+
+    /// Returns the rows of the rest as it looks now.
+    pub(super) fn tail(&self, columns: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        self.blank(&mut rows, &self.rest);
+        rows.extend(markdown::rows(&self.fenced(&self.rest), columns));
+        rows
+    }
+
+    /// Ends the answer: returns the rows of the rest, and begins anew.
+    pub(super) fn end(&mut self, columns: usize) -> Vec<String> {
+        let mut rows = self.whole(columns);
+        let rest = std::mem::take(&mut self.rest);
+        self.put(&mut rows, &rest, columns);
+        *self = Self::default();
+        rows
+    }
+
+    fn put(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
+        let shown = markdown::rows(&self.fenced(block), columns);
+        let opens_code =
+            self.fence.is_none() && block.lines().last().is_some_and(|l| opens(l).is_some());
+        if !shown.is_empty() || opens_code {
+            self.blank(rows, block);
+            rows.extend(shown);
+            self.last = Some(match is_item(block.trim_start_matches('\n')) {
+                true => Block::Item,
+                false => Block::Other,
+            });
+        }
+        self.follow(block);
+    }
+
+    /// A blank row between this block and the one before.
+    fn blank(&self, rows: &mut Vec<String>, block: &str) {
+        let is_item = is_item(block.trim_start_matches('\n'));
+        let is_blank = block.trim().is_empty();
+        let is_tight = is_item && self.last == Some(Block::Item);
+        if self.last.is_some() && self.fence.is_none() && !is_tight && !is_blank {
+            rows.push(String::new());
+        }
+    }
+
+    /// A piece within a block of code as a block of its own.
+    fn fenced(&self, text: &str) -> String {
+        match &self.fence {
+            Some(fence) => format!("{fence}\n{text}"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Returns the length of what is whole: a line of code, or a block with the blank line behind it.
+    fn cut(&self) -> usize {
+        if self.fence.is_some() {
+            return self.rest.find('\n').map_or(0, |at| at + 1);
+        }
+        let mut at = 0;
+        let mut is_blank = false;
+        let mut has_text = false;
+        for line in self.rest.split_inclusive('\n') {
+            let is_whole = line.ends_with('\n');
+            if has_text && !line.starts_with([' ', '\t']) && is_whole {
+                // A block ends where the next begins, and a list that is not part of another item by item.
+                if is_blank && !line.trim().is_empty() || is_item(line) {
+                    return at;
+                }
+            }
+            if opens(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
+                // Code comes line by line: up to its first one.
+                return if has_text { at } else { at + line.len() };
+            }
+            is_blank = is_whole && line.trim().is_empty();
+            has_text |= !line.trim().is_empty();
+            at += line.len();
+        }
+        0
+    }
+
+    /// Follows whether a block of code is open behind a block.
+    fn follow(&mut self, block: &str) {
+        for line in block.lines() {
+            match &self.fence {
+                Some(fence) => {
+                    let mark: String = fence.chars().take_while(|c| "`~".contains(*c)).collect();
+                    let line = line.trim();
+                    let is_end =
+                        line.starts_with(&mark) && line.chars().all(|c| mark.starts_with(c));
+                    if is_end {
+                        self.fence = None;
+                    }
+                }
+                None if !line.starts_with([' ', '\t']) => {
+                    self.fence = opens(line).map(str::to_owned);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// The line, when it opens a block of code.
+fn opens(line: &str) -> Option<&str> {
+    let line = line.trim();
+    (line.starts_with("```") && !line.trim_start_matches('`').contains('`')
+        || line.starts_with("~~~"))
+    .then_some(line)
+}
+
+/// Whether a line begins an item of a list.
+fn is_item(line: &str) -> bool {
+    let bullet = ["- ", "* ", "+ "].iter().any(|mark| line.starts_with(mark));
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let after = line.get(digits..).unwrap_or_default();
+    bullet || (1..=9).contains(&digits) && (after.starts_with(". ") || after.starts_with(") "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWER: &str = "Some words\nthat go on.\n\n- one\n- two\n  more of two\n\n1. first\n\n   in first\n2. second\n\n```rust\nfn a() {\n\n    b();\n}\n```\n\n# End\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nlast *words*";
+
+    fn streamed(source: &str, n: usize) -> Vec<String> {
+        let mut stream = Stream::default();
+        let mut rows = Vec::new();
+        let letters: Vec<char> = source.chars().collect();
+        for piece in letters.chunks(n) {
+            stream.push(&piece.iter().collect::<String>());
+            rows.extend(stream.whole(40));
+            stream.tail(40);
+        }
+        assert_eq!(stream.all(), source);
+        rows.extend(stream.end(40));
+        rows
+    }
+
+    fn bare(rows: &[String]) -> Vec<String> {
+        let rows = rows
+            .iter()
+            .map(|row| anstream::adapter::strip_str(row).to_string());
+        rows.filter(|row| !row.is_empty()).collect()
+    }
+
+    #[test]
+    fn an_answer_looks_the_same_however_it_comes() {
+        let whole = streamed(ANSWER, ANSWER.len());
+        assert_eq!(bare(&whole), bare(&markdown::rows(ANSWER, 40)));
+        for n in 1..30 {
+            assert_eq!(streamed(ANSWER, n), whole, "in pieces of {n}");
+        }
+    }
+
+    #[test]
+    fn what_is_whole_does_not_wait_for_the_rest() {
+        let mut stream = Stream::default();
+        stream.push("```sh\nls\ncd");
+        assert_eq!(bare(&stream.whole(40)), ["  ls"]);
+        assert_eq!(bare(&stream.tail(40)), ["  cd"]);
+        stream.push(" x\n```\n\nAnd th");
+        assert_eq!(bare(&stream.whole(40)), ["  cd x"]);
+        assert_eq!(bare(&stream.tail(40)), ["And th"]);
+        assert_eq!(bare(&stream.end(40)), ["And th"]);
+        assert!(stream.is_empty());
+    }
+}

@@ -1,0 +1,205 @@
+//! The terminal of a chat: raw mode, what is typed at it, its size, and that it is left as it was found.
+//!
+//! It must not know what is shown. Start from [`Tty`].
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+use super::super::terminal::Size;
+use super::keys::{Decoder, Input};
+use crate::lock::lock;
+
+/// Time after which an escape without anything behind it is the key.
+const ESCAPE_WAIT: Duration = Duration::from_millis(30);
+
+/// Brackets around pastes on, and the answer that modified keys are told apart where a terminal can.
+const ENTER: &str = "\x1b[?2004h\x1b[>4;1m";
+/// The same off, the cursor shown, attributes reset, an open update ended.
+const LEAVE: &str = "\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
+
+/// Longest time that the reader waits before it looks whether it is still wanted.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// Most bytes of one read.
+const MAX_READ_BYTES: usize = 16 << 10;
+
+/// A terminal in raw mode. Dropped, it is as it was.
+pub(super) struct Tty {
+    before: Termios,
+    is_raw: bool,
+    decoder: Decoder,
+    read: UnboundedReceiver<Vec<u8>>,
+    turn: Arc<Turn>,
+}
+
+/// Right to read: the thread's, or that of a program that has the terminal for a while.
+#[derive(Default)]
+struct Turn {
+    is_paused: AtomicBool,
+    reading: Mutex<()>,
+}
+
+impl Tty {
+    pub(super) fn open() -> std::io::Result<Self> {
+        let before = tcgetattr(std::io::stdin())?;
+        let (sender, read) = mpsc::unbounded_channel();
+        let turn = Arc::new(Turn::default());
+        let mut tty = Self {
+            before,
+            is_raw: false,
+            decoder: Decoder::default(),
+            read,
+            turn: turn.clone(),
+        };
+        tty.enter()?;
+        // Of its own: a read from a terminal cannot be called off, and what is shared with the shell must stay blocking.
+        std::thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || read_keys(&turn, &sender))?;
+        Ok(tty)
+    }
+
+    /// Takes the terminal.
+    pub(super) fn enter(&mut self) -> std::io::Result<()> {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
+        self.is_raw = true;
+        self.turn.is_paused.store(false, Ordering::Release);
+        put(ENTER)
+    }
+
+    /// Leaves the terminal as it was found, and reads nothing more of it.
+    pub(super) fn leave(&mut self) {
+        self.turn.is_paused.store(true, Ordering::Release);
+        drop(lock(&self.turn.reading));
+        if std::mem::take(&mut self.is_raw) {
+            restore(&self.before);
+        }
+    }
+
+    /// Returns a function that does the same from anywhere, for a panic.
+    pub(super) fn restorer(&self) -> impl Fn() + Send + Sync + 'static {
+        let before = self.before.clone();
+        move || restore(&before)
+    }
+
+    /// The next things that are typed; `None` when the terminal is gone. Nothing is lost when the future is dropped.
+    pub(super) async fn inputs(&mut self) -> Option<Vec<Input>> {
+        loop {
+            let bytes = if self.decoder.is_undecided() {
+                match tokio::time::timeout(ESCAPE_WAIT, self.read.recv()).await {
+                    Ok(bytes) => bytes?,
+                    Err(_) => return Some(self.decoder.flush()),
+                }
+            } else {
+                self.read.recv().await?
+            };
+            let inputs = self.decoder.feed(&bytes);
+            if !inputs.is_empty() {
+                return Some(inputs);
+            }
+        }
+    }
+
+    /// Returns what was typed and not looked at yet, without waiting.
+    pub(super) fn rest(&mut self) -> Vec<Input> {
+        self.turn.is_paused.store(true, Ordering::Release);
+        let reading = lock(&self.turn.reading);
+        let mut inputs = Vec::new();
+        while let Ok(bytes) = self.read.try_recv() {
+            inputs.extend(self.decoder.feed(&bytes));
+        }
+        while has_input(Timespec::default())
+            && let Some(bytes) = read()
+        {
+            inputs.extend(self.decoder.feed(&bytes));
+        }
+        drop(reading);
+        inputs
+    }
+}
+
+/// Reads until nobody wants to know, or the terminal is gone.
+fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
+    while !keys.is_closed() {
+        if turn.is_paused.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        let _reading = lock(&turn.reading);
+        let is_ours = !turn.is_paused.load(Ordering::Acquire);
+        if is_ours && has_input(PATIENCE) {
+            match read() {
+                Some(bytes) => drop(keys.send(bytes)),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Reads what is there; `None` when the terminal is gone.
+fn read() -> Option<Vec<u8>> {
+    let mut bytes = vec![0; MAX_READ_BYTES];
+    loop {
+        match rustix::io::read(std::io::stdin(), &mut bytes) {
+            Ok(0) => return None,
+            Ok(n_read) => {
+                bytes.truncate(n_read);
+                return Some(bytes);
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn restore(before: &Termios) {
+    let _ = put(LEAVE);
+    // What was typed meanwhile is thrown away: it was not meant for the shell.
+    let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
+}
+
+/// Size of the terminal that is written to, as it is.
+pub(super) fn size() -> Size {
+    let told = tcgetwinsize(std::io::stdout()).ok();
+    let told = told.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    told.map_or(
+        Size {
+            columns: 80,
+            rows: 24,
+        },
+        |size| Size {
+            columns: usize::from(size.ws_col),
+            rows: usize::from(size.ws_row),
+        },
+    )
+}
+
+/// Writes to the terminal in one piece.
+pub(super) fn put(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+fn has_input(patience: Timespec) -> bool {
+    let stdin = std::io::stdin();
+    let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+    poll(&mut wanted, Some(&patience)).is_ok_and(|n_ready| n_ready > 0)
+}

@@ -1,0 +1,115 @@
+//! Help while a line is typed: ends for commands and files, pastes, commands of one's own.
+
+use insta::assert_snapshot;
+use rind_tests::cli::{Rind, pasted};
+
+use super::{ECHO, SIZE, conversation};
+
+#[test]
+fn a_paste_of_five_hundred_lines_is_a_note_until_it_is_sent_whole() {
+    let rind = Rind::with_script(ECHO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    let lines: Vec<String> = (0..500).map(|n| format!("line {n}\n")).collect();
+    terminal.sees("scripted").keys("sum up: ");
+    terminal.keys(&pasted(&lines.concat())).keys(" in short");
+    assert_snapshot!(terminal.sees("in short").picture(), @r"
+    scripted · /help lists commands and keys
+
+    › sum up: [paste 1: 500 lines] in short
+    scripted
+    ");
+    terminal
+        .keys("\r")
+        .sees("Enter steers")
+        .sees_no("Enter steers");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let said = &conversation(&rind)[0];
+    assert_eq!(*said, format!("user: sum up: {} in short", lines.concat()));
+}
+
+#[test]
+fn names_of_commands_and_files_are_completed() {
+    let rind = Rind::with_script(ECHO);
+    rind.file("docs/guide.md", "").file("docs/other.md", "");
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("scripted").keys("/co").sees("▸ cost");
+    assert_snapshot!(terminal.picture(), @r"
+    scripted · /help lists commands and keys
+
+    › /co
+      ▸ cost Show tokens and cost of this session
+        context Show what fills the window of the model
+        compact Replace older messages with a summary now
+    scripted
+    ");
+    terminal
+        .keys("\u{15}see @gui")
+        .sees("▸ docs/guide.md")
+        .keys("\tplease\r");
+    terminal.sees("You said: see @docs/guide.md please");
+    terminal
+        .sees_no("Enter steers")
+        .keys("/nothing\r")
+        .sees("there is no command /nothing");
+    terminal.keys("\u{15}/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn a_command_of_ones_own_is_told_to_the_model_with_the_next_words_or_not_at_all() {
+    let rind = Rind::with_script(ECHO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("!echo told; exit 3\r")
+        .sees("[exit code 3]");
+    terminal
+        .keys("!!echo secret\r")
+        .sees("[exit code 0]")
+        .keys("what was that?\r");
+    terminal
+        .sees("› what was that?")
+        .sees("You said: I ran this command");
+    terminal
+        .keys("!sleep 60\r")
+        .sees("! sleep 60 runs")
+        .keys("\u{3}")
+        .sees("[stopped");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let said = &conversation(&rind)[0];
+    assert!(said.contains("told\n[exit code 3]"), "{said}");
+    assert!(
+        said.ends_with("\n\nwhat was that?") && !said.contains("secret"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_text_is_written_in_an_editor_of_ones_own() {
+    let rind = Rind::with_script(ECHO);
+    let editor = rind
+        .file("edit.sh", "sed -i 's/^/edited /' \"$1\"\n")
+        .workspace();
+    let editor = format!("sh {}/edit.sh", editor.display());
+    let variables = [("VISUAL", editor.as_str())];
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &variables) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("words\u{7}")
+        .sees("› edited words");
+    terminal
+        .keys("\r")
+        .sees("You said: edited words")
+        .keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}

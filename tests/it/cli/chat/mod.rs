@@ -1,0 +1,36 @@
+//! The chat, as somebody at a terminal sees it.
+
+mod ask;
+mod line;
+mod screen;
+mod steer;
+
+use rind_tests::cli::Rind;
+
+/// A screen that most tests have.
+const SIZE: (u16, u16) = (72, 20);
+
+/// A model that answers each prompt with its words.
+const ECHO: &str = "[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n";
+
+/// The texts of the session's messages, each with its role.
+fn conversation(rind: &Rind) -> Vec<String> {
+    let messages = rind.entries("message").into_iter();
+    let lines = messages.map(|entry| {
+        let message = &entry["message"];
+        let parts = message["content"].as_array().unwrap().iter();
+        let texts = parts.map(|part| match part["type"].as_str().unwrap() {
+            "text" => part["text"].as_str().unwrap().to_owned(),
+            "tool_call" => format!("calls {}", part["name"].as_str().unwrap()),
+            "tool_result" => format!(
+                "{} answers {}",
+                part["name"].as_str().unwrap(),
+                part["content"]
+            ),
+            other => other.to_owned(),
+        });
+        let text = texts.collect::<Vec<_>>().join("; ");
+        format!("{}: {text}", message["role"].as_str().unwrap())
+    });
+    lines.collect()
+}

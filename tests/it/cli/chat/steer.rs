@@ -1,0 +1,166 @@
+//! Input while a turn runs.
+
+use insta::assert_snapshot;
+use rind_tests::cli::Rind;
+
+use super::{ECHO, SIZE, conversation};
+
+/// A model that takes its time, and makes calls when it is not told otherwise.
+const SLOW: &str = r#"
+[[reply]]
+when = { contains = "shorter" }
+text = "Shorter, then: {input}"
+[[reply]]
+when = { contains = "later" }
+text = "And at the end: {input}"
+[[reply]]
+delay_ms = 1500
+text = "I will look."
+[[reply.tool_calls]]
+name = "read_file"
+arguments = { path = "a.txt" }
+[[reply]]
+text = "It says: {tool_result}"
+"#;
+
+#[test]
+fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_had_not_begun_are_skipped()
+ {
+    let rind = Rind::with_script(SLOW);
+    rind.file("a.txt", "words of the file\n");
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("scripted").keys("look at a.txt\r");
+    terminal
+        .sees("waiting for the model")
+        .keys("make it shorter");
+    assert_snapshot!(terminal.sees("make it shorter").picture(), @r"
+    scripted · /help lists commands and keys
+
+    › look at a.txt
+    … waiting for the model [T]
+
+    › make it shorter
+    scripted
+    Enter steers · Tab queues for later · Ctrl-C ends the turn
+    ");
+    terminal.keys("\r").sees("next: make it shorter");
+    terminal
+        .keys("and later thank me\t")
+        .sees("later: and later thank me");
+    assert_snapshot!(terminal.picture(), @r"
+    scripted · /help lists commands and keys
+
+    › look at a.txt
+    … waiting for the model [T]
+
+      ↳ next: make it shorter
+      ↳ later: and later thank me
+    ›
+    scripted
+    Enter steers · Tab queues for later · Ctrl-C ends the turn
+    ");
+    terminal.sees("And at the end: and later thank me");
+    terminal.sees_no("Enter steers");
+    assert_snapshot!(terminal.picture(), @r"
+    › look at a.txt
+
+    I will look.
+
+    ✗ read_file refused by user: not run: the user said something before
+      this call began. Read that first; make the call again if it is still
+      wanted
+
+    › make it shorter
+
+    Shorter, then: make it shorter
+
+    › and later thank me
+
+    And at the end: and later thank me
+
+    ›
+    scripted · 1.7k/80k tokens (2 %)
+    ");
+    terminal.keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+    assert_snapshot!(conversation(&rind).join("\n"), @r#"
+    user: look at a.txt
+    assistant: I will look.; calls read_file
+    tool: read_file answers "not run: the user said something before this call began. Read that first; make the call again if it is still wanted"
+    user: make it shorter
+    assistant: Shorter, then: make it shorter
+    user: and later thank me
+    assistant: And at the end: and later thank me
+    "#);
+}
+
+#[test]
+fn what_waits_can_be_taken_back_and_an_interrupted_turn_hands_everything_back() {
+    let rind = Rind::with_script(&SLOW.replace("1500", "60000"));
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "look"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("Enter steers")
+        .keys("one\r")
+        .sees("next: one");
+    terminal.keys("two\t").sees("later: two");
+    terminal
+        .keys("\u{1b}[A")
+        .sees_no("later: two")
+        .sees("› two");
+    terminal.keys("!\t").sees("later: two!");
+    terminal.keys("half a li\u{3}").sees("interrupted");
+    terminal.sees_no("next: one").sees_no("ending the turn");
+    assert_snapshot!(terminal.picture(), @r"
+    scripted · /help lists commands and keys
+
+    › look
+
+    interrupted
+
+    › one
+      two!
+      half a li
+    scripted
+    ");
+    terminal.keys("\u{3}").sees_no("half a li").keys("\u{3}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn what_was_not_sent_stays_on_the_screen_and_in_the_history_of_the_next_chat() {
+    let rind = Rind::with_script(ECHO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("first\r")
+        .sees("You said: first");
+    terminal.sees_no("Enter steers").keys("never sent");
+    terminal.sees("› never sent");
+    let id = std::fs::read_dir(rind.home().join("data/sessions"))
+        .unwrap()
+        .count();
+    assert_eq!(id, 1);
+    // The terminal is closed by somebody else.
+    rind_tests::cli::signal_chat(&rind, "TERM");
+    assert_eq!(terminal.ends(), Some(130));
+    assert!(terminal.all().contains("not sent"), "{}", terminal.all());
+    assert!(rind_tests::cli::is_private(
+        &rind.home().join("data/history")
+    ));
+    drop(terminal);
+    let mut terminal = rind
+        .terminal(&["chat", "--no-plugins", "-c"], SIZE, &[])
+        .unwrap();
+    terminal
+        .sees("You said: first")
+        .keys("\u{1b}[A")
+        .sees("› never sent");
+    terminal.keys("\u{1b}[A").sees("› first").keys("\u{3}\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
