@@ -390,9 +390,14 @@ impl Rind {
 
     /// Starts the program and comes back at once.
     pub fn start(&self, args: &[impl AsRef<OsStr>]) -> Running<'_> {
+        self.begin(&mut self.command(args))
+    }
+
+    /// Starts a [command](Self::command) that was changed, and comes back at once.
+    pub fn begin(&self, command: &mut Command) -> Running<'_> {
         Running {
             rind: self,
-            child: Some(self.command(args).spawn().unwrap()),
+            child: Some(command.spawn().unwrap()),
         }
     }
 

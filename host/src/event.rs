@@ -60,6 +60,19 @@ pub enum Event {
         /// Reason why it does not run, in words.
         reason: String,
     },
+    /// A plugin took the place of another version of itself; the next step calls it.
+    PluginReplaced {
+        /// Name of the plugin.
+        plugin: String,
+        /// Version of the plugin.
+        version: String,
+        /// Digest of its component.
+        digest: String,
+        /// Points of its hooks.
+        hooks: Vec<String>,
+        /// Names of its tools.
+        tools: Vec<String>,
+    },
     /// A turn starts.
     TurnStart {
         /// Number of the turn, from 1.
@@ -402,6 +415,7 @@ impl Event {
             Self::Notice { .. } => "notice",
             Self::Metric { .. } => "metric",
             Self::Injected { .. } => "injected",
+            Self::PluginReplaced { .. } => "plugin-replaced",
             Self::SteeringTaken { .. } => "steering-taken",
             Self::TurnEnd { .. } => "turn-end",
             Self::Error { .. } => "error",

@@ -34,6 +34,7 @@ mod points;
 mod properties;
 mod provider;
 mod regression;
+mod replace;
 mod sandbox;
 mod secret;
 mod session;

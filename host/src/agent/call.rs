@@ -113,7 +113,8 @@ impl TurnScope {
     }
 
     fn tell_call(&self, by: By<'_>, call: &ToolCall) {
-        let known = self.spec.tools.get(&call.name);
+        let tools = self.tools();
+        let known = tools.get(&call.name);
         self.spec.events.emit(Event::ToolCall {
             call: call.clone(),
             plugin: known.and_then(|entry| entry.spec.plugin.clone()),
@@ -148,7 +149,8 @@ impl TurnScope {
         notes: &mut Vec<AttributedText>,
     ) -> Result<(ToolEntry, Subject), Refusal> {
         let active = self.active();
-        let entry = match self.spec.tools.get(&call.name) {
+        let tools = self.tools();
+        let entry = match tools.get(&call.name) {
             Some(entry) if active.contains(&call.name) => entry.clone(),
             _ => {
                 let text = format!(

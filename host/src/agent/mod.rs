@@ -27,6 +27,7 @@ mod host_calls;
 mod input;
 mod pending;
 mod reflect;
+mod replace;
 mod request;
 mod scope;
 mod sink;
@@ -47,6 +48,7 @@ pub(crate) use direct::DirectTurn;
 pub(crate) use end::NO_ANSWER;
 pub use handle::SessionHandle;
 pub use reflect::ReflectConfig;
+pub(crate) use replace::{Replacement, Replacements};
 pub use sink::KeepInStore;
 pub use steering::{SteerHandle, Waiting};
 
@@ -155,6 +157,7 @@ pub(crate) struct Agent {
     dispatcher: Arc<Dispatcher>,
     sink: Arc<AgentSink>,
     steering: SteerHandle,
+    replacements: Replacements,
     approvals: Arc<SessionApprovals>,
     family: Family,
     /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
@@ -205,6 +208,7 @@ impl Agent {
             }),
             sink,
             steering: SteerHandle::default(),
+            replacements: Replacements::default(),
             approvals: Arc::default(),
             family,
             scope: None,
@@ -270,6 +274,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
         self.announce();
+        self.take_replacements(None);
         let input = TurnInput {
             text: input.to_owned(),
             source,

@@ -7,7 +7,7 @@
 //! there is weak: a strong one would keep all of them for ever.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,7 @@ use crate::point::outcome::Injection;
 use crate::price::Cost;
 use crate::session::{self, Body, Session};
 use crate::tool::approval::SessionApprovals;
+use crate::tool::registry::ToolRegistry;
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
 #[derive(Clone, Default)]
@@ -73,6 +74,8 @@ pub(super) struct TurnScope {
     pub(super) number: u32,
     /// Set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
+    /// Tools of the agent; those of the spec are those that the turn began with.
+    tools: RwLock<Arc<ToolRegistry>>,
     tally: Mutex<Tally>,
     /// Subagents whose caller went away before they had ended; they were told to stop.
     leftover: Mutex<Vec<JoinHandle<()>>>,
@@ -104,6 +107,7 @@ impl TurnScope {
     ) -> Arc<Self> {
         let scope = Arc::new(Self {
             number: spec.session.turn() + 1,
+            tools: RwLock::new(Arc::new(spec.tools.clone())),
             spec,
             dispatcher,
             sink,
@@ -130,6 +134,18 @@ impl TurnScope {
         };
         self.update(&mut caller);
         caller
+    }
+
+    /// Returns the tools of the agent.
+    pub(super) fn tools(&self) -> Arc<ToolRegistry> {
+        let tools = self.tools.read();
+        tools.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the tools of the agent, between two steps.
+    pub(super) fn set_tools(&self, tools: ToolRegistry) {
+        let mut own = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        *own = Arc::new(tools);
     }
 
     /// Updates the counts in a caller.
@@ -227,7 +243,7 @@ impl TurnScope {
 
     /// Names of all tools in the order of the registry.
     pub(super) fn tool_names(&self) -> Vec<String> {
-        let specs = self.spec.tools.specs();
+        let specs = self.tools().specs();
         specs.into_iter().map(|spec| spec.name.clone()).collect()
     }
 

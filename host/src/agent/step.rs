@@ -41,6 +41,7 @@ impl Turn<'_> {
         self.emit(Event::StepStart { step: self.step });
         self.take_steering().await?;
         let scope = self.scope.clone();
+        self.agent.take_replacements(Some(&scope));
         self.agent.join_archived(&scope).await;
         let request = self.build_request().await?;
         let response = self.ask(request).await?;

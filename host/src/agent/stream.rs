@@ -299,7 +299,8 @@ fn end_of(text: &str) -> &str {
 impl TurnScope {
     /// Returns the way of the model's text to the person, as hooks are called for `caller`.
     pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
-        let specs = self.dispatcher.registry().specs().iter();
+        let registry = self.dispatcher.registry();
+        let specs = registry.specs().iter();
         Streaming::of(
             specs
                 .map(AsRef::as_ref)

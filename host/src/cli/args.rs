@@ -271,6 +271,8 @@ pub(super) enum PluginCommand {
     Check(super::check::CheckArgs),
     /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1 when one fails
     Test(super::case::TestArgs),
+    /// Watch a plugin that is being written: build it after each change, and replace it in a running session
+    Dev(super::plugin::dev::DevArgs),
     /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
     Call(super::case::CallArgs),
     /// Pack a plugin into one file

@@ -19,6 +19,7 @@ mod doctor;
 mod edit;
 mod event_file;
 mod exit_code;
+mod files;
 mod first_use;
 mod flags;
 mod git_settings;
@@ -99,7 +100,7 @@ fn run_program() -> ExitCode {
         return help_or_error(&no_command());
     };
     let hears_plugins = matches!(&command, Command::Demo(demo) if demo.all);
-    log_to_stderr(hears_plugins);
+    log_to_stderr(hears_plugins, is_author(&command));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -204,6 +205,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
             PluginCommand::Build(build) => plugin::build(build).await,
             PluginCommand::Check(args) => check::check(args).await,
             PluginCommand::Test(args) => case::test(args).await,
+            PluginCommand::Dev(args) => plugin::dev::dev(args).await,
             PluginCommand::Call(args) => case::call(args).await,
             PluginCommand::Pack(pack) => install::pack(pack).await,
             PluginCommand::Publish(args) => install::publish(args).await,
@@ -215,10 +217,23 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
     }
 }
 
+/// Whether the command is for somebody who writes a plugin and watches it.
+fn is_author(command: &Command) -> bool {
+    let Command::Plugin { command } = command else {
+        return false;
+    };
+    matches!(command, PluginCommand::Dev(_))
+}
+
 /// Logs are for those who look for them: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. What plugins write is kept besides for a demo
 /// that reports on them.
-fn log_to_stderr(hears_plugins: bool) {
-    let filter = EnvFilter::try_from_env("RIND_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+fn log_to_stderr(hears_plugins: bool, shows_plugins: bool) {
+    let by_default = if shows_plugins {
+        "warn,plugin=debug"
+    } else {
+        "warn"
+    };
+    let filter = EnvFilter::try_from_env("RIND_LOG").unwrap_or_else(|_| EnvFilter::new(by_default));
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(|| render::hold::LogWriter)
         .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())

@@ -1,5 +1,6 @@
 //! `rind plugin`: list, inspect, build, and what has files of its own.
 
+pub(super) mod dev;
 pub(super) mod new;
 
 use std::path::{Path, PathBuf};
@@ -213,4 +214,25 @@ async fn build_all(
     progress.end();
     interrupt.abort();
     Ok((report.context("build plugins")?, progress.is_told()))
+}
+
+/// Builds one plugin while something else is on the screen. The error is what its author needs to see.
+async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
+    let options = BuildOptions {
+        dirs: vec![dir.to_owned()],
+        out: None,
+        deadline: BUILD_DEADLINE,
+    };
+    let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let said = lines.clone();
+    let on_line: Progress = Arc::new(move |text| crate::lock::lock(&said).push(text.to_owned()));
+    let report = crate::author::build::build(&options, &on_line, cancel).await;
+    let why = match report {
+        Ok(report) => match report.failed.first() {
+            None => return Ok(()),
+            Some(error) => error.to_string(),
+        },
+        Err(error) => error.to_string(),
+    };
+    Err(why)
 }

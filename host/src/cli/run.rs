@@ -213,7 +213,8 @@ pub(super) async fn turn(
     Ok(exit)
 }
 
-async fn show_all(
+/// Shows the events of a session and asks the questions of its turns, until it is `over`.
+pub(super) async fn show_all(
     mut renderer: TurnRenderer,
     mut telemetry: Telemetry,
     mut events: UnboundedReceiver<Stamped>,
@@ -262,10 +263,10 @@ async fn show_all(
 }
 
 /// Signals that end the turn cleanly (Ctrl-C, a closed terminal, `kill`), so that no command is left running.
-struct Interrupts([Signal; 3]);
+pub(super) struct Interrupts([Signal; 3]);
 
 impl Interrupts {
-    fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self([
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
@@ -278,7 +279,7 @@ impl Interrupts {
         futures_util::future::select_all(any).await;
     }
 
-    async fn pass_on(mut self, cancel: CancellationToken) {
+    pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
         self.next().await;
         cancel.cancel();
         self.next().await;

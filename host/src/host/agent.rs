@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::session::SessionBuilder;
-use super::{Error, Parts};
+use super::{Error, Parts, PluginReplacer};
 use crate::agent::{Agent, AgentSpec, KeepInStore, SessionHandle};
 use crate::event::{Event, Events};
 use crate::plugin::load::{LeftOut, Why};
@@ -13,7 +13,10 @@ use crate::script::{OpenScript, Program};
 use crate::session::Session;
 
 /// Puts an agent together on an open session.
-pub(super) fn agent(builder: SessionBuilder, session: Arc<Session>) -> Result<Agent, Error> {
+pub(super) fn agent(
+    builder: SessionBuilder,
+    session: Arc<Session>,
+) -> Result<(Agent, PluginReplacer), Error> {
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();
@@ -62,7 +65,10 @@ pub(super) fn agent(builder: SessionBuilder, session: Arc<Session>) -> Result<Ag
     });
     agent.tell_at_opening(opening);
     handle.set_agent(&agent, open.points);
-    Ok(agent)
+    let replacements = agent.replacements();
+    let events = agent.spec().events.clone();
+    let replacer = PluginReplacer::new(parts.plugins.clone(), plugin_handle, replacements, events);
+    Ok((agent, replacer))
 }
 
 /// A plugin that does not run, as an event.

@@ -10,6 +10,7 @@ mod builder;
 mod error;
 mod folders;
 mod native;
+mod replace;
 mod session;
 
 use std::fmt;
@@ -35,6 +36,7 @@ use crate::tool::registry::ToolRegistry;
 pub use builder::HostBuilder;
 pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
+pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 
 /// Runs agents. Cheap to clone, and as many sessions as one likes may be open at once; they share what is in it. What was

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Host, Parts};
+use super::{Error, Host, Parts, PluginReplacer};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Message, ToolSpec};
@@ -94,8 +94,12 @@ impl SessionBuilder {
     /// The plugins cannot be made ready for it.
     pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
         let host = Host(self.parts.clone());
-        let agent = super::agent::agent(self, session)?;
-        Ok(Session { agent, host })
+        let (agent, replacer) = super::agent::agent(self, session)?;
+        Ok(Session {
+            agent,
+            host,
+            replacer,
+        })
     }
 
     fn spec(&self) -> SessionSpec {
@@ -120,6 +124,7 @@ impl fmt::Debug for SessionBuilder {
 pub struct Session {
     agent: Agent,
     host: Host,
+    replacer: PluginReplacer,
 }
 
 impl Session {
@@ -223,6 +228,12 @@ impl Session {
             begin.is_compaction = true;
         }
         turn
+    }
+
+    /// The way to replace a plugin, also while a turn runs.
+    #[must_use]
+    pub fn replacer(&self) -> PluginReplacer {
+        self.replacer.clone()
     }
 
     /// Asks another model from the next turn on.

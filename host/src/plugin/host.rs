@@ -23,6 +23,7 @@ use crate::grant::Granted;
 use crate::message::Blob;
 use crate::point::caller::Caller;
 use crate::point::handle::AgentHandle;
+use crate::point::outcome::Level;
 
 /// State that all instances of a plugin in a session share.
 pub(super) struct Backing {
@@ -127,6 +128,19 @@ impl HostState {
         AccessLog {
             backing: self.backing.clone(),
             origin: self.call.caller.origin(),
+        }
+    }
+
+    /// Logs what the guest wrote to standard error in this call.
+    pub(super) fn log_stderr(&self) {
+        if !self.stderr.is_dirty() {
+            return;
+        }
+        let text = self.stderr();
+        if !text.is_empty() {
+            let backing = &self.backing;
+            let line = format!("stderr: {text}");
+            backing.handle.log(&backing.plugin, Level::Debug, &line);
         }
     }
 

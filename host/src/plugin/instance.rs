@@ -156,6 +156,7 @@ impl Busy<'_> {
     pub(super) fn settle<T>(mut self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
+                self.instance.store.data().log_stderr();
                 self.instance.store.data_mut().call.end();
                 if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {
                     **place = Some(self.instance);

@@ -410,6 +410,12 @@ impl PluginSet {
 }
 
 impl Loaded {
+    /// Whether it defines the same points as another version.
+    pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
+        let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();
+        points(self) == points(other)
+    }
+
     /// Creates the state that the plugin's instances in one session share.
     pub(super) fn backing(
         &self,

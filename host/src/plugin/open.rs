@@ -73,6 +73,17 @@ impl PluginSet {
         Ok(open)
     }
 
+    /// Makes one plugin ready for a session of this set, in place of the one of its name.
+    pub(crate) fn open_one(&self, plugin: &Loaded, handle: &Arc<dyn AgentHandle>) -> OpenPlugins {
+        let mut open = OpenPlugins::default();
+        if let Some(template) = &plugin.template {
+            let slot = Slot::new(template.clone(), plugin.backing(handle.clone()));
+            let points = self.points_of(&plugin.manifest);
+            plugin.open(&Arc::new(slot), &points, &mut open);
+        }
+        open
+    }
+
     /// The store of each plugin, by its name.
     #[must_use]
     pub fn stores(&self) -> BTreeMap<String, PluginStore> {

@@ -45,6 +45,11 @@ impl Tail {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Whether something was written since it was cleared.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.is_dirty.load(Ordering::Acquire)
+    }
+
     /// Forgets what was written before a call, so that it does not stand in the message of that call.
     pub(super) fn clear(&self) {
         if self.is_dirty.load(Ordering::Acquire) && self.is_dirty.swap(false, Ordering::AcqRel) {

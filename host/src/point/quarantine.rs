@@ -26,6 +26,11 @@ impl Quarantine {
         self.is_empty.store(false, Ordering::Release);
     }
 
+    /// Gives every hook of a plugin a new chance.
+    pub(crate) fn forget(&self, plugin: &str) {
+        self.lock().retain(|(dropped, _), _| &**dropped != plugin);
+    }
+
     /// Returns the reason why a hook is disabled, if it is.
     #[must_use]
     pub(crate) fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {

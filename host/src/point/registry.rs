@@ -82,10 +82,39 @@ impl<P: Point> Clone for Bound<P> {
     }
 }
 
+/// The hooks of one point in their order, whatever its types.
+trait Hooks: Any + Send + Sync {
+    /// Copies those that are not of this plugin.
+    fn without(&self, plugin: &str) -> Box<dyn Hooks>;
+
+    /// Adds those of another registry.
+    fn take(&mut self, other: Box<dyn Any>);
+}
+
+impl<P: Point> Hooks for Vec<Bound<P>> {
+    fn without(&self, plugin: &str) -> Box<dyn Hooks> {
+        let others = self.iter().filter(|bound| &*bound.spec.plugin != plugin);
+        Box::new(others.cloned().collect::<Self>())
+    }
+
+    fn take(&mut self, other: Box<dyn Any>) {
+        if let Ok(other) = other.downcast::<Self>() {
+            other.into_iter().for_each(|bound| insert(self, bound));
+        }
+    }
+}
+
+/// Puts a hook into its place in the order.
+fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
+    let place = |spec: &HookSpec| (spec.priority, spec.plugin.clone());
+    let at = hooks.partition_point(|bound| place(&bound.spec) <= place(&new.spec));
+    hooks.insert(at, new);
+}
+
 /// All hooks of all points. Built once from the loaded plugins, then only read.
 #[derive(Default)]
 pub struct Registry {
-    points: HashMap<String, Box<dyn Any + Send + Sync>, FxBuildHasher>,
+    points: HashMap<String, Box<dyn Hooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
 }
 
@@ -99,12 +128,29 @@ impl Registry {
             .entry(spec.point.clone())
             .or_insert_with(|| Box::new(Vec::<Bound<P>>::new()));
         // A name always goes with one type: built-in names with their marker, names with a dot with `PluginPoint`.
+        let slot: &mut dyn Any = &mut **slot;
         if let Some(bound) = slot.downcast_mut::<Vec<Bound<P>>>() {
-            let at = bound.partition_point(|b| {
-                (b.spec.priority, &b.spec.plugin) <= (spec.priority, &spec.plugin)
-            });
-            bound.insert(at, Bound { spec, hook });
+            insert(bound, Bound { spec, hook });
         }
+    }
+
+    /// Copies it with these hooks in place of those of a plugin.
+    #[must_use]
+    pub fn replaced(&self, plugin: &str, with: Self) -> Self {
+        let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
+        let specs = others.cloned().chain(with.specs).collect();
+        let kept = self.points.iter();
+        let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without(plugin)));
+        let mut points: HashMap<_, _, FxBuildHasher> = kept.collect();
+        for (point, new) in with.points {
+            match points.get_mut(&point) {
+                Some(hooks) => hooks.take(new),
+                None => {
+                    points.insert(point, new);
+                }
+            }
+        }
+        Self { points, specs }
     }
 
     /// The hooks of a point in the order they run.
@@ -112,7 +158,7 @@ impl Registry {
     pub fn hooks<P: Point>(&self, point: &str) -> &[Bound<P>] {
         self.points
             .get(point)
-            .and_then(|slot| slot.downcast_ref::<Vec<Bound<P>>>())
+            .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<Bound<P>>>())
             .map_or(&[], Vec::as_slice)
     }
 

@@ -10,6 +10,7 @@ mod confine;
 mod cut;
 mod demo;
 mod demo_all;
+mod dev;
 mod doctor;
 mod events;
 mod first_use;

@@ -284,7 +284,8 @@ async fn hooks_of_a_plugin_that_may_ask_may_take_longer() {
         let mut host = Host::default();
         host.plugin(Trust::Managed, "every-point", manifest);
         let session = Session::open(&host.load().await);
-        let specs = session.dispatcher.registry().specs();
+        let registry = session.dispatcher.registry();
+        let specs = registry.specs();
         let spec = specs.iter().find(|spec| spec.point == "pre-tool").unwrap();
         spec.deadline
     };

@@ -77,8 +77,9 @@ impl Tool for SpawnSubagent {
 
 /// Names of the tools of this step that only read.
 fn reading(scope: &TurnScope) -> Vec<String> {
+    let tools = scope.tools();
     let is_reading = |name: &String| {
-        let entry = scope.spec.tools.get(name);
+        let entry = tools.get(name);
         entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
             && !BY_NAME_ONLY.contains(&name.as_str())
     };

@@ -136,7 +136,7 @@ impl TurnScope {
                 active.join(", ")
             )));
         }
-        Ok(self.spec.tools.only(names))
+        Ok(self.tools().only(names))
     }
 }
 

@@ -36,7 +36,8 @@ impl TurnScope {
         arguments: Value,
         mut caller: Caller,
     ) -> Result<Parts, HandleError> {
-        let entry = self.spec.tools.get(&name);
+        let tools = self.tools();
+        let entry = tools.get(&name);
         if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**plugin)) {
             return Err(HandleError::Denied(format!(
                 "`{name}` is a tool of plugin `{plugin}` itself, which can call its own code"

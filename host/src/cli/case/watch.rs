@@ -1,26 +1,16 @@
 //! `rind plugin test --watch`: runs the cases again whenever something that they depend on changes.
-//!
-//! Files are looked at, and not the events of the file system: those are lost on shared and layered file systems, which are
-//! those of containers, and there are a few dozen files at most.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::path::PathBuf;
 
 use super::super::check::plugin_folders;
 use super::super::exit_code::ExitStatus;
+use super::super::files::{Files, LOOK, add, differing, within};
 use super::super::render;
 use super::{TestArgs, test_once};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Time between two looks at the files.
-const LOOK: Duration = Duration::from_millis(250);
-
 /// Deepest folder within `tests` that is looked at.
 const MAX_DEPTH: usize = 4;
-
-/// Files with their times of change and sizes.
-type Files = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
 /// Runs the cases until Ctrl-C.
 pub(super) async fn watch(args: &TestArgs) -> anyhow::Result<ExitStatus> {
@@ -67,12 +57,6 @@ async fn change(args: &TestArgs, before: Files) -> PathBuf {
     }
 }
 
-fn differing<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Path> {
-    let is_other = |path: &&PathBuf| before.get(*path) != now.get(*path);
-    let mut all = now.keys().chain(before.keys());
-    all.find(is_other).map(PathBuf::as_path)
-}
-
 /// Finds the files that cases depend on: manifest, component, and everything in `tests`.
 fn files(folders: &[PathBuf]) -> Files {
     let mut found = Files::new();
@@ -83,24 +67,7 @@ fn files(folders: &[PathBuf]) -> Files {
         for path in component.into_iter().chain([manifest]) {
             add(&mut found, path);
         }
-        within(&mut found, &folder.join("tests"), MAX_DEPTH);
+        within(&mut found, &folder.join("tests"), MAX_DEPTH, &|_| true);
     }
     found
-}
-
-fn within(found: &mut Files, folder: &Path, depth: usize) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_folder {
-            add(found, entry.path());
-        } else if depth > 0 {
-            within(found, &entry.path(), depth - 1);
-        }
-    }
-}
-
-fn add(found: &mut Files, path: PathBuf) {
-    if let Ok(metadata) = path.metadata() {
-        found.insert(path, (metadata.modified().ok(), metadata.len()));
-    }
 }

@@ -10,7 +10,7 @@ mod run;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -33,7 +33,8 @@ pub use run::{AttributedText, Dispatched, HookVerdict};
 
 /// Calls hooks. One per agent and session; subagents get one of their own.
 pub struct Dispatcher {
-    registry: Arc<Registry>,
+    /// Replaced and never changed: a dispatch keeps the hooks that it began with.
+    registry: RwLock<Arc<Registry>>,
     quarantine: Arc<Quarantine>,
     sink: Arc<dyn Sink>,
     background: TaskTracker,
@@ -46,7 +47,7 @@ impl Dispatcher {
         let quarantine = Arc::new(Quarantine::default());
         quarantine.clear();
         Self {
-            registry,
+            registry: RwLock::new(registry),
             quarantine,
             sink,
             background: TaskTracker::new(),
@@ -59,14 +60,25 @@ impl Dispatcher {
     pub fn for_subagent(&self, sink: Arc<dyn Sink>) -> Self {
         Self {
             background: self.background.clone(),
-            ..Self::new(self.registry.clone(), sink)
+            ..Self::new(self.registry(), sink)
         }
     }
 
     /// The hooks this dispatcher calls.
     #[must_use]
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    pub fn registry(&self) -> Arc<Registry> {
+        let registry = self.registry.read();
+        registry.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Calls these hooks in place of those of a plugin from the next dispatch on, and gives the plugin a new chance.
+    pub(crate) fn replace(&self, plugin: &str, with: Registry) {
+        let replaced = Arc::new(self.registry().replaced(plugin, with));
+        *self
+            .registry
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = replaced;
+        self.quarantine.forget(plugin);
     }
 
     /// Gives every hook that was dropped in the last turn a new chance.
@@ -115,7 +127,8 @@ impl Dispatcher {
                 notes: Vec::new(),
             },
         };
-        let hooks = self.registry.hooks::<P>(&name);
+        let registry = self.registry();
+        let hooks = registry.hooks::<P>(&name);
         if hooks.is_empty() {
             return run.out;
         }
@@ -230,7 +243,7 @@ async fn call<P: Point>(
 impl std::fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dispatcher")
-            .field("registry", &self.registry)
+            .field("registry", &self.registry())
             .finish_non_exhaustive()
     }
 }

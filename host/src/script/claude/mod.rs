@@ -34,7 +34,6 @@ pub(super) enum ClaudeEvent {
     SubagentStart,
     SubagentStop,
     PreCompact,
-    PostCompact,
     Notification,
 }
 
@@ -62,7 +61,6 @@ const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
     ),
     (ClaudeEvent::SubagentStop, "SubagentStop", "post-reflect"),
     (ClaudeEvent::PreCompact, "PreCompact", "before-compact"),
-    (ClaudeEvent::PostCompact, "PostCompact", "after-compact"),
     (ClaudeEvent::Notification, "Notification", "turn-end"),
 ];
 
@@ -212,7 +210,7 @@ impl ClaudeHook {
                     json!({"agent_id": id, "agent_type": AGENT_TYPE}),
                 )
             }
-            ClaudeEvent::PreCompact | ClaudeEvent::PostCompact => {
+            ClaudeEvent::PreCompact => {
                 let is_asked = text("/reason") == Some("asked");
                 let trigger = if is_asked { "manual" } else { "auto" };
                 let specific = json!({"trigger": trigger, "custom_instructions": ""});

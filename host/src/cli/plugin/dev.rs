@@ -1,0 +1,186 @@
+//! `rind plugin dev`: a plugin that is being written takes the place of its last version in a session that goes on.
+//!
+//! The folder is looked at, built and loaded as ever. What does not build or load, or wants more than was granted, changes
+//! nothing. Start from [`dev`].
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use super::super::args::{OpenArgs, ShowArgs};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::open::{Opened, prepare};
+use super::super::programs::Programs;
+use super::super::run::{Interrupts, show_all};
+use super::super::telemetry::Telemetry;
+use super::super::{chat, files, render};
+use super::build_quietly;
+use crate::host::PluginReplacer;
+use crate::plugin::load::{LoadOptions, PluginSet};
+use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::point::outcome::Level;
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct DevArgs {
+    /// Folder of the plugin
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Run this prompt, and again in the same session whenever the plugin was replaced after the turn
+    #[arg(long, value_name = "PROMPT", required_unless_present = "chat")]
+    run: Option<String>,
+    /// Chat in the session
+    #[arg(long, conflicts_with = "run")]
+    chat: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// Runs until Ctrl-C, or to the end of the chat.
+pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
+    if !args.dir.join(FILE_NAME).is_file() {
+        bail_usage!(
+            "{} has no {FILE_NAME}, so it is no plugin",
+            args.dir.display()
+        );
+    }
+    let dir = args.dir.canonicalize().context("find the plugin")?;
+    let seen = files::of(&dir);
+    let cancel = CancellationToken::new();
+    render::note(&format!("building {}", dir.display()));
+    if let Err(why) = build_quietly(&dir, &cancel).await {
+        render::plugins::not_built(&why);
+        return Ok(ExitStatus::Failed);
+    }
+    args.open.plugins.plugin.push(dir.clone());
+    let name = Manifest::read(&dir, None)?.name;
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let mut programs = Programs::open(args.open.events.as_deref(), None)?;
+    let prepared = prepare(&args.open, None, has_terminal).await?;
+    let later = prepared.later(&args.open, &name)?;
+    let commands = prepared.commands()?;
+    let opened = prepared.open(&args.open).await?;
+    render::note(&opened.chosen);
+    render::note(&format!("watching {}", dir.display()));
+    let (told, replaced) = unbounded_channel();
+    let author = Author {
+        replacer: opened.session.replacer(),
+        dir,
+        name,
+        later,
+        told,
+    };
+    let following = tokio::spawn(author.follow(seen, cancel.clone()));
+    let exit = match &args.run {
+        Some(prompt) => turns(opened, prompt, args.show, programs, replaced, &cancel).await,
+        None => chat::in_session(opened, commands, None, &mut programs).await,
+    };
+    following.abort();
+    exit
+}
+
+/// Runs the prompt, waits until the plugin was replaced, and so on.
+async fn turns(
+    opened: Opened,
+    prompt: &str,
+    show: ShowArgs,
+    programs: Programs,
+    mut replaced: UnboundedReceiver<()>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<ExitStatus> {
+    let interrupts = Interrupts::new().context("listen for Ctrl-C")?;
+    tokio::spawn(interrupts.pass_on(cancel.clone()));
+    let mut session = opened.session;
+    let over = CancellationToken::new();
+    let shown = tokio::spawn(show_all(
+        render::turn::TurnRenderer::new(show),
+        Telemetry::from_env(),
+        session.events(),
+        opened.questions,
+        cancel.clone(),
+        over.clone(),
+        programs,
+    ));
+    let mut ran = Ok(());
+    while !cancel.is_cancelled() {
+        // What came while the last turn ran was seen by it.
+        while replaced.try_recv().is_ok() {}
+        ran = session.turn(prompt).until(cancel).await.map(drop);
+        if ran.is_err() {
+            break;
+        }
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            next = replaced.recv() => if next.is_none() {
+                break;
+            },
+        }
+    }
+    let closed = session.close().await;
+    over.cancel();
+    let _ = shown.await;
+    ran?;
+    closed?;
+    Ok(ExitStatus::Interrupted)
+}
+
+/// Follows the files of a plugin.
+struct Author {
+    replacer: PluginReplacer,
+    dir: PathBuf,
+    name: String,
+    /// Options for loading later versions.
+    later: LoadOptions,
+    /// Told when a new version takes its place.
+    told: UnboundedSender<()>,
+}
+
+impl Author {
+    async fn follow(self, mut seen: files::Files, cancel: CancellationToken) {
+        loop {
+            let changed = files::change(&self.dir, &seen).await;
+            // Before the build: what changes while it runs is built again.
+            seen = files::of(&self.dir);
+            let changed = relative(&changed, &self.dir).display().to_string();
+            let replaced = self.replace(&cancel).await;
+            let (level, text) = match &replaced {
+                Ok(()) => (
+                    Level::Info,
+                    format!(
+                        "{changed} changed: plugin {} is replaced before the next step",
+                        self.name
+                    ),
+                ),
+                Err(why) => (
+                    Level::Error,
+                    format!(
+                        "{changed} changed, and the last version of plugin {} goes on: {why}",
+                        self.name
+                    ),
+                ),
+            };
+            self.replacer.notice(level, text);
+            if replaced.is_ok() && self.told.send(()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Builds and loads the plugin and puts it in place.
+    async fn replace(&self, cancel: &CancellationToken) -> Result<(), String> {
+        build_quietly(&self.dir, cancel).await?;
+        let set = PluginSet::load(&self.later).await;
+        let set = set.map_err(|error| error.to_string())?;
+        let replaced = self.replacer.replace(&set, &self.name);
+        replaced.map_err(|error| format!("plugin `{}`: {error}", self.name))
+    }
+}
+
+fn relative<'a>(path: &'a Path, dir: &Path) -> &'a Path {
+    path.strip_prefix(dir).unwrap_or(path)
+}

@@ -1,0 +1,144 @@
+//! Plugins that are replaced while a session is open: for authors who change one and watch it work.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use crate::agent::{Replacement, Replacements};
+use crate::event::{Event, Events};
+use crate::grant::Granted;
+use crate::lock::lock;
+use crate::plugin::load::{Loaded, PluginSet};
+use crate::point::handle::AgentHandle;
+use crate::point::outcome::Level;
+
+/// Reason why a plugin was not replaced. The one that runs goes on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplaceError {
+    /// The session has no plugin of this name.
+    #[error("no plugin `{plugin}` runs in this session; start it anew with the plugin")]
+    Unknown {
+        /// Name of the plugin.
+        plugin: String,
+    },
+    /// The new version cannot be loaded, or waits for permissions.
+    #[error("{why}")]
+    NotLoaded {
+        /// The cause.
+        why: String,
+    },
+    /// The new version was granted more than the one that runs.
+    #[error(
+        "it was granted what the running version was not: {}; start the session anew to be asked",
+        capabilities.join(", ")
+    )]
+    Wider {
+        /// Permissions beyond those of the running version.
+        capabilities: Vec<String>,
+    },
+    /// The new version defines other points, which plugins of the session may be bound to.
+    #[error("the points that it defines have changed; start the session anew")]
+    Points,
+}
+
+/// The way to replace a plugin of an open session, also while a turn runs. Cheap to clone; it outlives the session.
+#[derive(Clone)]
+pub struct PluginReplacer {
+    plugins: Arc<PluginSet>,
+    handle: Arc<dyn AgentHandle>,
+    replacements: Replacements,
+    events: Events,
+    /// Permissions of those that were replaced, which no later version may widen.
+    granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
+}
+
+impl PluginReplacer {
+    pub(super) fn new(
+        plugins: Arc<PluginSet>,
+        handle: Arc<dyn AgentHandle>,
+        replacements: Replacements,
+        events: Events,
+    ) -> Self {
+        Self {
+            plugins,
+            handle,
+            replacements,
+            events,
+            granted: Arc::default(),
+        }
+    }
+
+    /// Tells those who watch the session of something, as a notice of the host.
+    pub fn notice(&self, level: Level, text: impl Into<String>) {
+        self.events.emit(Event::notice(level, text));
+    }
+
+    /// Has the plugin of this name in `set` take the place of the one that runs: before the next step of a running turn, or
+    /// before the next turn. Its `state` and its store stay; what it has in memory goes. The event
+    /// [`PluginReplaced`](Event::PluginReplaced) tells of it.
+    ///
+    /// # Errors
+    /// There is nothing to replace, the new version cannot be loaded, or it has more permissions than the one that runs.
+    pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
+        let is_it = |loaded: &&Arc<Loaded>| loaded.manifest.name == plugin;
+        let unknown = || ReplaceError::Unknown {
+            plugin: plugin.to_owned(),
+        };
+        let running = self
+            .plugins
+            .plugins
+            .iter()
+            .find(is_it)
+            .ok_or_else(unknown)?;
+        let Some(new) = set.plugins.iter().find(is_it) else {
+            let left = set.left_out.iter().find(|left| left.name == plugin);
+            let left = left.or_else(|| set.left_out.first());
+            let why = left.map_or_else(
+                || "it was not found".to_owned(),
+                |left| left.why.to_string(),
+            );
+            return Err(ReplaceError::NotLoaded { why });
+        };
+        let mut granted = lock(&self.granted);
+        let before = granted.get(plugin).unwrap_or(&running.granted);
+        let wider = new.granted.capabilities().iter();
+        let wider: Vec<String> = wider
+            .filter(|capability| !before.has(capability))
+            .map(ToString::to_string)
+            .collect();
+        if !wider.is_empty() {
+            return Err(ReplaceError::Wider {
+                capabilities: wider,
+            });
+        }
+        if !new.defines_points_of(running) {
+            return Err(ReplaceError::Points);
+        }
+        granted.insert(plugin.to_owned(), new.granted.clone());
+        let open = self.plugins.open_one(new, &self.handle);
+        let hooks = open.registry.specs().iter();
+        let tools = open.tools.iter();
+        self.replacements.add(Replacement {
+            plugin: plugin.to_owned(),
+            event: Event::PluginReplaced {
+                plugin: plugin.to_owned(),
+                version: new.manifest.version.to_string(),
+                digest: new.digest.clone(),
+                hooks: hooks.map(|spec| spec.point.clone()).collect(),
+                tools: tools.map(|tool| tool.spec().name.clone()).collect(),
+            },
+            hooks: open.registry,
+            tools: open.tools,
+        });
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PluginReplacer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PluginReplacer")
+            .field("plugins", &self.plugins)
+            .finish_non_exhaustive()
+    }
+}

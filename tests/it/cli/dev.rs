@@ -1,0 +1,128 @@
+//! `rind plugin dev`: a guard that its author changes while a turn runs.
+
+use std::fs;
+use std::path::Path;
+
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+
+/// A command that waits for a file before each of two writes.
+const SCRIPT: &str = r#"
+[[reply]]
+tool_calls = [{ name = "write_file", arguments = { path = "one", content = "1" } }]
+[[reply]]
+tool_calls = [{ name = "bash", arguments = { command = "touch waits-1; while [ ! -e go-1 ]; do sleep 0.05; done" } }]
+[[reply]]
+tool_calls = [{ name = "write_file", arguments = { path = "two", content = "2" } }]
+[[reply]]
+tool_calls = [{ name = "bash", arguments = { command = "touch waits-2; while [ ! -e go-2 ]; do sleep 0.05; done" } }]
+[[reply]]
+tool_calls = [{ name = "write_file", arguments = { path = "three", content = "3" } }]
+[[reply]]
+text = "Done."
+"#;
+
+const MANIFEST: &str = "name = \"guard\"\nversion = \"0.1.0\"\ndescription = \"Guards.\"\ncomponent = \"guard.wasm\"\n\
+    side_effects = [\"none\"]\n\n[hooks.pre-tool]\n";
+
+/// A guard that counts writes in its state and refuses from this one on.
+fn source(limit: u32) -> String {
+    format!(
+        r#"//! Counts writes.
+#[rind_sdk::plugin]
+mod guard {{
+    use rind_sdk::prelude::*;
+
+    #[hook]
+    fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {{
+        if proposed.call.name != "write_file" {{
+            return Ok(CallOutcome::pass());
+        }}
+        let seen = state::get_json::<u32>("writes")?.unwrap_or_default() + 1;
+        state::set_json("writes", &seen)?;
+        dbg!(seen);
+        if seen >= {limit} {{
+            return Ok(CallOutcome::block(format!("write number {{seen}} is too many")));
+        }}
+        Ok(CallOutcome::pass())
+    }}
+}}
+"#
+    )
+}
+
+fn put(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing() {
+    let rind = Rind::with_script(SCRIPT);
+    let dir = rind.user_home().join("guard");
+    let sdk = guests::workspace().canonicalize().unwrap();
+    let cargo = format!(
+        "[package]\nname = \"guard\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
+         [dependencies]\nrind-sdk = {{ path = \"{}/sdk/rust\" }}\n",
+        sdk.display()
+    );
+    put(&dir, "Cargo.toml", &cargo);
+    put(&dir, "plugin.toml", MANIFEST);
+    put(&dir, "src/lib.rs", &source(100));
+    fs::copy(sdk.join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+    let script = rind.home().join("script.toml");
+    fs::write(&script, SCRIPT).unwrap();
+    let log = rind.home().join("events.jsonl");
+    let has = |file: &'static str, text: &'static str| {
+        move |rind: &Rind| {
+            let path = rind.home().join(file);
+            fs::read_to_string(path).unwrap_or_default().contains(text)
+        }
+    };
+    let args = [
+        "plugin",
+        "dev",
+        dir.to_str().unwrap(),
+        "--run",
+        "go",
+        "--yes",
+        "--grant",
+        "guard",
+        "--script",
+        script.to_str().unwrap(),
+        "--events",
+        log.to_str().unwrap(),
+    ];
+    let mut command = rind.command(&args);
+    command.env("CARGO_NET_OFFLINE", "true");
+    let said = rind.home().join("said");
+    command.stderr(fs::File::create(&said).unwrap());
+    let mut running = rind.begin(&mut command);
+    running.wait_until(|rind| rind.workspace().join("waits-1").is_file());
+    assert!(rind.workspace().join("one").exists());
+    // What does not build changes nothing.
+    put(&dir, "src/lib.rs", "this is no Rust");
+    running.wait_until(has("said", "the last version of plugin guard goes on: "));
+    rind.file("go-1", "");
+    running.wait_until(|rind| rind.workspace().join("waits-2").is_file());
+    assert!(rind.workspace().join("two").exists());
+    put(&dir, "src/lib.rs", &source(3));
+    running.wait_until(has("said", "plugin guard is replaced before the next step"));
+    rind.file("go-2", "");
+    running.wait_until(has("events.jsonl", "\"turn-end\""));
+    running.signal("INT");
+    let ran = running.end();
+    let said = fs::read_to_string(said).unwrap();
+    assert_eq!(ran.code, Some(130), "{said}");
+    // It has seen the two writes before it: its state went on.
+    assert!(!rind.workspace().join("three").exists());
+    let events = fs::read_to_string(&log).unwrap();
+    assert!(events.contains("write number 3 is too many"), "{events}");
+    assert_eq!(events.matches("\"type\":\"plugin-replaced\"").count(), 1);
+    assert!(
+        said.contains("seen = 1") && said.contains("seen = 3"),
+        "{said}"
+    );
+    assert!(said.contains("expected one of"), "{said}");
+}
