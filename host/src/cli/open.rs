@@ -9,13 +9,16 @@ use tokio::task::JoinHandle;
 use super::approve::{Asked, TerminalApprover};
 use super::args::OpenArgs;
 use super::command::Commands;
+use super::exit_code::bail_usage;
 use super::sandbox::{Sandbox, sandbox};
 use super::{render, setup};
 use crate::config::Config;
+use crate::grant::ask::GrantOptions;
+use crate::grant::decide::GrantFlag;
 use crate::grant::held::HeldFolder;
 use crate::host::Session;
 use crate::paths::Paths;
-use crate::plugin::load::PluginSet;
+use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::provider::Selected;
 use crate::session::{Resolved, SessionStore};
 use crate::tool::approval::{Approver, DenyAll};
@@ -99,6 +102,26 @@ impl Prepared {
     pub(super) fn commands(&self) -> anyhow::Result<Commands> {
         let about = setup::about(&self.paths, &self.config, self.plugins.clone())?;
         Ok(Commands::new(about, self.project.as_deref()))
+    }
+
+    /// Returns the options for loading later versions of a plugin: they get what this one was granted and no more, and nobody is
+    /// asked in the middle of a turn.
+    pub(super) fn later(&self, args: &OpenArgs, plugin: &str) -> anyhow::Result<LoadOptions> {
+        let mut loaded = self.plugins.plugins.iter();
+        let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == plugin) else {
+            bail_usage!("plugin `{plugin}` does not run, so there is nothing to watch");
+        };
+        let granted = loaded.granted.capabilities().iter();
+        let granted: Vec<String> = granted.map(ToString::to_string).collect();
+        let flag = (!granted.is_empty()).then(|| format!("{plugin}={}", granted.join(",")));
+        let flag = flag.map(|flag| flag.parse::<GrantFlag>()).transpose();
+        let grants = GrantOptions {
+            policy: super::grants::policy(&self.paths)?,
+            flags: flag.map_err(anyhow::Error::msg)?.into_iter().collect(),
+            ..GrantOptions::default()
+        };
+        let project = self.project.clone();
+        setup::load_options(&self.paths, &self.config, &args.plugins, project, grants)
     }
 
     /// Opens the session.

@@ -66,7 +66,8 @@ pub(super) fn agent(
     agent.tell_at_opening(opening);
     handle.set_agent(&agent, open.points);
     let replacements = agent.replacements();
-    let replacer = PluginReplacer::new(parts.plugins.clone(), plugin_handle, replacements);
+    let events = agent.spec().events.clone();
+    let replacer = PluginReplacer::new(parts.plugins.clone(), plugin_handle, replacements, events);
     Ok((agent, replacer))
 }
 

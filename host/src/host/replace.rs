@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::agent::{Replacement, Replacements};
-use crate::event::Event;
+use crate::event::{Event, Events};
 use crate::grant::Granted;
 use crate::lock::lock;
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::point::handle::AgentHandle;
+use crate::point::outcome::Level;
 
 /// Reason why a plugin was not replaced. The one that runs goes on.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +45,10 @@ pub enum ReplaceError {
 /// The way to replace a plugin of an open session, also while a turn runs. Cheap to clone; it outlives the session.
 #[derive(Clone)]
 pub struct PluginReplacer {
-    pub(super) plugins: Arc<PluginSet>,
-    pub(super) handle: Arc<dyn AgentHandle>,
-    pub(super) replacements: Replacements,
+    plugins: Arc<PluginSet>,
+    handle: Arc<dyn AgentHandle>,
+    replacements: Replacements,
+    events: Events,
     /// Permissions of those that were replaced, which no later version may widen.
     granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
 }
@@ -56,13 +58,20 @@ impl PluginReplacer {
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,
         replacements: Replacements,
+        events: Events,
     ) -> Self {
         Self {
             plugins,
             handle,
             replacements,
+            events,
             granted: Arc::default(),
         }
+    }
+
+    /// Tells those who watch the session of something, as a notice of the host.
+    pub fn notice(&self, level: Level, text: impl Into<String>) {
+        self.events.emit(Event::notice(level, text));
     }
 
     /// Has the plugin of this name in `set` take the place of the one that runs: before the next step of a running turn, or

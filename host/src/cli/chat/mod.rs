@@ -29,6 +29,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use super::args::ChatArgs;
+use super::command::Commands;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
 use super::programs::Programs;
@@ -69,6 +70,27 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
             Leave::Resume(id) => resume = Some(id),
         }
     }
+}
+
+/// Chats in a session that is open, to its end.
+pub(super) async fn in_session(
+    opened: open::Opened,
+    commands: Commands,
+    prompt: Option<String>,
+    programs: &mut Programs,
+) -> anyhow::Result<ExitStatus> {
+    let is_typed = std::io::stdin().is_terminal();
+    let has_terminal = is_typed && std::io::stderr().is_terminal();
+    let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb() {
+        plain::plain(opened, commands, prompt, is_typed, programs).await?
+    } else {
+        live::live(opened, commands, prompt, programs).await?
+    };
+    Ok(match left {
+        Leave::Quit(exit) => exit,
+        // There is one session in which the plugin is replaced.
+        Leave::Resume(_) => ExitStatus::Done,
+    })
 }
 
 /// Whether the terminal can only write one line after the other.
