@@ -166,6 +166,11 @@ impl Session {
         self.agent.spec().events.subscribe()
     }
 
+    /// Calls this function with every event from now on, in the task of the agent: it must return soon.
+    pub fn observe(&self, observer: impl Fn(&Stamped) + Send + Sync + 'static) {
+        self.agent.spec().events.observe(Arc::new(observer));
+    }
+
     /// The way to say something while a turn runs.
     #[must_use]
     pub fn steering(&self) -> SteerHandle {

@@ -63,17 +63,17 @@ fn help_of_run_explains_every_flag() {
           --trust-project      Trust the project's `.rind`, settings and plugins, for this run
           --grant <PLUGIN>     Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives
                                only that
-          --json               Print every event as a line of JSON on standard output
-          --trace[=<HOW>]      Show the turn as a tree with every hook, what it did, and how long it
-                               took; `--trace=full` folds and cuts nothing
-          --resume <ID>        Continue a session: its id, the beginning of it, or `last`
           --yes                Say yes to every tool call that would be asked about; what is denied
                                stays denied
           --dry-run            Only describe what tool calls would do, except those that just read
           --events <FILE>      Append every event as a line of JSON to this file
+          --workspace <DIR>    Folder to work in, in place of the current one
+          --json               Print every event as a line of JSON on standard output
+          --trace[=<HOW>]      Show the turn as a tree with every hook, what it did, and how long it
+                               took; `--trace=full` folds and cuts nothing
+          --resume <ID>        Continue a session: its id, the beginning of it, or `last`
           --steer-from <FILE>  Steer the turn with lines of JSON from this file or named pipe; `-` is
                                standard input
-          --workspace <DIR>    Folder to work in, in place of the current one
       -h, --help               Print help
     ");
 }

@@ -22,6 +22,7 @@ use super::super::setup;
 use super::super::telemetry::Telemetry;
 use super::ask::OpenQuestion;
 use super::complete::{Menu, file_begun, files};
+use super::diff::Diffs;
 use super::editor::{Editor, MARK};
 use super::history::History;
 use super::keys::Input;
@@ -173,7 +174,10 @@ impl Live {
         let (finder, found) = mpsc::unbounded_channel();
         let size = tty::size();
         let has_color = setup::env("NO_COLOR").is_none();
-        let mut view = View::new(size.columns, Status::new(session.model().1, limit));
+        let diffs = Diffs::default();
+        let (observed, workspace) = (diffs.clone(), opened.paths.workspace.clone());
+        session.observe(move |event| observed.observe(&workspace, event));
+        let mut view = View::new(size.columns, Status::new(session.model().1, limit), diffs);
         let (_, model) = session.model();
         let words = format!("{model} · /help lists commands and keys");
         view.say(styled(DIM, printable(&words)));
@@ -348,7 +352,11 @@ impl Live {
 
     /// Goes on with what came too late for the turn, or hands it back when the turn did not get to its end.
     fn turn_ended(&mut self, outcome: &TurnOutcome) {
-        if outcome.summary.stop != StopReason::Done {
+        // What waited when the turn was interrupted is back in the editor; what came since is for the next one.
+        if !matches!(
+            outcome.summary.stop,
+            StopReason::Done | StopReason::Cancelled
+        ) {
             return self.take_back_all();
         }
         let late = self.steering.take_all();

@@ -6,6 +6,7 @@
 
 mod ask;
 mod complete;
+mod diff;
 mod editor;
 mod external;
 mod history;

@@ -10,6 +10,7 @@ use super::super::render::steps::{self, End, WHY_WIDTH};
 use super::super::render::turn::rest;
 use super::super::render::wrap::wrap;
 use super::super::render::{BAD, BOLD, DIM, WARN, one_line, printable, prose, styled, warning};
+use super::diff::Diffs;
 use super::editor::MARK;
 use super::status::Status;
 use super::stream::Stream;
@@ -20,6 +21,9 @@ use crate::point::payload::{StopReason, TurnSummary};
 
 /// Most rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
+
+/// Most rows of a change that are shown.
+const MAX_DIFF_ROWS: usize = 40;
 
 /// Time without a change before it is said what is waited for.
 const PATIENCE_MS: u128 = 400;
@@ -48,18 +52,22 @@ pub(super) struct View {
     waiting: Option<(String, Instant)>,
     /// The calls that run, each with its line.
     calls: HashMap<Part, (ToolCall, String)>,
+    /// The calls of this turn as the model made them, by their ids.
+    made: HashMap<String, ToolCall>,
     /// The call that ended last, to be opened.
     last: Option<(ToolCall, ToolResult)>,
     /// Whether the message of the input is still to come; it was shown when it was typed.
     is_input_due: bool,
     pub(super) status: Status,
+    diffs: Diffs,
 }
 
 impl View {
-    pub(super) fn new(columns: usize, status: Status) -> Self {
+    pub(super) fn new(columns: usize, status: Status, diffs: Diffs) -> Self {
         Self {
             columns,
             status,
+            diffs,
             ..Self::default()
         }
     }
@@ -227,7 +235,10 @@ impl View {
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
-            Event::ToolCall { .. } => self.waiting = None,
+            Event::ToolCall { call, .. } => {
+                self.waiting = None;
+                self.made.insert(call.id.clone(), call.clone());
+            }
             _ => {}
         }
         matches!(event, Event::SessionOpened { .. })
@@ -290,15 +301,23 @@ impl View {
         let blank = if why.is_empty() { "" } else { " " };
         self.flush();
         self.say(format!("{line} {what}{blank}{why}"));
+        let rows = self.diffs.take(&result.call_id);
+        let n_more = rows.len().saturating_sub(MAX_DIFF_ROWS);
+        rows.into_iter()
+            .take(MAX_DIFF_ROWS)
+            .for_each(|row| self.say(row));
+        if n_more > 0 {
+            self.say(styled(DIM, format_args!("  … {n_more} more lines")));
+        }
         self.waiting = None;
     }
 
     fn refused(&mut self, stamped: &Stamped, result: &ToolResult, by: Option<&str>) {
         self.flush();
-        self.last = Some((
-            ToolCall::new(&result.call_id, &result.name, serde_json::Value::Null),
-            result.clone(),
-        ));
+        let call = self.made.get(&result.call_id).cloned().unwrap_or_else(|| {
+            ToolCall::new(&result.call_id, &result.name, serde_json::Value::Null)
+        });
+        self.last = Some((call, result.clone()));
         if by.is_some()
             && let Some(line) = self.plain.show(stamped)
         {
@@ -345,6 +364,7 @@ impl View {
         self.flush();
         self.waiting = None;
         self.calls.clear();
+        self.made.clear();
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done => {

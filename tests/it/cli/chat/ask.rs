@@ -76,25 +76,26 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     terminal.sees("You said: write");
     terminal.sees_no("Enter steers");
     assert_snapshot!(terminal.picture(), @r"
-      + line 2
-      + line 3
-      + line 4
-      + line 5
-      + line 6
-      + line 7
-      … 52 more rows: v shows all
-      always covers write_file in the workspace's own folder, not in folders
-      ↪  below it
-      always in this session
-    ● write_file long.txt · 30 B in 1 line, [T]
+      32 + line 31
+      33 + line 32
+      34 + line 33
+      35 + line 34
+      36 + line 35
+      37 + line 36
+      38 + line 37
+      39 + line 38
+      40 + line 39
+      … 20 more lines
 
     Now short.txt.
 
     ● write_file short.txt · 29 B in 1 line, [T]
+      1 + one
 
     You said: write
 
     ›
+    scripted · 1.8k/80k tokens (2 %)
     ");
     // What always covers is listed, and taken back.
     terminal.keys("/permissions\r").sees("1 write_file");

@@ -113,3 +113,48 @@ fn a_text_is_written_in_an_editor_of_ones_own() {
         .keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
 }
+
+#[test]
+fn a_change_of_a_file_is_shown_with_its_line_numbers() {
+    let rind = Rind::with_script(
+        r#"
+        [[reply]]
+        [[reply.tool_calls]]
+        name = "edit_file"
+        arguments = { path = "a.txt", old_text = "five", new_text = "FIVE" }
+        [[reply]]
+        text = "The end."
+        "#,
+    );
+    rind.file(
+        "a.txt",
+        "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n",
+    );
+    let args = ["chat", "--no-plugins", "--yes", "go"];
+    let Some(mut terminal) = rind.terminal(&args, SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("The end.").sees_no("Enter steers");
+    assert_snapshot!(terminal.picture(), @r"
+    scripted · /help lists commands and keys
+
+    › go
+
+    ● edit_file a.txt · 88 B in 10 lines, [T]
+      2   two
+      3   three
+      4   four
+      5 - five
+      5 + FIVE
+      6   six
+      7   seven
+      8   eight
+
+    The end.
+
+    ›
+    scripted · 1.6k/80k tokens (2 %)
+    ");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}

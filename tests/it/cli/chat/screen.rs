@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 use rind_tests::cli::{Rind, masked};
+use rind_tests::guests;
 
 use super::{ECHO, SIZE};
 
@@ -160,4 +161,53 @@ fn alone_without_a_terminal_the_help_is_shown() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn neither_a_plugin_nor_the_model_nor_a_command_writes_what_the_terminal_obeys() {
+    let rind = Rind::with_script(
+        r#"
+        [[reply]]
+        text = "Look\u001b[2J: &#27;[2J `\u001b]0;title\u0007`\n\n```\n\u001b[3A\n```\n"
+        [[reply.tool_calls]]
+        name = "read_file"
+        arguments = { path = "a\u001b[2J.txt" }
+        [[reply]]
+        text = "The end.\u001b[2J"
+        "#,
+    );
+    let plugin = guests::guest("hostile").to_str().unwrap();
+    let set = "plugins.hostile.config.how=error";
+    let args = [
+        "chat",
+        "--no-plugins",
+        "--plugin",
+        plugin,
+        "--grant",
+        "hostile",
+        "--set",
+        set,
+    ];
+    let Some(mut terminal) = rind.terminal(&args, (100, 40), &[]) else {
+        return;
+    };
+    terminal.sees("/help").keys("go\r").sees("The end.");
+    terminal
+        .sees_no("Enter steers")
+        .keys("\u{f}")
+        .sees("a\\u001b[2J.txt");
+    terminal
+        .keys("!printf '\\033[2J\\033]0;x\\007'\r")
+        .sees("[exit code 0]");
+    assert!(
+        terminal.screen().contains("hostile"),
+        "{}",
+        terminal.screen()
+    );
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let bytes = String::from_utf8(terminal.bytes()).unwrap();
+    for obeyed in ["\u{1b}[2J", "\u{1b}]0;", "\u{1b}[3A\u{1b}[0m"] {
+        assert!(!bytes.contains(obeyed), "{obeyed:?}: {bytes:?}");
+    }
 }

@@ -64,6 +64,8 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
     terminal.sees("And at the end: and later thank me");
     terminal.sees_no("Enter steers");
     assert_snapshot!(terminal.picture(), @r"
+    scripted · /help lists commands and keys
+
     › look at a.txt
 
     I will look.

@@ -1,0 +1,144 @@
+//! Changes of files by the built-in tools, as lines with their numbers.
+//!
+//! A file is read when its tool starts and when it has ended, in the task that runs the tool: what is shown is what really changed.
+//! Start from [`Diffs`].
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use similar::{ChangeTag, TextDiff};
+
+use super::super::render::{BAD, DIM, GOOD, prose, styled};
+use crate::event::{Event, Stamped};
+use crate::lock::lock;
+
+/// Largest file that is compared.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+/// Built-in tools that write one file.
+const WRITERS: [&str; 2] = ["edit_file", "write_file"];
+
+/// Files before their calls, and what changed, by the id of the call.
+#[derive(Clone, Default)]
+pub(super) struct Diffs(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    before: HashMap<String, (PathBuf, String)>,
+    changed: HashMap<String, Vec<String>>,
+}
+
+impl Diffs {
+    /// Follows the calls of a session.
+    pub(super) fn observe(&self, workspace: &Path, stamped: &Stamped) {
+        match &stamped.event {
+            Event::ToolStart {
+                call, plugin: None, ..
+            } if WRITERS.contains(&&*call.name) => {
+                let Some(path) = call.arguments.get("path").and_then(|path| path.as_str()) else {
+                    return;
+                };
+                let path = workspace.join(path);
+                if let Some(text) = read(&path) {
+                    lock(&self.0).before.insert(call.id.clone(), (path, text));
+                }
+            }
+            Event::ToolEnd { result, .. } => {
+                let before = lock(&self.0).before.remove(&result.call_id);
+                if let Some((path, before)) = before
+                    && !result.is_error
+                    && let Some(after) = read(&path)
+                {
+                    let rows = rows(&before, &after);
+                    lock(&self.0).changed.insert(result.call_id.clone(), rows);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what a call changed.
+    pub(super) fn take(&self, call: &str) -> Vec<String> {
+        lock(&self.0).changed.remove(call).unwrap_or_default()
+    }
+}
+
+/// The text of a file; empty when there is none, and `None` when it is nothing to compare.
+fn read(path: &Path) -> Option<String> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(String::new()),
+        // Opening anything else could wait for ever.
+        Ok(found) if found.is_file() && found.len() <= MAX_BYTES => {}
+        _ => return None,
+    }
+    let mut text = String::new();
+    let file = File::open(path).ok()?;
+    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Changed lines with those around them, each with its number.
+fn rows(before: &str, after: &str) -> Vec<String> {
+    let diff = TextDiff::from_lines(before, after);
+    let n_lines = before.lines().count().max(after.lines().count());
+    let width = n_lines.to_string().len();
+    let mut rows = Vec::new();
+    for (n, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        if n > 0 {
+            rows.push(styled(DIM, format_args!("  {:>width$} ⋮", "")));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (mark, style, number) = match change.tag() {
+                ChangeTag::Delete => ('-', BAD, change.old_index()),
+                ChangeTag::Insert => ('+', GOOD, change.new_index()),
+                ChangeTag::Equal => (' ', DIM, change.new_index()),
+            };
+            let number = number.map_or(0, |number| number + 1);
+            let line = prose(&change.value().trim_end_matches('\n').replace('\t', "    "));
+            let line = format!("{number:>width$} {mark} {line}");
+            rows.push(format!("  {}", styled(style, line)));
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_their_numbers_and_three_lines_around_them() {
+        let lines = |changed: &str| {
+            let line = |n| match n {
+                5 => format!("{changed}\n"),
+                n => format!("line {n}\n"),
+            };
+            (1..=12).map(line).collect::<String>()
+        };
+        let rows = rows(&lines("old\u{1b}[2J"), &lines("new\nmore"));
+        let rows: Vec<String> = rows
+            .iter()
+            .map(|row| anstream::adapter::strip_str(row).to_string())
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "   2   line 2",
+                "   3   line 3",
+                "   4   line 4",
+                "   5 - old\\u{1b}[2J",
+                "   5 + new",
+                "   6 + more",
+                "   7   line 6",
+                "   8   line 7",
+                "   9   line 8",
+            ]
+        );
+    }
+}
