@@ -135,7 +135,26 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
         return;
     };
     terminal.sees("The end.").sees_no("Enter steers");
-    assert_snapshot!(terminal.picture(), @"");
+    assert_snapshot!(terminal.picture(), @r"
+    scripted · /help lists commands and keys
+
+    › go
+
+    ● edit_file a.txt · 88 B in 10 lines, [T]
+      2   two
+      3   three
+      4   four
+      5 - five
+      5 + FIVE
+      6   six
+      7   seven
+      8   eight
+
+    The end.
+
+    ›
+    scripted · 1.6k/80k tokens (2 %)
+    ");
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
 }

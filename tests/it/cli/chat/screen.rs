@@ -195,7 +195,7 @@ fn neither_a_plugin_nor_the_model_nor_a_command_writes_what_the_terminal_obeys()
     terminal
         .sees_no("Enter steers")
         .keys("\u{f}")
-        .sees("a\\u{1b}[2J.txt");
+        .sees("a\\u001b[2J.txt");
     terminal
         .keys("!printf '\\033[2J\\033]0;x\\007'\r")
         .sees("[exit code 0]");
