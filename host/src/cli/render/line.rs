@@ -60,7 +60,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
         Event::CompactEnd { .. } | Event::ArchiveEnd { .. } => {
             let (shorter, same) = match event {
                 Event::CompactEnd { .. } => (
-                    "the conversation was too long",
+                    "the conversation was shortened",
                     "the conversation is too long and stays so",
                 ),
                 _ => (
