@@ -190,7 +190,16 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
     // The system prompt names folder and day.
     let context = said("/context").stdout;
     let context = context.replace(|c: char| c.is_ascii_digit(), "");
-    assert_snapshot!(context.replace("  ", ""), @"");
+    assert_snapshot!(context.replace("  ", ""), @r"
+     system prompt: -identity (host)
+    system prompt: -tools (host)
+     system prompt: -environment (host)
+    tools
+     input
+     answer
+     tool results
+     tokens in all, estimated;% of thefrom which on older messages are replaced by a summary
+    ");
     let forked = said("/fork").stdout;
     assert!(
         forked.contains("to continue: rind run --resume "),
