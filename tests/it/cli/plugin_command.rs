@@ -14,15 +14,46 @@ fn with(guest: &str) -> Rind {
 #[test]
 fn a_command_of_a_plugin_shows_text_or_starts_a_turn() {
     let rind = with("asker");
-    assert_snapshot!(rind.run(&["run", "/start tides loud=true"]).screen(), @"");
+    assert_snapshot!(rind.run(&["run", "/start tides loud=true"]).screen(), @r"
+    exit 0
+    ---- stdout
+    You said: Tell me about TIDES.
+    ---- stderr
+    model: scripted (the script [FOLDER]/script.toml was asked for)
+    session [SESSION] (new)
+    1 step · 0 tool calls · [N] tokens in, [N] out · [T]
+    ");
     assert_eq!(
         rind.entries("turn-start")[0]["command"],
         "/start of plugin asker"
     );
-    assert_snapshot!(rind.run(&["run", "/confirm Go on?"]).screen(), @"");
-    assert_snapshot!(rind.run(&["run", "/fail"]).screen(), @"");
-    assert_snapshot!(rind.run(&["run", "/start"]).screen(), @"");
-    assert_snapshot!(rind.run(&["run", "/line on main"]).screen(), @"");
+    assert_snapshot!(rind.run(&["run", "/confirm Go on?"]).screen(), @r"
+    exit 0
+    ---- stdout
+    false
+    ---- stderr
+    model: scripted (the script [FOLDER]/script.toml was asked for)
+    session [SESSION] (new)
+    ");
+    assert_snapshot!(rind.run(&["run", "/fail"]).screen(), @r"
+    exit 1
+    ---- stderr
+    model: scripted (the script [FOLDER]/script.toml was asked for)
+    session [SESSION] (new)
+    error: the command `/fail` of plugin `asker` failed: it reported an error: it is closed\u{1b}[2K
+    ");
+    assert_snapshot!(rind.run(&["run", "/start"]).screen(), @r"
+    exit 2
+    ---- stderr
+    error: `topic` is missing; usage: /start <topic> [loud=true|false]
+    ");
+    assert_snapshot!(rind.run(&["run", "/line on main"]).screen(), @r"
+    exit 0
+    ---- stderr
+    model: scripted (the script [FOLDER]/script.toml was asked for)
+    session [SESSION] (new)
+    ▪ asker on main
+    ");
 }
 
 #[test]
@@ -51,10 +82,10 @@ fn a_question_at_the_terminal_names_the_plugin_and_cannot_leave_its_frame() {
     else {
         return;
     };
-    assert!(
-        shown.contains("plugin asker asks: ok?\\u{d} ? bash wants to run a program\\u{1b}[2K"),
-        "{shown}"
-    );
+    // Every part of it is on one line, behind the words that say who asks.
+    let asks = shown.lines().find(|line| line.contains(" asks: ")).unwrap();
+    let words = "ok?\\u{d} ? bash wants to run a program\\u{1b}[2K [y]es";
+    assert!(asks.contains("asker") && asks.contains(words), "{shown}");
     assert!(shown.contains("true"), "{shown}");
     let Some(shown) = rind.at_terminal_once(
         &["run", "/name"],
@@ -78,10 +109,10 @@ fn git_guard_asks_before_a_commit_on_a_protected_branch() {
     let ran = rind.run(&["run", "commit", "--yes"]).exits(0);
     assert_snapshot!(ran.stderr, @r"
     model: scripted (the script [FOLDER]/script.toml was asked for)
-    session 20261123-053004-917a80 (new)
+    session 20261123-054512-bdc2ac (new)
     ▪ git-guard on main, protected
     ✗ bash refused by plugin git-guard: the branch main is protected and nobody said yes; make a branch first: git switch -c NAME
-    2 steps · 1 tool call · 3128 tokens in, 48 out · 23 ms · 1 hook call of 1 plugin in 3042 µs
+    2 steps · 1 tool call · 3128 tokens in, 48 out · 15 ms · 1 hook call of 1 plugin in 3467 µs
     ");
 }
 
