@@ -17,7 +17,7 @@ pub use stream::{Events, Observer, Stamped, VERSION, schema};
 pub(crate) use tree::Part;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::message::{EffectClass, Finish, Message, ToolCall, ToolResult, Usage};
 use crate::point::outcome::Level;
@@ -309,6 +309,27 @@ pub enum Event {
         #[serde(flatten)]
         record: AccessRecord,
     },
+    /// A plugin asked the person.
+    Asked {
+        /// Name of the plugin.
+        plugin: String,
+        /// The question.
+        question: String,
+        /// The answer.
+        answer: String,
+        /// Whether nobody could be asked, so that the plugin's default counts.
+        is_default: bool,
+        /// Id of the tool call during which the plugin asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+    },
+    /// A plugin changed its line of status.
+    Status {
+        /// Name of the plugin.
+        plugin: String,
+        /// The line, at most 80 characters; empty when it is taken away.
+        text: String,
+    },
     /// A line for the person at the terminal.
     Notice {
         /// Level.
@@ -366,7 +387,7 @@ pub enum Event {
 }
 
 /// Result of a slash command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandResult {
     /// Text for the person.
@@ -390,6 +411,8 @@ impl Event {
             Self::PluginLeftOut { .. } => "plugin-left-out",
             Self::TurnStart { .. } => "turn-start",
             Self::Command { .. } => "command",
+            Self::Asked { .. } => "asked",
+            Self::Status { .. } => "status",
             Self::Assessed { .. } => "assessed",
             Self::StepStart { .. } => "step-start",
             Self::StepEnd { .. } => "step-end",

@@ -10,6 +10,7 @@ mod archive;
 mod author;
 mod blobs;
 mod cli;
+mod command;
 mod compact;
 mod compile;
 mod contract;

@@ -9,13 +9,14 @@ use super::Agent;
 use super::blobs::unreadable;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{KeepInStore, Outlet, log};
-use crate::event::Events;
+use crate::event::{Event, Events};
 use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
-    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
+    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PersonAnswer, PersonQuestion,
+    PointAnswer,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
@@ -81,6 +82,23 @@ impl AgentHandle for SessionHandle {
 
     fn access(&self, record: AccessRecord) {
         self.outlet.access(record);
+    }
+
+    fn status(&self, plugin: &str, text: String) {
+        let plugin = plugin.to_owned();
+        self.outlet.events.emit(Event::Status { plugin, text });
+    }
+
+    fn ask_person<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        question: PersonQuestion,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PersonAnswer, HandleError>> {
+        Box::pin(async move {
+            let turn = self.turn(&caller)?;
+            turn.ask_person(plugin, question, caller).await
+        })
     }
 
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {

@@ -15,6 +15,7 @@ mod assess;
 mod blobs;
 mod call;
 mod calls;
+mod command;
 mod compact;
 mod config;
 #[cfg(feature = "cases")]
@@ -40,6 +41,7 @@ mod turn;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
+pub(crate) use command::CommandDone;
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 #[cfg(feature = "cases")]

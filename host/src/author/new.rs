@@ -28,6 +28,8 @@ pub enum NewKind {
     Hook,
     /// A tool for the model.
     Tool,
+    /// A slash command for the person.
+    Command,
     /// A part of the system prompt.
     Prompt,
 }
@@ -120,6 +122,7 @@ impl NewKind {
         match self {
             Self::Hook => "hook",
             Self::Tool => "tool",
+            Self::Command => "command",
             Self::Prompt => "prompt",
         }
     }
@@ -128,6 +131,7 @@ impl NewKind {
         match self {
             Self::Hook => "Refuses tool calls that touch secret files.",
             Self::Tool => "Gives the model a tool that counts words.",
+            Self::Command => "Gives the person a command that asks for a short explanation.",
             Self::Prompt => "Adds a part to the system prompt.",
         }
     }
@@ -142,6 +146,9 @@ impl NewKind {
             Self::Tool => {
                 "- Tool `count_words` (read): takes a text, answers how many words it has."
             }
+            Self::Command => {
+                "- Command `/explain <topic> [for=child|expert]`: starts a turn that asks for an explanation."
+            }
             Self::Prompt => {
                 "- Hook `system-prompt` (collect): adds one part of the tier `stable`.\n\
                  - Setting `text`: text of the part. Default: a sentence that asks for short answers."
@@ -152,7 +159,7 @@ impl NewKind {
     /// Side effects, as they stand in the manifest.
     fn side_effects(self) -> &'static str {
         match self {
-            Self::Hook | Self::Tool => "\"none\"",
+            Self::Hook | Self::Tool | Self::Command => "\"none\"",
             Self::Prompt => "\"session\"",
         }
     }

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use super::file::CannedAnswer;
 use crate::egress::{Canned, Outgoing, Resolve, Secret, Secrets};
 use crate::lock::lock;
+use crate::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 
 /// Address of every host whose answers are canned. It is public, so that the check of addresses is one that means something,
@@ -67,23 +68,29 @@ pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
     })
 }
 
-/// Approver with answers that are written down.
-pub(super) struct Person(Mutex<std::vec::IntoIter<String>>);
+/// A person whose answers are written down: about tool calls, and to questions of the plugin.
+pub(super) struct Person {
+    answers: Mutex<std::vec::IntoIter<String>>,
+    replies: Mutex<std::vec::IntoIter<String>>,
+}
 
 impl Person {
-    /// An approver that gives these answers in order, in each of so many turns.
-    pub(super) fn new(answers: &[String], turns: usize) -> Self {
-        let all: Vec<String> = std::iter::repeat_n(answers, turns)
-            .flatten()
-            .cloned()
-            .collect();
-        Self(Mutex::new(all.into_iter()))
+    /// A person that gives these answers and replies in order, in each of so many turns.
+    pub(super) fn new(answers: &[String], replies: &[String], turns: usize) -> Self {
+        let all = |texts: &[String]| {
+            let all = std::iter::repeat_n(texts, turns).flatten().cloned();
+            Mutex::new(all.collect::<Vec<_>>().into_iter())
+        };
+        Self {
+            answers: all(answers),
+            replies: all(replies),
+        }
     }
 }
 
 impl Approver for Person {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
-        let answer = lock(&self.0).next();
+        let answer = lock(&self.answers).next();
         Box::pin(async move {
             match answer.as_deref().map(str::trim) {
                 Some("yes") => ApprovalAnswer::Yes,
@@ -95,6 +102,21 @@ impl Approver for Person {
                 ),
                 None => ApprovalAnswer::No("the case has no answer to this question".to_owned()),
             }
+        })
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        let reply = lock(&self.replies).next();
+        Box::pin(async move {
+            let reply = reply?;
+            Some(match &question.kind {
+                QuestionKind::Confirm { .. } => PersonAnswer::Yes(reply.trim() == "yes"),
+                QuestionKind::Choose { options, .. } => {
+                    let at = options.iter().position(|option| *option == reply)?;
+                    PersonAnswer::Choice(u32::try_from(at).ok()?)
+                }
+                QuestionKind::Text { .. } => PersonAnswer::Text(reply),
+            })
         })
     }
 }

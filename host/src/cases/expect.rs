@@ -19,6 +19,12 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     if let Some(output) = &expect.output {
         equal("output", output, &seen.output);
     }
+    if let Some(prompt) = &expect.prompt {
+        equal("prompt", prompt, &seen.prompt);
+    }
+    if let Some(status) = &expect.status {
+        equal("status", status, &seen.status);
+    }
     if let Some(stop) = &expect.stop {
         equal("stop", stop, &seen.stop);
     }
@@ -38,6 +44,7 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     }
     for (what, expected, is) in [
         ("results", &expect.results, &seen.results),
+        ("asked", &expect.asked, &seen.asked),
         ("accesses", &expect.accesses, &seen.accesses),
     ] {
         if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {

@@ -50,6 +50,9 @@ pub struct Given {
     /// Hooks that are called alone, in order, in place of a turn.
     #[serde(deserialize_with = "one_or_more")]
     pub event: Vec<GivenEvent>,
+    /// A slash command of the plugin that the person calls, in place of a turn. What it makes as the input of a turn is
+    /// `expect.prompt`, and no turn starts.
+    pub command: Option<GivenCommand>,
     /// Answers of the model, in the format of scripts; they come after `tool`.
     pub reply: Vec<Reply>,
     /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
@@ -68,6 +71,20 @@ pub struct Given {
     /// Answers of a person who is asked about tool calls: `yes`, `always`, or `no` with a reason behind it. Without this,
     /// tool calls are approved.
     pub answers: Option<Vec<String>>,
+    /// Answers of the person to the plugin's own questions, in order: `yes` or `no`, an option, a text. Without this nobody is
+    /// there, and the plugin's defaults count.
+    pub replies: Option<Vec<String>>,
+}
+
+/// A call of a slash command.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenCommand {
+    /// Name of the command, without the slash.
+    pub name: String,
+    /// Arguments: a table where the command has a schema, otherwise the text behind its name.
+    #[serde(default)]
+    pub arguments: Option<Value>,
 }
 
 /// A tool call of the model.
@@ -115,8 +132,14 @@ fn ok() -> u16 {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// Output of the turn.
+    /// Output of the turn, or the text that the command showed.
     pub output: Option<String>,
+    /// Input of a turn that the command made.
+    pub prompt: Option<String>,
+    /// Questions that the plugin asked, in order, each with its answer, as `Commit on main? no`.
+    pub asked: Option<Vec<String>>,
+    /// The plugin's line of status at the end.
+    pub status: Option<String>,
     /// Reason for the end of the turn: `done`, `blocked`, `max-steps`, `failed`.
     pub stop: Option<String>,
     /// Texts of all tool results, in order, as the model sees them.
@@ -179,6 +202,19 @@ impl Case {
                 "there is no point `{}`; the README of the contract lists them",
                 event.point
             ));
+        }
+        if given.command.is_some() {
+            let others = [
+                ("given.input", given.input.is_some()),
+                ("given.tool", given.tool.is_some()),
+                ("given.event", !given.event.is_empty()),
+                ("expect.stop", expect.stop.is_some()),
+            ];
+            let other = others.iter().find(|(_, is_there)| *is_there);
+            return other.map(|(name, _)| format!("`{name}` is not for a case of `given.command`"));
+        }
+        if expect.prompt.is_some() {
+            return Some("`expect.prompt` is about the command of `given.command`".to_owned());
         }
         let is_turn = given.event.is_empty();
         let of_turn = [

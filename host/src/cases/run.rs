@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
 use super::event::fire;
@@ -19,8 +21,9 @@ use super::setup::{host, keep_in_store, options};
 use super::workspace::Workspace;
 use crate::event::Stamped;
 use crate::grant::Trust;
-use crate::host::{self, Session};
+use crate::host::{self, CommandError, Session};
 use crate::plugin;
+use crate::plugin::commands::CommandReply;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Found;
 use crate::plugin::load::{LoadOptions, PluginSet};
@@ -97,6 +100,9 @@ pub enum RunError {
     /// The session failed.
     #[error(transparent)]
     Session(#[from] crate::session::Error),
+    /// The command of the case cannot be called.
+    #[error("given.command: {0}")]
+    Command(#[from] CommandError),
     /// The turn failed.
     #[error(transparent)]
     Agent(#[from] crate::agent::Error),
@@ -276,7 +282,26 @@ impl<'a> Running<'a> {
     /// Runs a turn, or calls the hooks of the case in one.
     async fn turn(&mut self) -> Result<(Seen, Duration), RunError> {
         let mut seen = Seen::default();
-        let took = if self.given.event.is_empty() {
+        let took = if let Some(command) = &self.given.command {
+            let started = Instant::now();
+            let arguments = match &command.arguments {
+                None => String::new(),
+                Some(Value::String(text)) => text.clone(),
+                Some(value) => value.to_string(),
+            };
+            let never = CancellationToken::new();
+            let ran = self
+                .session
+                .run_command(self.name, &command.name, arguments, &never);
+            match ran.await {
+                Ok(CommandReply::Text(text)) => seen.output = text,
+                Ok(CommandReply::Prompt(text)) => seen.prompt = text,
+                Ok(CommandReply::Nothing) => {}
+                Err(CommandError::Failed { why, .. }) => seen.output = why,
+                Err(error) => return Err(error.into()),
+            }
+            started.elapsed()
+        } else if self.given.event.is_empty() {
             let started = Instant::now();
             let input = self.given.input.as_deref().unwrap_or("go");
             let outcome = self.session.turn(input).await?;

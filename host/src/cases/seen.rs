@@ -14,6 +14,15 @@ pub struct Seen {
     /// Output of the turn.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
+    /// Input of a turn that the command made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// Questions that the plugin asked, each with its answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// The plugin's line of status.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
     /// Reason for its end; empty when the case calls hooks alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stop: String,
@@ -77,6 +86,13 @@ impl Seen {
     /// Takes in an event, as far as it is about the plugin of this name.
     pub(super) fn see(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
         match &stamped.event {
+            Event::Asked {
+                plugin: own,
+                question,
+                answer,
+                ..
+            } if own == plugin => self.asked.push(format!("{question} {answer}")),
+            Event::Status { plugin: own, text } if own == plugin => self.status.clone_from(text),
             Event::Hook { record } if &*record.plugin == plugin && record.was_called() => {
                 self.hooks.push(HookSeen {
                     point: record.point.to_string(),

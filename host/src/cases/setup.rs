@@ -43,16 +43,17 @@ pub(super) async fn host(
         ..ToolPolicy::default()
     };
     let answers = given.answers.as_deref().unwrap_or_default();
+    let replies = given.replies.as_deref().unwrap_or_default();
     Host::builder()
         .provider(
-            Arc::new(Scripted::new(Script::new(replies(given)))),
+            Arc::new(Scripted::new(Script::new(script(given)))),
             "test-model",
         )
         .paths(workspace.paths.clone())
         .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
-        .approver(Arc::new(Person::new(answers, TURNS)))
+        .approver(Arc::new(Person::new(answers, replies, TURNS)))
         .build()
         .await
 }
@@ -89,7 +90,7 @@ pub(super) fn options(
 }
 
 /// Replies of the model in all turns.
-fn replies(given: &Given) -> Vec<Reply> {
+fn script(given: &Given) -> Vec<Reply> {
     let call = given
         .tool
         .iter()

@@ -58,7 +58,7 @@ pub struct Ran {
     pub log: Vec<String>,
     /// Whether its snapshot was written.
     pub is_accepted: bool,
-    /// Names of points and tools that it reached.
+    /// Names of points, tools and commands that it reached.
     pub reached: Vec<String>,
 }
 
@@ -77,26 +77,29 @@ impl Ran {
     }
 }
 
-/// Hooks and tools of a plugin, each with the number of cases that called it.
+/// Hooks, tools and commands of a plugin, each with the number of cases that called it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Hooks by point.
     pub hooks: Vec<(String, usize)>,
     /// Tools.
     pub tools: Vec<(String, usize)>,
+    /// Slash commands, each with its slash.
+    pub commands: Vec<(String, usize)>,
 }
 
 impl Coverage {
-    /// Names of hooks and tools that no case called.
+    /// Names of hooks, tools and commands that no case called.
     pub fn never_called(&self) -> impl Iterator<Item = &str> {
         let all = self.hooks.iter().chain(&self.tools);
+        let all = all.chain(&self.commands);
         all.filter(|(_, n)| *n == 0).map(|(name, _)| name.as_str())
     }
 
-    /// Number of hooks and tools.
+    /// Number of hooks, tools and commands.
     #[must_use]
     pub fn n_all(&self) -> usize {
-        self.hooks.len() + self.tools.len()
+        self.hooks.len() + self.tools.len() + self.commands.len()
     }
 }
 
@@ -161,7 +164,9 @@ impl Suite {
                     }
                 }
                 let hooks = outcome.seen.hooks.into_iter().map(|hook| hook.point);
-                ran.reached = hooks.chain(outcome.seen.tools).collect();
+                let command = case.given.command.iter();
+                let command = command.map(|command| format!("/{}", command.name));
+                ran.reached = hooks.chain(outcome.seen.tools).chain(command).collect();
                 ran.log = outcome.seen.log;
                 ran.cost = outcome.cost;
             }
@@ -208,6 +213,11 @@ impl Suite {
                 .tools
                 .iter()
                 .map(|tool| counted(&tool.name))
+                .collect(),
+            commands: plugin
+                .commands
+                .iter()
+                .map(|command| counted(&format!("/{}", command.name)))
                 .collect(),
         }))
     }

@@ -5,16 +5,91 @@
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::question::{Line, Screen};
-use super::render::{BOLD, DIM, PLUGIN, WARN};
+use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use crate::message::EffectClass;
+use crate::point::handle::{PersonAnswer, PersonQuestion};
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 
-/// A question on its way to the terminal.
+/// A question on its way to the terminal, and the way back of its answer.
 pub(super) struct Asked {
-    pub(super) question: Question,
-    pub(super) answer: oneshot::Sender<ApprovalAnswer>,
+    pub(super) question: AskedQuestion,
+    pub(super) answer: AnswerSender,
+}
+
+/// A question to the person.
+pub(super) enum AskedQuestion {
+    /// Whether a tool call may run.
+    Call(Question),
+    /// A question of a plugin.
+    Person(PersonQuestion),
+}
+
+/// An answer of the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AskedAnswer {
+    Call(ApprovalAnswer),
+    /// `None` when nobody can be asked any more.
+    Person(Option<PersonAnswer>),
+}
+
+pub(super) enum AnswerSender {
+    Call(oneshot::Sender<ApprovalAnswer>),
+    Person(oneshot::Sender<Option<PersonAnswer>>),
+}
+
+impl AnswerSender {
+    /// Returns when nobody waits for the answer any more.
+    pub(super) async fn closed(&mut self) {
+        match self {
+            Self::Call(sender) => sender.closed().await,
+            Self::Person(sender) => sender.closed().await,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Call(sender) => sender.is_closed(),
+            Self::Person(sender) => sender.is_closed(),
+        }
+    }
+
+    /// Sends the answer. Who asked may be gone by now; an answer to another question is none.
+    pub(super) fn send(self, answer: AskedAnswer) {
+        match (self, answer) {
+            (Self::Call(sender), AskedAnswer::Call(answer)) => drop(sender.send(answer)),
+            (Self::Person(sender), AskedAnswer::Person(answer)) => drop(sender.send(answer)),
+            _ => {}
+        }
+    }
+}
+
+impl AskedQuestion {
+    /// Returns the answer of somebody who is not there any more: a no, or the default of the plugin.
+    pub(super) fn unanswered(&self, why: &str) -> AskedAnswer {
+        match self {
+            Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
+            Self::Person(_) => AskedAnswer::Person(None),
+        }
+    }
+}
+
+impl Asked {
+    /// Puts the question to the person and sends the answer, until `cancel` is set or nobody waits for it any more.
+    pub(super) async fn put(self, cancel: &CancellationToken) {
+        let (question, mut answer) = (self.question, self.answer);
+        let screen = screen(&question);
+        tokio::select! {
+            given = screen.ask(|line| parse(line, &question)) => {
+                answer.send(given.unwrap_or_else(|| question.unanswered("")));
+            }
+            () = cancel.cancelled() => render::say(""),
+            // The plugin that made the call was stopped.
+            () = answer.closed() => render::say("no longer asked"),
+        }
+    }
 }
 
 pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<Asked>);
@@ -25,20 +100,37 @@ impl Approver for TerminalApprover {
             let (answer, answered) = oneshot::channel();
             let question = question.clone();
             // What nobody receives is dropped, which closes the channel of the answer.
-            let _ = self.0.send(Asked { question, answer });
+            let _ = self.0.send(Asked {
+                question: AskedQuestion::Call(question),
+                answer: AnswerSender::Call(answer),
+            });
             let nobody = |_| ApprovalAnswer::No("the terminal was closed".to_owned());
             answered.await.unwrap_or_else(nobody)
         })
     }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let question = question.clone();
+            let _ = self.0.send(Asked {
+                question: AskedQuestion::Person(question),
+                answer: AnswerSender::Person(answer),
+            });
+            answered.await.ok().flatten()
+        })
+    }
 }
 
-/// Shows a question and reads the answer. What is no answer is asked again; the end of input is a no.
-pub(super) async fn ask(question: &Question) -> ApprovalAnswer {
-    let answer = screen(question).ask(|line| parse(line, question)).await;
-    answer.unwrap_or(ApprovalAnswer::No(String::new()))
+/// Returns the screen of a question.
+pub(super) fn screen(question: &AskedQuestion) -> Screen {
+    match question {
+        AskedQuestion::Call(question) => screen_of_call(question),
+        AskedQuestion::Person(question) => super::person::screen(question),
+    }
 }
 
-pub(super) fn screen(question: &Question) -> Screen {
+fn screen_of_call(question: &Question) -> Screen {
     let tool = |line: Line| {
         let line = line.theirs(BOLD, &question.tool);
         match &question.plugin {
@@ -91,7 +183,17 @@ pub(super) fn screen(question: &Question) -> Screen {
 }
 
 /// Parses a line into an answer; `None` when it is not a valid one.
-pub(super) fn parse(line: &str, question: &Question) -> Option<ApprovalAnswer> {
+pub(super) fn parse(line: &str, question: &AskedQuestion) -> Option<AskedAnswer> {
+    match question {
+        AskedQuestion::Call(question) => parse_of_call(line, question).map(AskedAnswer::Call),
+        AskedQuestion::Person(question) => {
+            let answer = super::person::parse(line, &question.kind)?;
+            Some(AskedAnswer::Person(Some(answer)))
+        }
+    }
+}
+
+fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     let (word, rest) = line
         .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
         .unwrap_or((line, ""));

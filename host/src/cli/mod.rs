@@ -30,6 +30,7 @@ mod manual;
 mod models;
 mod open;
 mod permission;
+mod person;
 mod plugin;
 mod programs;
 mod project;

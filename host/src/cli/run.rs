@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Asked};
+use super::approve::Asked;
 use super::args::{RunArgs, ShowArgs};
 use super::command::{self, Action, Call, Commands, Outcome};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
@@ -244,14 +244,9 @@ pub(super) async fn show_all(
                 is_interrupted = true;
                 renderer.interrupted();
             }
-            Some(mut asked) = questions.recv() => {
+            Some(asked) = questions.recv() => {
                 renderer.pause();
-                tokio::select! {
-                    answer = approve::ask(&asked.question) => drop(asked.answer.send(answer)),
-                    () = cancel.cancelled() => render::say(""),
-                    // The plugin that made the call was stopped.
-                    () = asked.answer.closed() => render::say("no longer asked"),
-                }
+                asked.put(&cancel).await;
             }
             line = programs.line() => programs.steer(line),
             _ = ticks.tick() => renderer.tick(),

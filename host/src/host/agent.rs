@@ -6,6 +6,7 @@ use super::session::SessionBuilder;
 use super::{Error, Parts, PluginReplacer};
 use crate::agent::{Agent, AgentSpec, KeepInStore, SessionHandle};
 use crate::event::{Event, Events};
+use crate::plugin::commands::PluginCommand;
 use crate::plugin::load::{LeftOut, Why};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
@@ -16,7 +17,7 @@ use crate::session::Session;
 pub(super) fn agent(
     builder: SessionBuilder,
     session: Arc<Session>,
-) -> Result<(Agent, PluginReplacer), Error> {
+) -> Result<(Agent, PluginReplacer, Vec<PluginCommand>), Error> {
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();
@@ -68,7 +69,7 @@ pub(super) fn agent(
     let replacements = agent.replacements();
     let events = agent.spec().events.clone();
     let replacer = PluginReplacer::new(parts.plugins.clone(), plugin_handle, replacements, events);
-    Ok((agent, replacer))
+    Ok((agent, replacer, open.commands))
 }
 
 /// A plugin that does not run, as an event.

@@ -7,6 +7,7 @@
 
 mod agent;
 mod builder;
+mod command;
 mod error;
 mod folders;
 mod native;
@@ -34,6 +35,7 @@ use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
 pub use builder::HostBuilder;
+pub use command::CommandError;
 pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
 pub use replace::{PluginReplacer, ReplaceError};

@@ -13,6 +13,7 @@ use super::{Error, Host, Parts, PluginReplacer};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Message, ToolSpec};
+use crate::plugin::commands::PluginCommand;
 use crate::point::payload::Source;
 use crate::provider::Provider;
 use crate::session::{self, SessionSpec, Undone};
@@ -94,9 +95,10 @@ impl SessionBuilder {
     /// The plugins cannot be made ready for it.
     pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
         let host = Host(self.parts.clone());
-        let (agent, replacer) = super::agent::agent(self, session)?;
+        let (agent, replacer, commands) = super::agent::agent(self, session)?;
         Ok(Session {
             agent,
+            commands,
             host,
             replacer,
         })
@@ -122,7 +124,8 @@ impl fmt::Debug for SessionBuilder {
 /// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs ends, and it can be resumed;
 /// only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
-    agent: Agent,
+    pub(super) agent: Agent,
+    pub(super) commands: Vec<PluginCommand>,
     host: Host,
     replacer: PluginReplacer,
 }

@@ -117,6 +117,14 @@ pub enum Error {
         /// Reason.
         why: String,
     },
+    /// A command that it lists cannot be offered.
+    #[error("its command `/{command}` is refused: {why}")]
+    Command {
+        /// Name of the command.
+        command: String,
+        /// Reason.
+        why: String,
+    },
     /// The operator's settings do not fit the manifest's `[config]`.
     #[error("its settings do not fit `[config]` of its manifest: {message}; see {place}")]
     Config {

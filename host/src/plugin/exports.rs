@@ -11,6 +11,7 @@ use wasmtime::component::{
 };
 use wasmtime::{Engine, Store};
 
+use super::bindings::exports::rind::plugin::commands::{CommandOutcome, CommandSpec};
 use super::bindings::exports::rind::plugin::implement::Outcome;
 use super::bindings::exports::rind::plugin::tools::ToolSpec;
 use super::bindings::rind::plugin::types::{Answer, Error};
@@ -18,8 +19,8 @@ use super::contract;
 use super::hooks::Binding;
 use super::host::HostState;
 
-/// Functions of the interfaces that are no points. Nothing calls those of `loop` and `commands` here, but a component that
-/// lacks one is refused when it is loaded.
+/// Functions of the interfaces that are no points. Nothing calls that of `loop` here, but a component that lacks one is refused
+/// when it is loaded.
 pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
@@ -40,6 +41,7 @@ pub(super) struct Exports {
     pub(super) hooks: Vec<ExportedHook>,
     tools: Option<[ComponentExportIndex; 2]>,
     implement: Option<ComponentExportIndex>,
+    commands: Option<[ComponentExportIndex; 2]>,
 }
 
 /// The function of `implement`: the point's name and the payload as JSON text.
@@ -49,6 +51,12 @@ pub(super) struct Functions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
     pub(super) tools: Option<Tools>,
     pub(super) implement: Option<Implement>,
+    pub(super) commands: Option<Commands>,
+}
+
+pub(super) struct Commands {
+    pub(super) list: TypedFunc<(), (Vec<CommandSpec>,)>,
+    pub(super) run: TypedFunc<(String, String), (Result<CommandOutcome, Error>,)>,
 }
 
 pub(super) struct Tools {
@@ -90,6 +98,7 @@ impl Exports {
             match name {
                 "tools" => exports.tools = Some([function("list")?, function("call")?]),
                 "implement" => exports.implement = Some(function("run")?),
+                "commands" => exports.commands = Some([function("list")?, function("run")?]),
                 _ => {}
             }
         }
@@ -113,10 +122,18 @@ impl Exports {
             }),
             None => None,
         };
+        let commands = match &self.commands {
+            Some([list, run]) => Some(Commands {
+                list: typed(store, instance, list)?,
+                run: typed(store, instance, run)?,
+            }),
+            None => None,
+        };
         let implement = self.implement.as_ref();
         Ok(Functions {
             hooks,
             tools,
+            commands,
             implement: implement
                 .map(|run| typed(store, instance, run))
                 .transpose()?,

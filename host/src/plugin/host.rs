@@ -11,6 +11,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use super::access_log::AccessLog;
 use super::convert::Lent;
 use super::imports::Handles;
+use super::imports::StatusLine;
 use super::imports::WasiHttp;
 use super::limits::{Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
 use super::meter::Meter;
@@ -44,6 +45,8 @@ pub(super) struct Backing {
     pub(super) log_lines_left: AtomicU32,
     /// Records about files left for the rest of the session, the one that says so included.
     pub(super) file_records_left: AtomicU32,
+    /// The plugin's line of status.
+    pub(super) status: Mutex<StatusLine>,
     /// Reports of secrets masked in the plugin's text.
     pub(super) reported: Mutex<Reported>,
     /// Meter of its use of the host, in tests.

@@ -89,6 +89,18 @@ pub struct ToolReport {
     pub effect_class: EffectClass,
 }
 
+/// A slash command.
+#[derive(Clone, Debug, Serialize)]
+pub struct CommandReport {
+    /// Name without the slash.
+    pub name: String,
+    /// Description.
+    pub description: String,
+    /// JSON Schema of its arguments; absent for a command that takes the text behind its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+}
+
 /// An import and what it is covered by.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportReport {
@@ -153,13 +165,17 @@ pub struct Report {
     pub settings: Vec<SettingReport>,
     /// Tools of the plugin.
     pub tools: Vec<ToolReport>,
+    /// Slash commands, which run with its permissions.
+    pub commands: Vec<CommandReport>,
+    /// Files of the prompt templates that it carries.
+    pub prompts: Vec<String>,
     /// Contract version, language and SDK that it was built with; absent where no SDK said so.
     pub built_with: Option<Stamp>,
     /// Whether the manifest in the component is the one beside it, which counts; absent where it carries none.
     pub has_own_manifest: Option<bool>,
     /// Imports of the component.
     pub imports: Vec<ImportReport>,
-    /// Further exports: `implement`, `loop`, `commands`.
+    /// Further exports: `implement`, `loop`.
     pub other_exports: Vec<String>,
     /// Points of others that it implements.
     pub implements: Vec<String>,
@@ -219,6 +235,15 @@ pub fn inspect(plugin: &Loaded) -> Report {
         description: first_line(&tool.description),
         effect_class: tool.effect_class,
     });
+    let commands = plugin.commands.iter().map(|command| CommandReport {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        arguments: command.arguments.clone(),
+    });
+    let prompts = plugin.prompts.iter().filter_map(|file| {
+        let name = file.path.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    });
     let has_folders = !plugin.granted.folders().is_empty();
     let imports = plugin.imports.iter().map(|import| ImportReport {
         interface: import.clone(),
@@ -237,7 +262,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         kind: point.kind,
         callers: point.callers.clone(),
     });
-    let others = ["implement", "loop", "commands"]
+    let others = ["implement", "loop"]
         .into_iter()
         .filter(|name| plugin.exports.iter().any(|export| export == name));
     Report {
@@ -257,6 +282,8 @@ pub fn inspect(plugin: &Loaded) -> Report {
         hooks: hooks.collect(),
         settings: settings.collect(),
         tools: tools.collect(),
+        commands: commands.collect(),
+        prompts: prompts.collect(),
         built_with: plugin.stamp.clone(),
         has_own_manifest: None,
         imports: imports.collect(),

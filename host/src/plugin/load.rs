@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::access_log::MAX_RECORDS;
 use super::cache::CompileCache;
+use super::commands::CommandSpec;
 use super::compile::Compiler;
 use super::contract::stamp::Stamp;
 use super::discover::{Found, Source, discover};
@@ -178,6 +179,8 @@ pub struct Loaded {
     pub stamp: Option<Stamp>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
+    /// Slash commands of the plugin.
+    pub commands: Vec<CommandSpec>,
     /// Templates of prompts that it carries.
     pub prompts: Arc<[PromptFile]>,
     /// Linear memory that one instance may take, in bytes.
@@ -435,6 +438,7 @@ impl Loaded {
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
             file_records_left: AtomicU32::new(MAX_RECORDS + 1),
+            status: std::sync::Mutex::default(),
             reported: std::sync::Mutex::default(),
             meter: self.meter.clone(),
         })

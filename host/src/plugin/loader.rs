@@ -17,7 +17,7 @@ use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded};
 use super::manifest::Manifest;
 use super::store::{PluginStore, data_folder, own_folder};
-use super::{Error, contract, files, imports, prompts, protected, relied, tools};
+use super::{Error, commands, contract, files, imports, prompts, protected, relied, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, GrantedFolders, Quota};
@@ -86,6 +86,7 @@ impl Loader<'_> {
             imports: Vec::new(),
             exports: Vec::new(),
             tools: Vec::new(),
+            commands: Vec::new(),
             prompts: prompts::read(
                 &found.folder.join(prompts::FOLDER),
                 self.options.held_for(&found.folder),
@@ -260,15 +261,22 @@ impl Loader<'_> {
                 .map_err(|failure| Error::Start {
                     message: failure.to_string(),
                 })?;
-            tools::list(&plugin.manifest, busy).await
+            let tools = tools::list(&plugin.manifest, busy).await?;
+            let busy = slot
+                .acquire(&Caller::default())
+                .await
+                .map_err(|failure| Error::Start {
+                    message: failure.to_string(),
+                })?;
+            Ok((tools, commands::list(busy).await?))
         };
         let too_slow = |_| Error::Start {
             message: format!(
-                "it took longer than {} s to start and list its tools",
+                "it took longer than {} s to start and list its tools and commands",
                 LIST_DEADLINE.as_secs()
             ),
         };
-        plugin.tools = tokio::time::timeout(LIST_DEADLINE, list)
+        (plugin.tools, plugin.commands) = tokio::time::timeout(LIST_DEADLINE, list)
             .await
             .map_err(too_slow)??;
         Ok(component)

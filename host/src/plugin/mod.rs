@@ -15,6 +15,7 @@ mod astray;
 pub mod authority;
 mod bindings;
 pub(crate) mod cache;
+pub mod commands;
 pub mod compile;
 #[doc(hidden)]
 pub mod contract;

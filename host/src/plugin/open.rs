@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Error;
+use super::commands::PluginCommand;
 use super::hooks::{self, WasmImplement};
 use super::instance::Slot;
 use super::load::{Loaded, PluginSet};
@@ -41,6 +42,8 @@ pub struct OpenPlugins {
     pub tools: Vec<SharedTool>,
     /// The points they define.
     pub points: DefinedPoints,
+    /// Slash commands of the plugins.
+    pub commands: Vec<PluginCommand>,
 }
 
 impl PluginSet {
@@ -126,6 +129,14 @@ impl Loaded {
                 point: (*point).to_owned(),
             };
             open.registry.add(spec, Arc::new(implement));
+        }
+        for spec in &self.commands {
+            open.commands.push(PluginCommand {
+                plugin: self.request.plugin.clone(),
+                spec: spec.clone(),
+                slot: slot.clone(),
+                deadline: super::tools::deadline(&self.manifest),
+            });
         }
         let may = super::tools::may(&self.granted, self.request.has_hooks);
         for spec in &self.tools {

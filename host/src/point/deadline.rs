@@ -134,6 +134,22 @@ pub(crate) async fn waiting<T>(turn: impl Future<Output = T>) -> T {
     turn.await
 }
 
+/// Waits for a person: the deadline of the call that this task is making stands still, and so do those of the calls that it is part
+/// of. There is no bound to it; whoever waits has a way to end it.
+pub(crate) async fn paused<T>(answer: impl Future<Output = T>) -> T {
+    struct Open(Arc<CallClock>);
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.end(Instant::now(), false);
+        }
+    }
+    let _open = clock().map(|clock| {
+        clock.begin(Instant::now(), false);
+        Open(clock)
+    });
+    answer.await
+}
+
 /// Makes a call within its deadline, which began at `started`.
 ///
 /// # Errors
@@ -205,6 +221,16 @@ mod tests {
             Ok("done")
         });
         assert_eq!(within(SHORT, Instant::now(), call).await, Ok("done"));
+    }
+
+    #[tokio::test]
+    async fn while_a_person_thinks_no_deadline_runs() {
+        let inner = pin!(async {
+            paused(tokio::time::sleep(SHORT * 6)).await;
+            Ok("done")
+        });
+        let outer = pin!(async { within(SHORT, Instant::now(), inner).await });
+        assert_eq!(within(SHORT, Instant::now(), outer).await, Ok("done"));
     }
 
     #[tokio::test]

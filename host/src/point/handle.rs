@@ -24,6 +24,9 @@ pub const MAX_TOOL_CALLS: u32 = 100;
 /// Subagents that one plugin may run in one turn.
 pub const MAX_SUBAGENTS: u32 = 4;
 
+/// Questions to the person that one plugin may ask in one turn: more would keep the person from the work.
+pub const MAX_PERSON_QUESTIONS: u32 = 5;
+
 /// Error of a host function (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandleError {
@@ -86,6 +89,76 @@ pub struct AgentTask {
     pub max_steps: u32,
 }
 
+/// A question of a plugin to the person (`wit/ask.wit`). Its texts are one printable line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonQuestion {
+    /// Name of the plugin that asks.
+    pub plugin: String,
+    /// The question.
+    pub text: String,
+    /// Possible answers.
+    pub kind: QuestionKind,
+}
+
+/// Possible answers to a question of a plugin, with the one that counts where nobody can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// Yes or no.
+    Confirm {
+        /// Answer where nobody can be asked.
+        default: bool,
+    },
+    /// One of several options.
+    Choose {
+        /// The options, 2 to 9.
+        options: Vec<String>,
+        /// Place of the option that counts where nobody can be asked.
+        default: u32,
+    },
+    /// One line of text.
+    Text {
+        /// Text where nobody can be asked, and of an empty line.
+        default: String,
+    },
+}
+
+impl QuestionKind {
+    /// Returns the answer where nobody can be asked.
+    #[must_use]
+    pub fn default_answer(&self) -> PersonAnswer {
+        match self {
+            Self::Confirm { default } => PersonAnswer::Yes(*default),
+            Self::Choose { default, .. } => PersonAnswer::Choice(*default),
+            Self::Text { default } => PersonAnswer::Text(default.clone()),
+        }
+    }
+
+    /// Formats an answer for people.
+    #[must_use]
+    pub fn shown(&self, answer: &PersonAnswer) -> String {
+        match (self, answer) {
+            (_, PersonAnswer::Yes(true)) => "yes".to_owned(),
+            (_, PersonAnswer::Yes(false)) => "no".to_owned(),
+            (Self::Choose { options, .. }, PersonAnswer::Choice(at)) => {
+                options.get(*at as usize).cloned().unwrap_or_default()
+            }
+            (_, PersonAnswer::Choice(at)) => at.to_string(),
+            (_, PersonAnswer::Text(text)) => text.clone(),
+        }
+    }
+}
+
+/// Answer of the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PersonAnswer {
+    /// Yes or no.
+    Yes(bool),
+    /// Place of the option, from 0.
+    Choice(u32),
+    /// A line of text.
+    Text(String),
+}
+
 /// Functions of a session that plugin code may call. Every method names the plugin, and acts for it alone. Those that take a
 /// caller get one that already has the plugin in its call chain.
 pub trait AgentHandle: Send + Sync {
@@ -97,6 +170,22 @@ pub trait AgentHandle: Send + Sync {
 
     /// The plugin's code reached out of its sandbox.
     fn access(&self, record: AccessRecord);
+
+    /// The plugin's line of status changed. It was capped and escaped; an empty one takes the line away.
+    fn status(&self, plugin: &str, text: String) {
+        _ = (plugin, text);
+    }
+
+    /// Asks the person, and waits as long as that takes.
+    fn ask_person<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        question: PersonQuestion,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<PersonAnswer, HandleError>> {
+        _ = (plugin, question, caller);
+        Box::pin(async { no_session() })
+    }
 
     /// A value of the plugin's session state.
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::event::CommandResult;
 use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
@@ -121,6 +122,26 @@ pub enum Body {
         /// The slash command that made the input, and its source.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<String>,
+    },
+    /// A slash command of a plugin was run, between two turns.
+    Command {
+        /// Name of the plugin.
+        plugin: String,
+        /// Name of the command.
+        command: String,
+        /// Result of the command.
+        outcome: CommandResult,
+        /// Reason why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Milliseconds that it took.
+        duration_ms: u64,
+        /// Tokens that it used.
+        usage: Usage,
+        /// Cost in US dollars, as far as prices are known.
+        cost_usd: f64,
+        /// Tokens whose model has no known price.
+        unpriced_tokens: u64,
     },
     /// A turn ended.
     TurnEnd {

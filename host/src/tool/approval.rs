@@ -13,6 +13,7 @@ use super::preview::{ShownLine, preview};
 use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::AttributedText;
+use crate::point::handle::{PersonAnswer, PersonQuestion};
 use crate::text::{clean, one_line};
 
 /// Longest reason of a hook that is shown.
@@ -116,6 +117,14 @@ pub trait Approver: Send + Sync {
     /// Asks and waits for the answer, as long as that takes; the caller drops the future when the turn is cancelled. Called
     /// once for each call that needs approval, one at a time within an agent. What cannot be asked is a no.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer>;
+
+    /// Puts a question of a plugin to the person and waits, as long as that takes; the caller drops the future when the turn is
+    /// cancelled. `None` where nobody can be asked, which is what an approver without a person says: the plugin's default counts
+    /// then. Whoever shows it says which plugin asks, and never asks for a secret.
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        _ = question;
+        async { None }.boxed()
+    }
 }
 
 /// Says no to everything, with this reason.
@@ -179,6 +188,11 @@ impl SessionApprovals {
             self.lock().extend(question.keys().zip(approved));
         }
         answer
+    }
+
+    /// Waits until nobody is being asked, and keeps others from asking until the guard is dropped.
+    pub async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.asking.lock().await
     }
 
     fn covers(&self, question: &Question) -> bool {

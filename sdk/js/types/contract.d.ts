@@ -99,6 +99,31 @@ declare module "rind:plugin/agents@0.1.0" {
 }
 
 /**
+ * Questions to the person at the terminal.
+ *
+ * The person sees which plugin asks, every text of it is escaped and on marked lines, and nothing else is asked meanwhile. A plugin
+ * has 5 questions in a turn or command. A question must never ask for a secret: what is typed is shown, and an answer that looks like
+ * one is not handed over. Where nobody can be asked (no terminal, a subagent, the end of input) the answer is the default that the
+ * plugin gives: the one that is right when nobody looks.
+ *
+ * Lifecycle: called in a turn or a command, from hooks and tools.
+ * Deadline: stands still while the person thinks; interrupting the turn ends the wait, and the call is told that it failed.
+ * Access: every plugin; `rind plugin inspect` shows that a plugin asks, and each question with its answer is an event.
+ */
+declare module "rind:plugin/ask@0.1.0" {
+  import type { Error } from "rind:plugin/types@0.1.0";
+  /** Asks for a yes or a no. `text` is at most 1,000 bytes. */
+  export function confirm(text: string, default: boolean): boolean;
+  /**
+   * Asks to choose one of 2 to 9 options of at most 100 bytes each, and returns its place in the list, from 0. `default` is such a
+   * place.
+   */
+  export function choose(text: string, options: Array<string>, default: number): number;
+  /** Asks for one line of text, of at most 1,000 bytes. An empty line is the default. */
+  export function text(text: string, default: string): string;
+}
+
+/**
  * A finished turn is about to be moved into a holder.
  *
  * Gate: hooks run one after another and may refuse; a failing hook refuses unless its manifest says `on_failure = "skip"`.
@@ -235,19 +260,18 @@ declare module "rind:plugin/caller@0.1.0" {
 /**
  * Slash commands that a plugin offers to the person at the terminal. The model cannot call them.
  *
- * This host checks the exports of a component against this interface and calls none of them yet.
- *
- * Lifecycle: nothing calls it yet.
- * Deadline: none yet.
- * Access: every plugin may export it.
+ * Lifecycle: `list` is called once when the plugin is loaded, before it was granted anything; `run` between two turns, when the
+ * person calls a command. What it asks, calls and runs passes hooks, policy and approval as in a turn.
+ * Deadline: 5 s for `list`; 60 s for `run`, which `[limits] timeout` sets to at most 600 s.
+ * Access: every plugin may export it; a command runs with the plugin's permissions, which `/help` shows.
  */
 declare module "rind:plugin/commands@0.1.0" {
   import type { Error } from "rind:plugin/types@0.1.0";
   /** One command. */
   export interface CommandSpec {
-    /** Name without the slash, `[a-z0-9-]`. */
+    /** Name without the slash, `[a-z0-9-]`, at most 64 bytes. A plugin has at most 32 commands. */
     name: string;
-    /** Description, one line. */
+    /** Description, one line, at most 200 bytes. */
     description: string;
     /**
      * JSON Schema of its arguments, JSON text, `"type": "object"`, at most 65,536 bytes; none for a command that takes the
@@ -257,9 +281,9 @@ declare module "rind:plugin/commands@0.1.0" {
   }
   /** Outcome of a command. */
   export type CommandOutcome =
-    /** Show this text to the person. */
+    /** Show this text to the person; it is cut at 65,536 bytes. */
     | { tag: "text", val: string }
-    /** Start a turn with this input. */
+    /** Start a turn with this input, at most 1 MiB. */
     | { tag: "prompt", val: string }
     /** No output: the command did its work. */
     | { tag: "nothing" };
@@ -1460,6 +1484,21 @@ declare module "rind:plugin/state@0.1.0" {
   export function remove(key: string): void;
   /** The keys that start with `prefix`, sorted. */
   export function keys(prefix: string): Array<string>;
+}
+
+/**
+ * A line of status of the plugin's own, for whoever watches the session: on the screen it stands beside the plugin's name.
+ *
+ * Lifecycle: called at any time.
+ * Deadline: none: the line is taken.
+ * Access: every plugin.
+ */
+declare module "rind:plugin/status@0.1.0" {
+  /**
+   * Sets the line; an empty text takes it away. It is escaped, one line, and cut to 80 characters. Changes beyond 1,000 in a session
+   * are left out.
+   */
+  export function set(text: string): void;
 }
 
 /**

@@ -77,6 +77,21 @@ mod everything {
         CommandOutcome::Prompt(format!("Tidy my notes up: {how}"))
     }
 
+    /// Arguments of `/find-note`.
+    #[args]
+    struct FindNote {
+        /// The word to look for.
+        word: String,
+    }
+
+    /// Counts the notes that hold a word.
+    #[command]
+    fn find_note(args: FindNote) -> Result<String, Error> {
+        let notes = notes()?.lines;
+        let found = notes.iter().filter(|line| line.contains(&args.word));
+        Ok(found.count().to_string())
+    }
+
     #[implements("reviewer.check")]
     fn check(payload: Notes) -> usize {
         payload.lines.len()

@@ -123,11 +123,12 @@ fn text_is_looked_at_as_it_comes_and_a_part_of_it_kept_back() {
 #[test]
 fn commands_show_text_or_start_a_turn() {
     testing::reset();
-    let names: Vec<_> = __rind_commands()
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
-    assert_eq!(names, ["show-notes", "tidy"]);
+    let listed = __rind_commands();
+    let names: Vec<_> = listed.iter().map(|command| command.name).collect();
+    assert_eq!(names, ["show-notes", "tidy", "find-note"]);
+    assert_eq!(listed[1].arguments, None);
+    let schema = listed[2].arguments.as_deref().unwrap_or_default();
+    assert!(schema.contains(r#""word""#), "{schema}");
     let run = |name: &str| __rind_run_command(name, "by day".to_owned());
     assert_eq!(
         run("show-notes").unwrap(),
@@ -137,6 +138,9 @@ fn commands_show_text_or_start_a_turn() {
         run("tidy").unwrap(),
         CommandOutcome::Prompt("Tidy my notes up: by day".to_owned())
     );
+    let found = __rind_run_command("find-note", r#"{"word": "x"}"#.to_owned());
+    assert_eq!(found.unwrap(), CommandOutcome::Text("0".to_owned()));
+    assert!(__rind_run_command("find-note", "{}".to_owned()).is_err());
 }
 
 #[test]

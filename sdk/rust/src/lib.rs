@@ -40,6 +40,7 @@ mod payload;
 mod returns;
 
 pub mod agents;
+pub mod ask;
 pub mod blobs;
 pub mod caller;
 pub mod config;
@@ -51,6 +52,7 @@ pub mod model;
 pub mod points;
 pub mod session;
 pub mod state;
+pub mod status;
 pub mod store;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
@@ -84,6 +86,6 @@ pub mod prelude {
     pub use crate::types::{
         Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage,
     };
-    pub use crate::{blobs, caller, config, log, session, state, store};
+    pub use crate::{ask, blobs, caller, config, log, session, state, status, store};
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

@@ -24,6 +24,17 @@ pub fn no_arguments() -> String {
     r#"{"type":"object","properties":{},"additionalProperties":false}"#.to_owned()
 }
 
+/// A slash command, as the component lists it.
+#[derive(Debug)]
+pub struct Command {
+    /// Name without the slash.
+    pub name: &'static str,
+    /// Description, one line.
+    pub description: &'static str,
+    /// JSON Schema of its arguments; `None` for the text behind its name.
+    pub arguments: Option<String>,
+}
+
 /// A type that a tool can take as its arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a tool's arguments",

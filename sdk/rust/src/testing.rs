@@ -24,8 +24,11 @@ pub(crate) mod blobs {
 
 pub(crate) mod handles;
 
-pub(crate) use answers::{agents, http, model, points, tools_host};
-pub use answers::{answer_agents, answer_http, answer_model, answer_points, answer_tools};
+pub use answers::{
+    Answered, Asked, answer_agents, answer_http, answer_model, answer_points, answer_questions,
+    answer_tools,
+};
+pub(crate) use answers::{agents, ask, http, model, points, tools_host};
 pub(crate) use caller::host as caller_host;
 pub use caller::{Caller, set_caller};
 pub(crate) use files::host as files_host;
@@ -46,6 +49,7 @@ struct Host {
     store: BTreeMap<String, String>,
     config: serde_json::Map<String, serde_json::Value>,
     log: Vec<(Level, String)>,
+    status: String,
     conversation: Vec<Message>,
     entries: Vec<(String, String)>,
     blobs: BTreeMap<String, Vec<u8>>,
@@ -112,6 +116,12 @@ pub fn entries() -> Vec<(String, String)> {
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
     with(|host| host.log.clone())
+}
+
+/// Returns the plugin's line of status on this thread.
+#[must_use]
+pub fn status() -> String {
+    with(|host| host.status.clone())
 }
 
 /// A message of the user, the model or the tools.
@@ -231,6 +241,10 @@ fn insert(values: &mut BTreeMap<String, String>, key: &str, value: &str) -> Resu
 
 pub(crate) fn push_log(level: Level, text: String) {
     with(|host| host.log.push((level, text)));
+}
+
+pub(crate) fn set_status(text: &str) {
+    with(|host| host.status = text.to_owned());
 }
 
 pub(crate) mod config {

@@ -81,7 +81,7 @@ fn a_command_that_cannot_be_called_says_what_to_type() {
     assert_snapshot!(said("/reviw src"), @"error: there is no command /reviw (did you mean /review?); /help lists all, and a line that begins with a blank is a prompt");
     assert_snapshot!(said("/review"), @"error: `path` is missing; usage: /review <path> [depth=quick|thorough]");
     assert_snapshot!(said("/review src deep"), @r#"error: the arguments do not fit: at `/depth`: "deep" is not one of "quick" or "thorough"; usage: /review <path> [depth=quick|thorough]"#);
-    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is no argument of this template; its arguments are arguments");
+    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is no argument of this template; it declares none, and the text behind its name is `arguments`");
     assert_snapshot!(said("/cost"), @"error: /cost is about a session: pass --resume with its id or `last`");
     assert_snapshot!(said("/model other"), @"error: a run has one model: pass --model other with the prompt");
     assert!(!rind.home().join("data/sessions").exists());
@@ -191,14 +191,14 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
     let context = said("/context").stdout;
     let context = context.replace(|c: char| c.is_ascii_digit(), "");
     assert_snapshot!(context.replace("  ", ""), @r"
-      64  system prompt: 00-identity (host)
-     177  system prompt: 10-tools (host)
-      27  system prompt: 00-environment (host)
-    1166  6 tools
-       1  1 input
-       4  1 answer
-       0  0 tool results
-    1439  tokens in all, estimated; 1 % of the 80000 from which on older messages are replaced by a summary
+     system prompt: -identity (host)
+    system prompt: -tools (host)
+     system prompt: -environment (host)
+    tools
+     input
+     answer
+     tool results
+     tokens in all, estimated;% of thefrom which on older messages are replaced by a summary
     ");
     let forked = said("/fork").stdout;
     assert!(
@@ -206,18 +206,19 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
         "{forked}"
     );
     // A copy is the last one used.
-    said("four");
+    said(&format!("four {}", "and more ".repeat(300)));
+    said("five");
     let listed = rind.run(&["session", "list", "--json"]).exits(0).stdout;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed.as_array().map(Vec::len), Some(2));
     assert_snapshot!(said("/compact").screen(), @r"
     exit 0
     ---- stdout
-    1 messages were replaced by a summary: 26 tokens before, 47 after
+    3 messages were replaced by a summary: 1241 tokens before, 394 after
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
-    session [SESSION] (resumed with 4 messages)
-    ≡ the conversation was too long: 1 message replaced by a summary of 0 B
+    session [SESSION] (resumed with 6 messages)
+    ≡ the conversation was shortened: 3 messages replaced by a summary of 1514 B
     0 steps · 0 tool calls · [N] tokens in, [N] out · [T]
     ");
 }

@@ -223,6 +223,8 @@ fn inspect_takes_a_folder_and_speaks_json() {
         }
       ],
       "tools": [],
+      "commands": [],
+      "prompts": [],
       "built_with": {
         "contract": "0.1.0",
         "language": "rust",

@@ -26,6 +26,7 @@ mod install_trust;
 mod install_wider;
 mod ledger;
 mod new;
+mod plugin_command;
 mod scripts;
 mod settings;
 mod steer;

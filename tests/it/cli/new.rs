@@ -19,7 +19,11 @@ fn a_folder_of_each_kind_and_language_is_whole_and_its_manifest_is_read() {
         ("js", "src/plugin.js"),
         ("python", "plugin.py"),
     ] {
-        for kind in ["hook", "tool", "prompt"] {
+        for kind in ["hook", "tool", "prompt", "command"] {
+            // The template of a command is in Rust alone.
+            if kind == "command" && lang != "rust" {
+                continue;
+            }
             let name = format!("{lang}-{kind}");
             let output = rind
                 .command(&["plugin", "new", &name, "--lang", lang, "--kind", kind])
@@ -77,8 +81,8 @@ fn names_and_kinds_that_cannot_be_are_refused_with_what_to_do() {
         (&["../up"][..], "cannot be the name of a plugin"),
         (&["Upper"], "use 1 to 64 of a-z, 0-9 and -"),
         (
-            &["x", "--kind", "command"],
-            "calls no command of a plugin yet",
+            &["x", "--kind", "command", "--lang", "js"],
+            "a template of a command in Rust only",
         ),
         (&["x", "--kind", "loop"], "Use `--kind hook`"),
     ] {
@@ -148,7 +152,7 @@ const KINDS: [&str; 3] = ["hook", "tool", "prompt"];
 
 #[test]
 fn each_kind_in_rust_builds_has_no_fault_passes_its_cases_and_is_installed() {
-    for kind in KINDS {
+    for kind in KINDS.into_iter().chain(["command"]) {
         // What it depends on is there at the versions of this tree.
         let lock = guests::workspace().join("Cargo.lock");
         make_and_use("rust", kind, |folder| {

@@ -40,6 +40,9 @@ const MARK: &str = "[summary of earlier messages, which were taken out to make r
 /// by a compaction at every step.
 const LEAST_PART: u64 = 10;
 
+/// Tokens that a person may have replaced at least: a summary of less is no shorter.
+const LEAST_REPLACED: u64 = 200;
+
 /// Messages at the end that stay when a person asks for compaction: the last input and its answer.
 const LEAST_TAIL: usize = 2;
 
@@ -150,15 +153,14 @@ impl Turn<'_> {
             tokens: 0,
         };
         let range = slice::choose(&messages, tail, tokens, |m| summary_in(m).is_some());
-        let Some(part) = range
-            .and_then(|range| messages.get(range))
-            .map(<[_]>::to_vec)
-        else {
-            let text = "there is nothing to replace: the first input and the last exchange stay as they are";
+        let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
+        let part = range.and_then(|range| messages.get(range));
+        let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
+            let text = "there is too little to replace: the first input and the last exchange stay";
             self.outputs.push(text.to_owned());
             return Ok(());
         };
-        let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
+        let part = part.to_vec();
         let (n_messages, before) = (part.len(), total(&messages));
         let limit = gauge.bytes(config.max_summary_tokens.min(total(&part) / 2));
         let text = if self.replace(part, before, limit).await? {

@@ -4,6 +4,7 @@
 //! may use in a turn, and that every use leaves a record. Start from [`TurnScope::ask_model`].
 
 mod model;
+mod person;
 mod subagent;
 mod tool;
 
@@ -14,7 +15,9 @@ use std::sync::Arc;
 
 use super::scope::TurnScope;
 use crate::point::caller::{Caller, MAX_NESTING};
-use crate::point::handle::{HandleError, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS};
+use crate::point::handle::{
+    HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
+};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean;
 
@@ -31,6 +34,8 @@ pub(super) enum HostCall {
     /// `tools-host.call`.
     Tool,
     Agent,
+    /// A question to the person.
+    Person,
 }
 
 impl HostCall {
@@ -40,6 +45,7 @@ impl HostCall {
             Self::Model => (MAX_QUESTIONS, "questions to the model"),
             Self::Tool => (MAX_TOOL_CALLS, "tool calls"),
             Self::Agent => (MAX_SUBAGENTS, "subagents"),
+            Self::Person => (MAX_PERSON_QUESTIONS, "questions to the person"),
         }
     }
 }

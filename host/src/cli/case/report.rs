@@ -66,6 +66,7 @@ impl Report {
             let counted = json!({
                 "hooks": counts(&coverage.hooks),
                 "tools": counts(&coverage.tools),
+                "commands": counts(&coverage.commands),
                 "never_called": coverage.never_called().collect::<Vec<_>>(),
             });
             (plugin.clone(), counted)

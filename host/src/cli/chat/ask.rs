@@ -2,7 +2,7 @@
 //!
 //! It says what is shown and what a typed line means; it must not know the keys. Start from [`OpenQuestion`].
 
-use super::super::approve::{self, Asked};
+use super::super::approve::{self, AnswerSender, Asked, AskedAnswer, AskedQuestion};
 use super::super::question::Screen;
 use super::super::render::wrap::wrap;
 use super::super::render::{DIM, WARN, styled};
@@ -107,13 +107,17 @@ impl OpenQuestion {
             return Effect::NotYet;
         };
         let words = match &answer {
-            ApprovalAnswer::Yes => "yes".to_owned(),
-            ApprovalAnswer::Always => "always in this session".to_owned(),
-            ApprovalAnswer::No(why) if why.is_empty() => "no".to_owned(),
-            ApprovalAnswer::No(why) => {
+            AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
+            AskedAnswer::Call(ApprovalAnswer::Always) => "always in this session".to_owned(),
+            AskedAnswer::Call(ApprovalAnswer::No(why)) if why.is_empty() => "no".to_owned(),
+            AskedAnswer::Call(ApprovalAnswer::No(why)) => {
                 steer(why);
                 format!("no: {why}")
             }
+            AskedAnswer::Person(answer) => match (&self.asked.question, answer) {
+                (AskedQuestion::Person(question), Some(answer)) => question.kind.shown(answer),
+                _ => String::new(),
+            },
         };
         self.send(answer);
         Effect::Answered(words)
@@ -121,14 +125,16 @@ impl OpenQuestion {
 
     /// Says no, for somebody who leaves.
     pub(super) fn refuse(mut self) {
-        self.send(ApprovalAnswer::No("the chat was closed".to_owned()));
+        let answer = self.asked.question.unanswered("the chat was closed");
+        self.send(answer);
     }
 
-    fn send(&mut self, answer: ApprovalAnswer) {
+    fn send(&mut self, answer: AskedAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
+        let nobody = AnswerSender::Call(nobody);
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
         // Who asked may be gone by now.
-        let _ = sender.send(answer);
+        sender.send(answer);
     }
 }
 

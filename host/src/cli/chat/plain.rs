@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
 
-use super::super::approve::{self, Asked};
+use super::super::approve::{self, Asked, AskedAnswer};
 use super::super::args::ModelArgs;
 use super::super::command::{Action, Commands, Outcome};
 use super::super::exit_code::ExitStatus;
@@ -311,7 +311,7 @@ impl Plain {
                     return self.interrupt();
                 }
                 line = self.lines.recv() => match line {
-                    None => break ApprovalAnswer::No(String::new()),
+                    None => break asked.question.unanswered(""),
                     Some(line) if matches!(line.trim(), "v" | "V" | "view") => is_whole = true,
                     Some(line) => match approve::parse(line.trim(), &asked.question) {
                         Some(answer) => break answer,
@@ -321,13 +321,13 @@ impl Plain {
             }
         };
         drop(open);
-        if let ApprovalAnswer::No(why) = &answer
+        if let AskedAnswer::Call(ApprovalAnswer::No(why)) = &answer
             && !why.is_empty()
         {
             self.steering.steer(why, Source::Terminal);
         }
         // Who asked may be gone by now.
-        let _ = asked.answer.send(answer);
+        asked.answer.send(answer);
     }
 
     async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {

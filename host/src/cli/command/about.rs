@@ -35,6 +35,16 @@ pub(super) fn cost(session: &Session) -> anyhow::Result<String> {
                 usd += summary.cost_usd;
                 unpriced += summary.unpriced_tokens;
             }
+            Body::Command {
+                usage: used,
+                cost_usd,
+                unpriced_tokens,
+                ..
+            } => {
+                usage += used;
+                usd += cost_usd;
+                unpriced += unpriced_tokens;
+            }
             Body::Cut { .. } => n_cut += 1,
             Body::Step { model, usage, .. }
             | Body::Asked { model, usage, .. }

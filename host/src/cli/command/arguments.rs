@@ -143,11 +143,15 @@ fn description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema, in its order.
+/// The properties of a schema in the order in which words fill them: those that are required first, as they are listed, because
+/// schemas that are generated have theirs in the order of the alphabet; then the others.
 fn properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();
-    all.map(|(name, of)| (name.as_str(), of)).collect()
+    let mut all: Vec<_> = all.map(|(name, of)| (name.as_str(), of)).collect();
+    let place = |name: &str| required(schema).position(|required| required == name);
+    all.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+    all
 }
 
 fn required(schema: &Value) -> impl Iterator<Item = &str> {

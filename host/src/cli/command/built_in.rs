@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Commands, Entry, Kind, Origin, own};
 
+/// Values to propose for an argument, each with a few words.
+type Values = fn(&Commands) -> Vec<(String, String)>;
+
 /// A command that is built in.
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
@@ -59,7 +62,7 @@ impl BuiltIn {
         self
     }
 
-    const fn proposes(mut self, values: fn(&Commands) -> Vec<(String, String)>) -> Self {
+    const fn proposes(mut self, values: Values) -> Self {
         self.values = Some(values);
         self
     }

@@ -9,7 +9,8 @@ use super::template::Template;
 use super::{Entry, Kind, Origin, is_name, user_prompts};
 use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
-use crate::plugin::load::PluginSet;
+use crate::plugin::commands::CommandSpec;
+use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
 
 /// Templates in the folder `prompts` beside the user's settings.
@@ -18,13 +19,31 @@ pub(super) fn of_user(paths: &Paths) -> Vec<Entry> {
     entries(files, &Origin::User)
 }
 
-/// Templates that loaded plugins carry.
+/// Commands that loaded plugins list, and templates that they carry.
 pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<Entry> {
     let each = plugins.plugins.iter().flat_map(|plugin| {
         let origin = Origin::Plugin(plugin.trust, plugin.manifest.name.clone());
-        entries(plugin.prompts.clone(), &origin)
+        let own = plugin
+            .commands
+            .iter()
+            .map(|spec| listed(plugin, spec, &origin));
+        let own: Vec<Entry> = own.collect();
+        own.into_iter()
+            .chain(entries(plugin.prompts.clone(), &origin))
     });
     each.collect()
+}
+
+fn listed(plugin: &Loaded, spec: &CommandSpec, origin: &Origin) -> Entry {
+    let granted = plugin.granted.capabilities().iter();
+    Entry {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        arguments: spec.arguments.clone(),
+        origin: origin.clone(),
+        may: granted.map(crate::grant::in_words).collect(),
+        kind: Kind::Plugin(plugin.manifest.name.clone()),
+    }
 }
 
 /// Templates of the project, as they were when somebody said that it is trusted.

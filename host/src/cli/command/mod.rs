@@ -28,6 +28,7 @@ use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 use crate::host::Session;
 use crate::paths::Paths;
+use crate::plugin::commands::CommandReply;
 use crate::plugin::load::PluginSet;
 
 /// Longest description of a command, in bytes.
@@ -67,6 +68,8 @@ struct Entry {
 enum Kind {
     BuiltIn(&'static BuiltIn),
     Template(Template),
+    /// A command of this plugin.
+    Plugin(String),
     /// A file that cannot be used, and why.
     Broken(String),
 }
@@ -276,7 +279,9 @@ impl Commands {
         }
         let started = Instant::now();
         let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
-        if let Some(session) = session {
+        // That of a plugin is told of by the session.
+        let is_told = matches!(entry.kind, Kind::Plugin(_));
+        if let Some(session) = session.filter(|_| !is_told) {
             session.tell_command(event(entry, &outcome, started));
         }
         outcome
@@ -297,6 +302,24 @@ impl Commands {
                 let text = template.render(&call.arguments).map_err(Usage)?;
                 let command = format!("/{} of {}", entry.name, entry.origin);
                 Ok(Outcome::Prompt { text, command })
+            }
+            Kind::Plugin(plugin) => {
+                let Some(session) = session else {
+                    bail_usage!("/{} runs in a session, and none is open", entry.name);
+                };
+                let arguments = match &call.arguments {
+                    Value::String(text) if entry.arguments.is_none() => text.clone(),
+                    value => value.to_string(),
+                };
+                let ran = session.run_command(plugin, &entry.name, arguments, cancel);
+                Ok(match ran.await? {
+                    CommandReply::Text(text) => Outcome::Text(text),
+                    CommandReply::Nothing => Outcome::Nothing,
+                    CommandReply::Prompt(text) => {
+                        let command = format!("/{} of {}", entry.name, entry.origin);
+                        Outcome::Prompt { text, command }
+                    }
+                })
             }
             Kind::Broken(why) => bail_usage!("{why}"),
         }

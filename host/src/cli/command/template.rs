@@ -135,9 +135,10 @@ impl Template {
         };
         let offset = place_of(&self.source, name);
         let known: Vec<&str> = declared.into_iter().collect();
-        let known = match known.is_empty() {
-            true => "it declares no arguments".to_owned(),
-            false => format!("its arguments are {}", known.join(", ")),
+        let known = match (&self.arguments, known.is_empty()) {
+            (None, _) => format!("it declares none, and the text behind its name is `{TEXT}`"),
+            (Some(_), true) => "it declares none".to_owned(),
+            (Some(_), false) => format!("its arguments are {}", known.join(", ")),
         };
         Err(self.at(
             offset,

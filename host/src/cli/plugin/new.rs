@@ -36,7 +36,7 @@ enum Kind {
     Hook,
     /// Offers the model a tool
     Tool,
-    /// Offers the person a slash command; this version of Rind calls none yet
+    /// Offers the person a slash command; in Rust
     Command,
     /// Runs by itself; this version of Rind runs no loop yet
     Loop,
@@ -50,23 +50,26 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
         Lang::Js => NewLanguage::JavaScript,
         Lang::Python => NewLanguage::Python,
     };
-    let never_called = |kind: &str, instead: &str| {
-        Err(Usage(format!(
-            "this version of Rind calls no {kind} of a plugin yet: one would be built and loaded, and never run. {instead}"
-        ))
-        .into())
-    };
     let kind = match args.kind {
         Kind::Hook => NewKind::Hook,
         Kind::Tool => NewKind::Tool,
         Kind::Prompt => NewKind::Prompt,
+        Kind::Command if language == NewLanguage::Rust => NewKind::Command,
         Kind::Command => {
-            let instead = "Use `--kind tool`, which the model calls when the person asks for it";
-            return never_called("command", instead);
+            return Err(Usage(
+                "there is a template of a command in Rust only; in JavaScript and Python, export the interface `commands` with \
+                 `list` and `run`, as the contract's `commands.wit` says"
+                    .to_owned(),
+            )
+            .into());
         }
         Kind::Loop => {
-            let instead = "Use `--kind hook`, which acts in each turn, and start turns from outside with `rind run`";
-            return never_called("loop", instead);
+            return Err(Usage(
+                "this version of Rind calls no loop of a plugin yet: one would be built and loaded, and never run. Use `--kind \
+                 hook`, which acts in each turn, and start turns from outside with `rind run`"
+                    .to_owned(),
+            )
+            .into());
         }
     };
     let folder =

@@ -57,10 +57,18 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let row = steps::tool_call(0, call, plugin, by);
             Some(row.then(DIM, &steps::arguments(call)).line())
         }
+        Event::Status { plugin, text } if !text.is_empty() => {
+            let plugin = styled(super::PLUGIN, one_line(plugin, 64));
+            Some(format!(
+                "{} {plugin} {}",
+                styled(DIM, "▪"),
+                styled(DIM, one_line(text, 80))
+            ))
+        }
         Event::CompactEnd { .. } | Event::ArchiveEnd { .. } => {
             let (shorter, same) = match event {
                 Event::CompactEnd { .. } => (
-                    "the conversation was too long",
+                    "the conversation was shortened",
                     "the conversation is too long and stays so",
                 ),
                 _ => (

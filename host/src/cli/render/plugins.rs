@@ -33,6 +33,12 @@ const PARTS: usize = 55;
 pub(in super::super) fn row(report: &Report) {
     let mut parts: Vec<String> = report.hooks.iter().map(hook).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
+    parts.extend(
+        report
+            .commands
+            .iter()
+            .map(|command| format!("/{}", command.name)),
+    );
     let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
     let mut lines = wrapped(&parts).into_iter();
     answer_line(format_args!(
@@ -272,6 +278,16 @@ pub(in super::super) fn report(report: &Report) {
         let class = tool.effect_class.to_string();
         let what = printable(&tool.description);
         line("tool", format!("{:<24} {class:<8} {what}", tool.name));
+    }
+    for command in &report.commands {
+        let what = styled(DIM, "runs with its permissions");
+        line(
+            "command",
+            format!("/{:<23} {} ({what})", command.name, command.description),
+        );
+    }
+    for name in &report.prompts {
+        line("template", one_line(name, NAME));
     }
     for name in &report.other_exports {
         line("exports", name.clone());

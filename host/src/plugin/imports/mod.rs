@@ -4,6 +4,7 @@
 //! `rind plugin inspect` and the docs read it; a test holds it equal to `wit/`.
 
 mod agents;
+mod ask;
 mod blobs;
 mod caller;
 mod config;
@@ -16,6 +17,7 @@ mod points;
 mod row;
 mod session;
 mod state;
+mod status;
 mod store;
 mod tools_host;
 mod wasi;
@@ -27,6 +29,7 @@ mod wasi_streams;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
 pub use row::{ImportRow, Limit, Needs};
+pub(super) use status::StatusLine;
 pub(super) use wasi_http::WasiHttp;
 pub(super) use wasi_place::Handles;
 use wasmtime::Engine;
@@ -42,7 +45,9 @@ use crate::egress::{DEFAULT_REQUESTS, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES};
 use crate::folder::{MAX_BYTES as MAX_FILE_BYTES, MAX_ENTRIES};
 use crate::grant::{ExternalCall, Granted};
 use crate::json::MAX_BYTES as MAX_JSON_BYTES;
-use crate::point::handle::{HandleError, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS};
+use crate::point::handle::{
+    HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
+};
 use crate::session as sessions;
 
 /// The access of types alone.
@@ -144,6 +149,16 @@ pub const IMPORTS: &[ImportRow] = &[
     own!("http", http, HTTP)
         .needs(Needs::Host)
         .limits(HTTP_LIMITS),
+    own!("ask", ask, "asking the person, who sees which plugin asks")
+        .limits(&[
+            Limit::Count(MAX_PERSON_QUESTIONS, "questions in a turn"),
+            Limit::Bytes(ask::MAX_TEXT_BYTES, "a question or an answer"),
+        ])
+        .waits(),
+    own!("status", status, "a line of status of its own").limits(&[
+        Limit::Count(status::MAX_CHARS as u32, "characters"),
+        Limit::Count(status::MAX_CHANGES, "changes in a session"),
+    ]),
     // Its types come with it; the rest of the package is for servers.
     ImportRow::new(
         "wasi:http/types@",

@@ -79,13 +79,13 @@ pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
             }
 
             pub(crate) fn __rind_call_tool(
-                name: &str,
-                arguments: &str,
+                __name: &str,
+                __arguments: &str,
             ) -> ::std::result::Result<::rind_sdk::types::Answer, ::rind_sdk::types::Error> {
-                _ = arguments;
-                match name {
+                _ = __arguments;
+                match __name {
                     #(#arms)*
-                    _ => ::rind_sdk::macros::unknown("tool", name),
+                    _ => ::rind_sdk::macros::unknown("tool", __name),
                 }
             }
         },
@@ -116,7 +116,7 @@ fn tool_arms(plugin: &Plugin) -> impl Iterator<Item = TokenStream> {
         let name = &tool.name;
         let call = call(
             &tool.function,
-            |ty| quote!(::rind_sdk::macros::arguments::<#ty>(name, arguments)?),
+            |ty| quote!(::rind_sdk::macros::arguments::<#ty>(__name, __arguments)?),
         );
         let answer = if tool.function.returns_result() {
             "result_answer"
@@ -142,10 +142,31 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
             .next()
             .unwrap_or_default()
             .replace('\n', " ");
-        quote!((#name, #description))
+        let arguments = match schema_of(function) {
+            Some(ty) => {
+                let schema = quote_spanned!(here(ty.span())=> ::rind_sdk::macros::schema::<#ty>());
+                quote!(::std::option::Option::Some(#schema))
+            }
+            None if function.parameter.is_none() => {
+                quote!(::std::option::Option::Some(
+                    ::rind_sdk::macros::no_arguments()
+                ))
+            }
+            None => quote!(::std::option::Option::None),
+        };
+        quote! {
+            ::rind_sdk::macros::Command {
+                name: #name,
+                description: #description,
+                arguments: #arguments,
+            }
+        }
     });
     let arms = plugin.commands.iter().map(|(name, function)| {
-        let call = call(function, |_| quote!(arguments));
+        let call = call(function, |ty| match schema_of(function) {
+            Some(_) => quote!(::rind_sdk::macros::arguments::<#ty>(__name, &__arguments)?),
+            None => quote!(__arguments),
+        });
         let body = quote_spanned! {here(function.output_span())=>
             ::rind_sdk::IntoOutcome::<::rind_sdk::CommandOutcome>::into_outcome(#call)
         };
@@ -154,27 +175,29 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
     Some(Export {
         interface: "commands".to_owned(),
         code: quote! {
-            pub(crate) fn __rind_commands() -> ::std::vec::Vec<(&'static str, &'static str)> {
+            pub(crate) fn __rind_commands() -> ::std::vec::Vec<::rind_sdk::macros::Command> {
                 ::std::vec![#(#specs),*]
             }
 
             pub(crate) fn __rind_run_command(
-                name: &str,
-                arguments: ::std::string::String,
+                __name: &str,
+                __arguments: ::std::string::String,
             ) -> ::std::result::Result<::rind_sdk::CommandOutcome, ::rind_sdk::types::Error> {
-                _ = &arguments;
-                match name {
+                _ = &__arguments;
+                match __name {
                     #(#arms)*
-                    _ => ::rind_sdk::macros::unknown("command", name),
+                    _ => ::rind_sdk::macros::unknown("command", __name),
                 }
             }
         },
         guest: quote! {
             fn list() -> Vec<exports::rind::plugin::commands::CommandSpec> {
-                let spec = |(name, description)| exports::rind::plugin::commands::CommandSpec {
-                    name: String::from(name),
-                    description: String::from(description),
-                    arguments: None,
+                let spec = |command: ::rind_sdk::macros::Command| {
+                    exports::rind::plugin::commands::CommandSpec {
+                        name: String::from(command.name),
+                        description: String::from(command.description),
+                        arguments: command.arguments,
+                    }
                 };
                 super::__rind_commands().into_iter().map(spec).collect()
             }
@@ -196,6 +219,19 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
             format_ident!("__rind_run_command"),
         ],
     })
+}
+
+/// The type of a command's arguments; `None` for one that takes the text behind its name, or nothing.
+fn schema_of(function: &Function) -> Option<&Type> {
+    let ty = pointee(function.parameter.as_ref()?);
+    let is_text = match ty {
+        Type::Path(path) => {
+            let last = path.path.segments.last();
+            last.is_some_and(|last| last.ident == "String" || last.ident == "str")
+        }
+        _ => false,
+    };
+    (!is_text).then_some(ty)
 }
 
 /// All implementations of other plugins' points.

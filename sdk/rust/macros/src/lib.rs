@@ -48,7 +48,8 @@ pub fn tool(_: TokenStream, _: TokenStream) -> TokenStream {
 
 /// Marks a slash command, for the person at the terminal. The doc comment is its description.
 ///
-/// The function takes the `String` written behind the command's name or nothing, and returns a
+/// The function takes one type marked [`macro@args`], from which its JSON Schema is made, the `String` written behind the command's
+/// name, or nothing, and returns a
 /// `CommandOutcome`, a `String` to show, nothing, or a `Result` of one of them. `snake_case` becomes `/snake-case`.
 #[proc_macro_attribute]
 pub fn command(_: TokenStream, _: TokenStream) -> TokenStream {

@@ -168,7 +168,10 @@ impl Plugin {
 
     fn add_command(&mut self, attribute: &Attribute, function: &ItemFn) -> Result<()> {
         plain(attribute)?;
-        let function = Function::parse(function, Some("text behind the command's name"))?;
+        let function = Function::parse(
+            function,
+            Some("arguments, or the text behind the command's name"),
+        )?;
         let name = function.name.to_string().replace('_', "-");
         if function.docs.is_empty() {
             let message =

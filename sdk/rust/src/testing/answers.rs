@@ -48,6 +48,7 @@ thread_local! {
     static MODEL: Answerer<Question, Reply> = const { Answerer::new("answer_model") };
     static AGENTS: Answerer<Task, String> = const { Answerer::new("answer_agents") };
     static TOOLS: Answerer<(String, String), String> = const { Answerer::new("answer_tools") };
+    static ASK: Answerer<Asked, Answered> = const { Answerer::new("answer_questions") };
     static POINTS: Answerer<(String, String), Answer> = const { Answerer::new("answer_points") };
 }
 
@@ -57,7 +58,35 @@ pub(super) fn reset() {
     MODEL.with(|own| own.function.replace(None));
     AGENTS.with(|own| own.function.replace(None));
     TOOLS.with(|own| own.function.replace(None));
+    ASK.with(|own| own.function.replace(None));
     POINTS.with(|own| own.function.replace(None));
+}
+
+/// A question of the plugin to the person, in a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// `ask::confirm`: the question.
+    Confirm(String),
+    /// `ask::choose`: the question and the options.
+    Choose(String, Vec<String>),
+    /// `ask::text`: the question.
+    Text(String),
+}
+
+/// Answer of the person in a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// Yes or no.
+    Yes(bool),
+    /// Place of the option, from 0.
+    Choice(u32),
+    /// A line of text.
+    Text(String),
+}
+
+/// Answers the plugin's questions to the person on this thread. Without it nobody is there, and its defaults count.
+pub fn answer_questions(answer: impl Fn(Asked) -> Result<Answered, Error> + 'static) {
+    ASK.with(|own| own.set(answer));
 }
 
 /// Answers the plugin's HTTP requests on this thread. Without it each is denied.
@@ -100,6 +129,48 @@ pub(crate) mod model {
 
     pub(crate) fn ask(question: &Question) -> Result<Reply, Error> {
         MODEL.with(|own| own.answer(question.clone()))
+    }
+}
+
+pub(crate) mod ask {
+    use super::{ASK, Answered, Asked, Error};
+
+    fn answer(asked: Asked) -> Result<Option<Answered>, Error> {
+        let is_there = ASK.with(|own| own.function.borrow().is_some());
+        match is_there {
+            true => ASK.with(|own| own.answer(asked)).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn misfit<T>() -> Result<T, Error> {
+        Err(Error::Failed(
+            "the answer does not fit the question".to_owned(),
+        ))
+    }
+
+    pub(crate) fn confirm(text: &str, default: bool) -> Result<bool, Error> {
+        match answer(Asked::Confirm(text.to_owned()))? {
+            None => Ok(default),
+            Some(Answered::Yes(yes)) => Ok(yes),
+            Some(_) => misfit(),
+        }
+    }
+
+    pub(crate) fn choose(text: &str, options: &[String], default: u32) -> Result<u32, Error> {
+        match answer(Asked::Choose(text.to_owned(), options.to_vec()))? {
+            None => Ok(default),
+            Some(Answered::Choice(at)) if (at as usize) < options.len() => Ok(at),
+            Some(_) => misfit(),
+        }
+    }
+
+    pub(crate) fn text(text: &str, default: &str) -> Result<String, Error> {
+        match answer(Asked::Text(text.to_owned()))? {
+            None => Ok(default.to_owned()),
+            Some(Answered::Text(text)) => Ok(text),
+            Some(_) => misfit(),
+        }
     }
 }
 

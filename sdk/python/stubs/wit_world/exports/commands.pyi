@@ -3,11 +3,10 @@
 """
 Slash commands that a plugin offers to the person at the terminal. The model cannot call them.
 
-This host checks the exports of a component against this interface and calls none of them yet.
-
-Lifecycle: nothing calls it yet.
-Deadline: none yet.
-Access: every plugin may export it.
+Lifecycle: `list` is called once when the plugin is loaded, before it was granted anything; `run` between two turns, when the
+person calls a command. What it asks, calls and runs passes hooks, policy and approval as in a turn.
+Deadline: 5 s for `list`; 60 s for `run`, which `[limits] timeout` sets to at most 600 s.
+Access: every plugin may export it; a command runs with the plugin's permissions, which `/help` shows.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable
 from types import TracebackType

@@ -1,0 +1,65 @@
+//! Questions of plugins to the person.
+
+use std::sync::Arc;
+
+use super::super::scope::TurnScope;
+use super::{HostCall, PendingAccess, interrupted};
+use crate::event::Event;
+use crate::point::caller::Caller;
+use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};
+use crate::secret::Scanner;
+use crate::text::clean;
+
+/// Longest answer that is handed over, in bytes.
+const MAX_ANSWER_BYTES: usize = 1_000;
+
+impl TurnScope {
+    /// Asks the person for a plugin, and waits as long as that takes or the turn runs. Where nobody can be asked, the answer is the
+    /// default of the question.
+    pub(in super::super) async fn ask_person(
+        &self,
+        plugin: &Arc<str>,
+        question: PersonQuestion,
+        mut caller: Caller,
+    ) -> Result<PersonAnswer, HandleError> {
+        let pending = PendingAccess::new(self, plugin, &caller, "question to the person");
+        let asked = async {
+            self.admit(plugin, HostCall::Person, &mut caller)?;
+            // Approvals and questions of plugins: one at a time.
+            let _alone = self.approvals.one_at_a_time().await;
+            let given = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(interrupted()),
+                given = self.spec.approver.answer(&question) => given,
+            };
+            let is_default = given.is_none();
+            let answer = checked(given.unwrap_or_else(|| question.kind.default_answer()));
+            self.spec.events.emit(Event::Asked {
+                plugin: plugin.to_string(),
+                question: question.text.clone(),
+                answer: match &answer {
+                    Ok(answer) => question.kind.shown(answer),
+                    Err(_) => "[not handed over]".to_owned(),
+                },
+                is_default,
+                call_id: caller.call.as_deref().map(str::to_owned),
+            });
+            answer
+        };
+        pending.end(asked.await)
+    }
+}
+
+/// Keeps back what looks like a secret: a plugin must not ask for one.
+fn checked(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
+    let PersonAnswer::Text(text) = answer else {
+        return Ok(answer);
+    };
+    if let Some(finding) = Scanner::shared().scan(&text).first() {
+        return Err(HandleError::Denied(format!(
+            "the answer looks like a secret ({}) and was not handed over",
+            finding.rule
+        )));
+    }
+    Ok(PersonAnswer::Text(clean(&text, MAX_ANSWER_BYTES)))
+}

@@ -1,0 +1,256 @@
+//! A plugin's slash commands: what it lists when it is loaded, and a call of one.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Error;
+use super::bindings::exports::rind::plugin::commands as wit;
+use super::convert;
+use super::instance::{Busy, Slot};
+use super::sanitize::Sanitizer;
+use crate::json;
+use crate::point::caller::Caller;
+use crate::point::deadline::within;
+use crate::point::failure::Failure;
+use crate::secret::Scanner;
+use crate::tool::schema;
+
+/// Most commands of one plugin.
+pub const MAX_COMMANDS: usize = 32;
+
+/// Longest name, in bytes.
+pub const MAX_NAME_BYTES: usize = 64;
+
+/// Longest description, in bytes.
+pub const MAX_DESCRIPTION_BYTES: usize = 200;
+
+/// Longest text for the person, in bytes: more than anybody reads.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// Longest input of a turn that a command makes, in bytes.
+const MAX_PROMPT_BYTES: usize = 1 << 20;
+
+/// A slash command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandSpec {
+    /// Name without the slash.
+    pub name: String,
+    /// Description, one line.
+    pub description: String,
+    /// JSON Schema of its arguments; a command without one takes the text behind its name.
+    pub arguments: Option<Value>,
+}
+
+/// Result of a command of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandReply {
+    /// Text for the person.
+    Text(String),
+    /// Input of a turn.
+    Prompt(String),
+    /// No output.
+    Nothing,
+}
+
+/// One command of a plugin in a session.
+pub struct PluginCommand {
+    pub(super) plugin: String,
+    pub(super) spec: CommandSpec,
+    pub(super) slot: Arc<Slot>,
+    pub(super) deadline: Duration,
+}
+
+impl PluginCommand {
+    /// Returns the name of the plugin.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    /// Returns the description of the command.
+    #[must_use]
+    pub fn spec(&self) -> &CommandSpec {
+        &self.spec
+    }
+
+    /// Runs the command within its deadline. `arguments` is JSON text that fits the schema, or the text behind the name.
+    pub(crate) async fn run(
+        &self,
+        caller: &Caller,
+        arguments: String,
+    ) -> Result<CommandReply, Failure> {
+        let call = pin!(self.call(caller, arguments));
+        within(self.deadline, Instant::now(), call).await
+    }
+
+    async fn call(&self, caller: &Caller, arguments: String) -> Result<CommandReply, Failure> {
+        let mut busy = self.slot.acquire(caller).await?;
+        let instance = &mut busy.instance;
+        let commands = instance.functions.commands.as_ref();
+        let run = commands
+            .ok_or_else(|| Failure::Unavailable("the instance exports no commands".to_owned()))?
+            .run;
+        let arguments = (self.spec.name.clone(), arguments);
+        let result = run.call_async(&mut instance.store, arguments).await;
+        let (answer,) = busy.settle(result)?;
+        let sanitizer = Sanitizer::new(self.slot.backing(), caller, "command");
+        match answer {
+            Ok(wit::CommandOutcome::Text(text)) => {
+                Ok(CommandReply::Text(cut(sanitizer.text("text", text))))
+            }
+            Ok(wit::CommandOutcome::Prompt(text)) if text.len() > MAX_PROMPT_BYTES => {
+                Err(Failure::Limit(format!(
+                    "an input of {} bytes, at most {MAX_PROMPT_BYTES}",
+                    text.len()
+                )))
+            }
+            Ok(wit::CommandOutcome::Prompt(text)) => {
+                Ok(CommandReply::Prompt(sanitizer.text("prompt", text)))
+            }
+            Ok(wit::CommandOutcome::Nothing) => Ok(CommandReply::Nothing),
+            Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
+        }
+    }
+}
+
+impl std::fmt::Debug for PluginCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PluginCommand")
+            .field("plugin", &self.plugin)
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_TEXT_BYTES {
+        let n_bytes = text.len();
+        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text.push_str(&format!("\n[cut: the command answered {n_bytes} bytes]"));
+    }
+    text
+}
+
+/// Asks an instance for its commands, and checks each.
+pub(super) async fn list(mut busy: Busy<'_>) -> Result<Vec<CommandSpec>, Error> {
+    let instance = &mut busy.instance;
+    let Some(commands) = instance.functions.commands.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let result = commands.list.call_async(&mut instance.store, ()).await;
+    let (listed,) = busy.settle(result).map_err(|failure| Error::Start {
+        message: format!("asked for its commands, {failure}"),
+    })?;
+    let mut specs: Vec<CommandSpec> = Vec::new();
+    for command in listed {
+        let spec = check(&command, &specs).map_err(|why| Error::Command {
+            command: crate::text::clean(&command.name, MAX_NAME_BYTES),
+            why,
+        })?;
+        specs.push(spec);
+    }
+    Ok(specs)
+}
+
+fn check(command: &wit::CommandSpec, before: &[CommandSpec]) -> Result<CommandSpec, String> {
+    let wit::CommandSpec {
+        name,
+        description,
+        arguments,
+    } = command;
+    if before.len() >= MAX_COMMANDS {
+        return Err(format!(
+            "a plugin may have {MAX_COMMANDS} commands, and this one lists more"
+        ));
+    }
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(fits) {
+        return Err(format!(
+            "a name is made of 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`"
+        ));
+    }
+    if before.iter().any(|other| other.name == *name) {
+        return Err("it is listed twice".to_owned());
+    }
+    let is_line = !description.trim().is_empty() && !description.contains(char::is_control);
+    if !is_line || description.len() > MAX_DESCRIPTION_BYTES {
+        return Err(format!(
+            "its description must be one line of at most {MAX_DESCRIPTION_BYTES} bytes"
+        ));
+    }
+    for text in [Some(description), arguments.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        if let Some(finding) = Scanner::shared().scan(text).first() {
+            return Err(format!(
+                "its description or schema contains what looks like a secret ({})",
+                finding.rule
+            ));
+        }
+    }
+    let parse = |text: &String| {
+        let schema =
+            json::parse(text, schema::MAX_SCHEMA_BYTES).map_err(|e| format!("its schema {e}"))?;
+        if schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err("its schema must have `\"type\": \"object\"`".to_owned());
+        }
+        schema::compile(&schema)?;
+        Ok(schema)
+    };
+    Ok(CommandSpec {
+        name: name.clone(),
+        description: crate::text::clean(description.trim(), MAX_DESCRIPTION_BYTES),
+        arguments: arguments.as_ref().map(parse).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, description: &str, arguments: Option<&str>) -> wit::CommandSpec {
+        wit::CommandSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            arguments: arguments.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_typed_or_shown_is_refused() {
+        let object = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
+        assert!(check(&spec("a-1", "Does it", Some(object)), &[]).is_ok());
+        assert!(check(&spec("a", "Does it", None), &[]).is_ok());
+        let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
+        for (name, description, arguments, part) in [
+            ("", "x", None, "a name is made of"),
+            ("Up", "x", None, "a name is made of"),
+            ("a b", "x", None, "a name is made of"),
+            ("a", " ", None, "one line"),
+            ("a", "x\ny", None, "one line"),
+            ("a", &"x".repeat(201), None, "one line"),
+            ("a", "x", Some("{"), "its schema"),
+            ("a", "x", Some("{\"type\": \"array\"}"), "type"),
+            (
+                "a",
+                "x",
+                Some("{\"type\": \"object\", \"$ref\": \"http://x/y\"}"),
+                "",
+            ),
+            ("a", &key, None, "secret"),
+        ] {
+            let why = check(&spec(name, description, arguments), &[]).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+        let one = check(&spec("a", "x", None), &[]).unwrap();
+        let why = check(&spec("a", "y", None), std::slice::from_ref(&one)).unwrap_err();
+        assert!(why.contains("twice"), "{why}");
+        let many = vec![one; MAX_COMMANDS];
+        let why = check(&spec("b", "y", None), &many).unwrap_err();
+        assert!(why.contains("may have 32 commands"), "{why}");
+    }
+}

@@ -1,0 +1,101 @@
+//! `rind:plugin/ask`: questions to the person. Every text of the guest is one escaped line; the call's deadline stands still while
+//! the person thinks.
+
+use super::super::bindings::rind::plugin::ask;
+use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
+use crate::point::deadline::paused;
+use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
+
+/// Longest question and longest answer, in bytes.
+pub(super) const MAX_TEXT_BYTES: usize = 1_000;
+
+/// Longest option, in bytes.
+const MAX_OPTION_BYTES: usize = 100;
+
+/// Fewest and most options: each is one digit to type.
+const OPTIONS: std::ops::RangeInclusive<usize> = 2..=9;
+
+impl ask::Host for HostState {
+    async fn confirm(&mut self, text: String, default: bool) -> Result<bool, HandleError> {
+        let kind = QuestionKind::Confirm { default };
+        match self.ask_person(&text, kind).await? {
+            PersonAnswer::Yes(yes) => Ok(yes),
+            _ => Err(misfit()),
+        }
+    }
+
+    async fn choose(
+        &mut self,
+        text: String,
+        options: Vec<String>,
+        default: u32,
+    ) -> Result<u32, HandleError> {
+        if !OPTIONS.contains(&options.len()) || default as usize >= options.len() {
+            return Err(HandleError::InvalidInput(format!(
+                "a choice has {} to {} options, and its default is the place of one of them",
+                OPTIONS.start(),
+                OPTIONS.end()
+            )));
+        }
+        if options.iter().any(|option| option.len() > MAX_OPTION_BYTES) {
+            return Err(HandleError::Limit(format!(
+                "an option has at most {MAX_OPTION_BYTES} bytes"
+            )));
+        }
+        let sanitizer = Sanitizer::of(self, "ask");
+        let line = |option: &String| sanitizer.line("option", option, MAX_OPTION_BYTES);
+        let options = options.iter().map(line).collect();
+        let kind = QuestionKind::Choose { options, default };
+        match self.ask_person(&text, kind).await? {
+            PersonAnswer::Choice(at) => Ok(at),
+            _ => Err(misfit()),
+        }
+    }
+
+    async fn text(&mut self, text: String, default: String) -> Result<String, HandleError> {
+        if default.len() > MAX_TEXT_BYTES {
+            return Err(HandleError::Limit(format!(
+                "a default has at most {MAX_TEXT_BYTES} bytes"
+            )));
+        }
+        let default = Sanitizer::of(self, "ask").line("default", &default, MAX_TEXT_BYTES);
+        let kind = QuestionKind::Text { default };
+        match self.ask_person(&text, kind).await? {
+            PersonAnswer::Text(text) => Ok(text),
+            _ => Err(misfit()),
+        }
+    }
+}
+
+fn misfit() -> HandleError {
+    HandleError::Failed("the answer does not fit the question".to_owned())
+}
+
+impl HostState {
+    async fn ask_person(
+        &mut self,
+        text: &str,
+        kind: QuestionKind,
+    ) -> Result<PersonAnswer, HandleError> {
+        if text.trim().is_empty() {
+            return Err(HandleError::InvalidInput(
+                "the question is empty".to_owned(),
+            ));
+        }
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(HandleError::Limit(format!(
+                "a question has at most {MAX_TEXT_BYTES} bytes, this one has {}",
+                text.len()
+            )));
+        }
+        let backing = self.backing.clone();
+        let caller = self.call.caller.caused_by(&backing.plugin);
+        let question = PersonQuestion {
+            plugin: backing.plugin.to_string(),
+            text: Sanitizer::of(self, "ask").line("question", text, MAX_TEXT_BYTES),
+            kind,
+        };
+        paused(backing.handle.ask_person(&backing.plugin, question, caller)).await
+    }
+}

@@ -1,0 +1,41 @@
+//! `rind:plugin/status`: a line of status of the plugin's own.
+
+use std::sync::PoisonError;
+
+use super::super::bindings::rind::plugin::status;
+use super::super::host::HostState;
+use super::super::sanitize::Sanitizer;
+
+/// Longest line, in characters.
+pub(super) const MAX_CHARS: usize = 80;
+
+/// Changes of one plugin in one session; after that the line stays as it is.
+pub(in super::super) const MAX_CHANGES: u32 = 1_000;
+
+/// The line of a plugin in a session.
+#[derive(Debug, Default)]
+pub(in super::super) struct StatusLine {
+    text: String,
+    n_changes: u32,
+}
+
+impl status::Host for HostState {
+    async fn set(&mut self, text: String) -> wasmtime::Result<()> {
+        // A character has four bytes at most, and an escaped one more; whoever shows it has 80 to show.
+        let text = Sanitizer::of(self, "status").line("line", &text, MAX_CHARS * 4);
+        let text: String = text.chars().take(MAX_CHARS).collect();
+        let backing = &self.backing;
+        let mut line = backing
+            .status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if line.text == text || line.n_changes >= MAX_CHANGES {
+            return Ok(());
+        }
+        line.n_changes += 1;
+        line.text.clone_from(&text);
+        drop(line);
+        backing.handle.status(&backing.plugin, text);
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Asking the person at the terminal: yes or no, one of several options, a line of text. Never ask for a secret.
+//!
+//! Where nobody is there the default counts: give the one that is right when nobody looks.
+
+use crate::types::Error;
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::ask as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::ask as host;
+
+/// Asks for a yes or a no.
+///
+/// # Errors
+/// When the turn was interrupted, or the plugin asked too often.
+pub fn confirm(text: &str, default: bool) -> Result<bool, Error> {
+    host::confirm(text, default)
+}
+
+/// Asks to choose one of 2 to 9 options, and returns its place in the list, from 0.
+///
+/// # Errors
+/// As [`confirm`], and when there are too few or too many options.
+pub fn choose(text: &str, options: &[String], default: u32) -> Result<u32, Error> {
+    host::choose(text, options, default)
+}
+
+/// Asks for a line of text.
+///
+/// # Errors
+/// As [`confirm`], and when what was typed looks like a secret.
+pub fn text(text: &str, default: &str) -> Result<String, Error> {
+    host::text(text, default)
+}

@@ -1,0 +1,277 @@
+//! Slash commands of plugins and their questions to the person, through the host as a library.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rind::event::Event;
+use rind::grant::Trust;
+use rind::host::CommandError;
+use rind::plugin::commands::CommandReply;
+use rind::point::handle::{PersonAnswer, PersonQuestion};
+use rind::provider::scripted::{Reply, Script, Scripted};
+use rind::tool::approval::{ApprovalAnswer, Approver, Question};
+use rind::{Host, PluginFolders, Session};
+use rind_tests::guests;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A person who answers the questions of plugins after a while.
+struct Somebody {
+    after: Duration,
+    answer: PersonAnswer,
+    asked: Arc<Mutex<Vec<PersonQuestion>>>,
+}
+
+impl Approver for Somebody {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Yes })
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        Box::pin(async move {
+            self.asked.lock().unwrap().push(question.clone());
+            tokio::time::sleep(self.after).await;
+            Some(self.answer.clone())
+        })
+    }
+}
+
+struct Open {
+    session: Session,
+    asked: Arc<Mutex<Vec<PersonQuestion>>>,
+    _folder: TempDir,
+}
+
+/// A session with the guest, and with somebody who answers, or nobody.
+async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PersonAnswer)>) -> Open {
+    let folder = tempfile::tempdir().unwrap();
+    guests::put("asker", folder.path(), |manifest| manifest);
+    let asked = Arc::<Mutex<Vec<PersonQuestion>>>::default();
+    let model = Scripted::new(Script::new(replies));
+    let mut host = Host::builder()
+        .provider(Arc::new(model), "test-model")
+        .plugins(PluginFolders::new(Trust::Managed, folder.path()));
+    if let Some((after, answer)) = somebody {
+        let asked = asked.clone();
+        host = host.approver(Arc::new(Somebody {
+            after,
+            answer,
+            asked,
+        }));
+    }
+    let host = host.build().await.unwrap();
+    Open {
+        session: host.session().create().unwrap(),
+        asked,
+        _folder: folder,
+    }
+}
+
+impl Open {
+    async fn run(&mut self, command: &str, arguments: &str) -> Result<CommandReply, CommandError> {
+        let never = CancellationToken::new();
+        let ran = self
+            .session
+            .run_command("asker", command, arguments.to_owned(), &never);
+        ran.await
+    }
+
+    async fn text(&mut self, command: &str, arguments: &str) -> String {
+        match self.run(command, arguments).await {
+            Ok(CommandReply::Text(text)) => text,
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_listed_with_their_schemas() {
+    let open = open(Vec::new(), None).await;
+    let commands = open.session.commands();
+    let start = commands
+        .iter()
+        .find(|own| own.spec().name == "start")
+        .unwrap();
+    assert_eq!(start.plugin(), "asker");
+    assert_eq!(start.spec().description, "Starts a turn.");
+    let schema = start.spec().arguments.clone().unwrap();
+    assert_eq!(schema["required"], serde_json::json!(["topic"]));
+    let confirm = commands
+        .iter()
+        .find(|own| own.spec().name == "confirm")
+        .unwrap();
+    assert_eq!(confirm.spec().arguments, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_answers_text_or_a_prompt_and_leaves_an_event_and_an_entry() {
+    let mut open = open(Vec::new(), None).await;
+    let mut events = open.session.events();
+    let reply = open
+        .run("start", r#"{"topic": "tides", "loud": true}"#)
+        .await;
+    assert_eq!(
+        reply.unwrap(),
+        CommandReply::Prompt("Tell me about TIDES.".to_owned())
+    );
+    let mut seen = Vec::new();
+    while let Ok(stamped) = events.try_recv() {
+        seen.push(stamped.event);
+    }
+    let is_command = |event: &&Event| matches!(event, Event::Command { command, source, .. } if command == "start" && source == "plugin asker");
+    assert_eq!(seen.iter().filter(is_command).count(), 1, "{seen:?}");
+    let id = open.session.id().clone();
+    let host = open.session.host().clone();
+    open.session.close().await.unwrap();
+    let (entries, _) = host.store().read(&id).unwrap();
+    let kinds: Vec<String> = entries
+        .iter()
+        .map(|entry| serde_json::to_value(entry).unwrap()["type"].to_string())
+        .collect();
+    assert!(kinds.contains(&"\"command\"".to_owned()), "{kinds:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_spins_is_stopped_and_others_go_on() {
+    let mut open = open(Vec::new(), None).await;
+    let error = open.run("spin", "{}").await.unwrap_err().to_string();
+    assert!(
+        error.contains("`/spin` of plugin `asker` failed"),
+        "{error}"
+    );
+    let error = open.run("fail", "{}").await.unwrap_err().to_string();
+    assert!(error.contains("it is closed\\u{1b}[2K"), "{error}");
+    assert_eq!(
+        open.run("line", "on main").await.unwrap(),
+        CommandReply::Nothing
+    );
+    let error = open.run("nothing", "").await.unwrap_err();
+    assert!(matches!(error, CommandError::Unknown { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_in_the_text_of_a_command_are_masked() {
+    let mut open = open(Vec::new(), None).await;
+    let text = open.text("leak", "{}").await;
+    assert!(text.contains("[secret masked"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_command_ends() {
+    let mut open = open(Vec::new(), None).await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let ran = open
+        .session
+        .run_command("asker", "spin", "{}".to_owned(), &cancel);
+    let error = ran.await.unwrap_err().to_string();
+    assert!(error.contains("interrupted"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deadline_stands_still_while_the_person_thinks() {
+    // Longer than the second that the manifest gives a call.
+    let after = Duration::from_millis(2_500);
+    let mut open = open(Vec::new(), Some((after, PersonAnswer::Yes(true)))).await;
+    assert_eq!(open.text("confirm", "Go\u{1b}[2K on?").await, "true");
+    let asked = open.asked.lock().unwrap().clone();
+    assert_eq!(asked[0].plugin, "asker");
+    assert_eq!(asked[0].text, "Go\\u{1b}[2K on?");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_is_there_the_default_counts_and_the_event_says_so() {
+    let mut open = open(Vec::new(), None).await;
+    let mut events = open.session.events();
+    assert_eq!(open.text("confirm", "Go on?").await, "false");
+    assert_eq!(open.text("choose", "{}").await, "0");
+    assert_eq!(open.text("name", "{}").await, "nobody");
+    let mut asked = Vec::new();
+    while let Ok(stamped) = events.try_recv() {
+        if let Event::Asked {
+            answer, is_default, ..
+        } = stamped.event
+        {
+            asked.push((answer, is_default));
+        }
+    }
+    let expected = [("no", true), ("red", true), ("nobody", true)];
+    assert_eq!(
+        asked,
+        expected.map(|(answer, is_default)| (answer.to_owned(), is_default))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_are_bounded_in_number_and_size() {
+    let mut open = open(Vec::new(), None).await;
+    let often = open.text("often", "{}").await;
+    assert!(often.contains("5 questions to the person"), "{often}");
+    // Each command has its own.
+    assert_eq!(open.text("name", "{}").await, "nobody");
+    let wrongly = open.text("wrongly", "{}").await;
+    for part in ["is empty", "at most 1000 bytes", "2 to 9 options"] {
+        assert!(wrongly.contains(part), "{wrongly}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_looks_like_a_secret_is_not_handed_over() {
+    let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
+    let answer = PersonAnswer::Text(key.clone());
+    let mut open = open(Vec::new(), Some((Duration::ZERO, answer))).await;
+    let mut events = open.session.events();
+    let text = open.text("name", "{}").await;
+    assert!(text.contains("looks like a secret"), "{text}");
+    while let Ok(stamped) = events.try_recv() {
+        let line = serde_json::to_string(&stamped).unwrap();
+        assert!(!line.contains(&key), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupting_the_turn_ends_a_question_of_a_tool() {
+    let replies = vec![
+        Reply::call("ask_person", serde_json::json!({})),
+        Reply::text("done"),
+    ];
+    let never = (Duration::from_secs(600), PersonAnswer::Yes(true));
+    let mut open = open(replies, Some(never)).await;
+    let cancel = CancellationToken::new();
+    let asked = open.asked.clone();
+    let stop = cancel.clone();
+    tokio::spawn(async move {
+        while asked.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stop.cancel();
+    });
+    let outcome = open.session.turn("go").until(&cancel).await.unwrap();
+    assert!(outcome.output.contains("cancelled"), "{}", outcome.output);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_status_is_one_short_line_and_an_event_when_it_changes() {
+    let mut open = open(Vec::new(), None).await;
+    let mut events = open.session.events();
+    for text in [
+        "on main",
+        "on main",
+        &format!("a\nb{}", "x".repeat(200)),
+        "",
+    ] {
+        open.run("line", text).await.unwrap();
+    }
+    let mut lines = Vec::new();
+    while let Ok(stamped) = events.try_recv() {
+        if let Event::Status { text, .. } = stamped.event {
+            lines.push(text);
+        }
+    }
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[0], "on main");
+    assert_eq!(lines[1].chars().count(), 80);
+    assert!(!lines[1].contains('\n'), "{lines:?}");
+    assert_eq!(lines[2], "");
+}
