@@ -4,9 +4,6 @@ use serde_json::{Value, json};
 
 use super::{Commands, Entry, Kind, Origin, own};
 
-/// Values to propose for an argument, each with a few words.
-type Values = fn(&Commands) -> Vec<(String, String)>;
-
 /// A command that is built in.
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
