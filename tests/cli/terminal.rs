@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{PATIENCE, Rind, masked};
 
@@ -28,6 +28,8 @@ pub struct Terminal<'a> {
 struct Shown {
     parser: vt100::Parser,
     bytes: Vec<u8>,
+    /// Number of bytes that had come at a time.
+    arrivals: Vec<(SystemTime, usize)>,
 }
 
 impl Rind {
@@ -82,6 +84,7 @@ impl Rind {
         let shown = Arc::new(Mutex::new(Shown {
             parser: vt100::Parser::new(rows, columns, SCROLLBACK_ROWS),
             bytes: Vec::new(),
+            arrivals: Vec::new(),
         }));
         let reader = shown.clone();
         std::thread::spawn(move || {
@@ -99,6 +102,8 @@ impl Rind {
                 let mut shown = reader.lock().unwrap();
                 shown.parser.process(&pending);
                 shown.bytes.append(&mut pending);
+                let n_bytes = shown.bytes.len();
+                shown.arrivals.push((SystemTime::now(), n_bytes));
                 pending = rest;
                 if n_read == 0 {
                     return;
@@ -208,6 +213,25 @@ impl Terminal<'_> {
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.shown().bytes.clone()
+    }
+
+    /// Returns the number of bytes that the terminal got.
+    #[must_use]
+    pub fn n_bytes(&self) -> usize {
+        self.shown().bytes.len()
+    }
+
+    /// Returns the time at which a text first came, of the bytes from an offset on.
+    #[must_use]
+    pub fn arrived(&self, from: usize, text: &str) -> Option<SystemTime> {
+        let shown = self.shown();
+        let end = from
+            + text.len()
+            + shown.bytes[from..]
+                .windows(text.len().max(1))
+                .position(|bytes| bytes == text.as_bytes())?;
+        let mut arrivals = shown.arrivals.iter();
+        arrivals.find(|(_, n)| *n >= end).map(|(at, _)| *at)
     }
 
     /// Returns the screen for a snapshot: without what no two runs share.
