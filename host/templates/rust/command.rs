@@ -18,8 +18,9 @@ mod plugin {
     }
 
     /// A reader.
-    #[data]
+    #[args]
     #[derive(Default)]
+    #[serde(rename_all = "lowercase")]
     enum Reader {
         Child,
         #[default]

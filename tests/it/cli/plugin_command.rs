@@ -107,12 +107,16 @@ fn git_guard_asks_before_a_commit_on_a_protected_branch() {
     rind.managed("git-guard");
     rind.file(".git/HEAD", "ref: refs/heads/main\n");
     let ran = rind.run(&["run", "commit", "--yes"]).exits(0);
-    assert_snapshot!(ran.stderr, @r"
+    assert_snapshot!(ran.screen(), @r"
+    exit 0
+    ---- stdout
+    Done.
+    ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
-    session 20261123-054512-bdc2ac (new)
+    session [SESSION] (new)
     ▪ git-guard on main, protected
     ✗ bash refused by plugin git-guard: the branch main is protected and nobody said yes; make a branch first: git switch -c NAME
-    2 steps · 1 tool call · 3128 tokens in, 48 out · 15 ms · 1 hook call of 1 plugin in 3467 µs
+    2 steps · 1 tool call · [N] tokens in, [N] out · [T] · 1 hook call of 1 plugin in [T]
     ");
 }
 

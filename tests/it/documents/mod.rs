@@ -171,8 +171,8 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
 #[test]
 fn every_toml_block_of_the_documents_is_read_by_its_reader() {
     let rind = Rind::default();
-    // The plugin that the settings configure, and the folders that those of the sandbox name.
-    rind.managed("injection-guard");
+    // The plugins that the settings configure, and the folders that those of the sandbox name.
+    rind.managed("injection-guard").managed("git-guard");
     for folder in ["x", "y"] {
         std::fs::create_dir(rind.user_home().join(folder)).unwrap();
     }

@@ -1,8 +1,9 @@
-//! The line below the editor: the model, how full its window is, what the session cost, which plugins hold text back.
+//! The line below the editor: the model, how full its window is, what the session cost, which plugins hold text back, and what
+//! plugins say of themselves.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::render::{DIM, WARN, dollars, styled};
+use super::super::render::{DIM, PLUGIN, WARN, dollars, styled};
 use crate::event::{Event, Stamped};
 use crate::text::one_line;
 
@@ -17,6 +18,8 @@ pub(super) struct Status {
     /// Plugins that held the last answer back.
     holding: BTreeSet<String>,
     n_left_out: usize,
+    /// Lines of plugins of their own.
+    lines: BTreeMap<String, String>,
 }
 
 impl Status {
@@ -37,6 +40,12 @@ impl Status {
             Event::SessionOpened { model, .. } => self.model = one_line(model),
             Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
             Event::TurnStart { .. } if stamped.is_main() => self.holding.clear(),
+            Event::Status { plugin, text } if text.is_empty() => {
+                self.lines.remove(plugin);
+            }
+            Event::Status { plugin, text } => {
+                self.lines.insert(plugin.clone(), one_line(text));
+            }
             Event::TextHeld { by, .. } if stamped.is_main() => {
                 self.holding
                     .extend(by.iter().map(|plugin| one_line(plugin)));
@@ -79,6 +88,11 @@ impl Status {
         if self.n_left_out > 0 {
             let words = format!(" · {} plugins left out", self.n_left_out);
             line.push_str(&styled(WARN, words));
+        }
+        for (plugin, text) in &self.lines {
+            line.push_str(&styled(DIM, " · "));
+            line.push_str(&styled(PLUGIN, one_line(plugin)));
+            line.push_str(&styled(DIM, format_args!(" {text}")));
         }
         line
     }

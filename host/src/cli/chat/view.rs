@@ -189,6 +189,8 @@ impl View {
                     None => self.refused(stamped, result, refused_by.as_deref()),
                 }
             }
+            // It stands below the editor.
+            Event::Status { .. } => {}
             _ => {
                 let line = self.plain.show(stamped);
                 if let Some(line) = line {

@@ -30,7 +30,7 @@ async fn model(pieces: &'static [&'static str]) -> Server {
 
 /// A machine with these plugins.
 fn with(plugins: &[&str]) -> Rind {
-    let rind = Rind::default();
+    let rind = Rind::without_model();
     for plugin in plugins {
         rind.managed(plugin);
     }
