@@ -178,9 +178,9 @@ impl Plain {
         }
         match self.worker.commands().parse(line) {
             Ok(call)
-                if self.worker.is_running() && self.worker.commands().is_about_session(&call) =>
+                if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) =>
             {
-                render::warn("this command is about the session: wait for the end of the turn");
+                render::warn("this command runs between turns: wait for the end of this one");
             }
             Ok(call) => {
                 self.worker.command(call);

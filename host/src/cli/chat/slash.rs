@@ -48,10 +48,10 @@ impl Live {
                 return false;
             }
         };
-        if self.worker.is_running() && self.worker.commands().is_about_session(&call) {
+        if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) {
             let name = one_line(line, 60);
             let text = format!(
-                "{name} is about the session: wait for the end of the turn, or end it with Ctrl-C"
+                "{name} runs between turns: wait for the end of this one, or end it with Ctrl-C"
             );
             self.view.say(warning(&text));
             return false;

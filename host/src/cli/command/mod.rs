@@ -253,6 +253,12 @@ impl Commands {
         }
     }
 
+    /// Whether a call has to wait for the end of a running turn, which has the session to itself.
+    pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
+        let kind = self.entries.get(call.entry).map(|entry| &entry.kind);
+        matches!(kind, Some(Kind::Plugin(_))) || self.is_about_session(call)
+    }
+
     /// Whether a call does its work without any session.
     pub(super) fn needs_no_session(&self, call: &Call) -> bool {
         match self.entries.get(call.entry).map(|entry| &entry.kind) {
