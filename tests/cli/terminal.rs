@@ -240,6 +240,16 @@ impl Terminal<'_> {
         masked(&self.rind.named(&self.screen()))
     }
 
+    /// Returns all that was written from the last place of a text on, for a snapshot. How far the screen has scrolled depends on
+    /// what stood there for a moment.
+    #[track_caller]
+    #[must_use]
+    pub fn picture_from(&self, text: &str) -> String {
+        let picture = masked(&self.rind.named(&self.all()));
+        let at = picture.rfind(text);
+        picture[at.unwrap_or_else(|| panic!("no {text:?} in:\n{picture}"))..].to_owned()
+    }
+
     /// Returns row and column of the cursor, from 0.
     #[must_use]
     pub fn cursor(&self) -> (u16, u16) {

@@ -1,7 +1,8 @@
 //! The tool calls of a step: in which order they are judged and run, and what the model is told of them.
 //!
 //! Neighboring calls that only read run side by side, a few at a time; their results keep the order of the calls. Calls that have
-//! not begun when the person says something are skipped, each with a result that says so. An answer makes only so many calls: a model that repeats itself could otherwise keep the machine busy long after it was stopped.
+//! not begun when the person says something are skipped, each with a result that says so. An answer makes only so many calls: a
+//! model that repeats itself could otherwise keep the machine busy long after it was stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

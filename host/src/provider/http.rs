@@ -208,14 +208,7 @@ impl Http {
         if !query.is_empty() {
             url.set_query(Some(query));
         }
-        let sending = self.client.get(url).headers(self.headers.clone()).send();
-        let mut response = wait.until(sending).await?;
-        let status = response.status().as_u16();
-        if !response.status().is_success() {
-            let headers = response.headers().clone();
-            let body = read_error_body(&mut response, &mut wait).await;
-            return Err(status_failure(attempt, status, &headers, &body));
-        }
+        let mut response = self.send(attempt, self.client.get(url), &mut wait).await?;
         let mut body = Vec::new();
         while let Some(piece) = wait.until(response.chunk()).await? {
             wait.progress();
@@ -229,6 +222,24 @@ impl Http {
             let body = String::from_utf8_lossy(&body);
             stream_failure(attempt, Fault::bad(format!("no JSON ({error})"), &body))
         })
+    }
+
+    /// Sends a request, and returns an answer whose status is that of success.
+    async fn send(
+        &self,
+        attempt: Attempt<'_>,
+        request: reqwest::RequestBuilder,
+        wait: &mut Wait<'_>,
+    ) -> Result<reqwest::Response, Failure> {
+        let sending = request.headers(self.headers.clone()).send();
+        let mut response = wait.until(sending).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let body = read_error_body(&mut response, wait).await;
+        Err(status_failure(attempt, status, &headers, &body))
     }
 
     /// Returns the delay before the next attempt; `None` gives up.
@@ -257,20 +268,13 @@ impl Http {
             bytes = body.len(),
             "sending a request"
         );
-        let sending = self
+        let request = self
             .client
             .post(self.endpoint.join(attempt.path))
-            .headers(self.headers.clone())
             .header(CONTENT_TYPE, "application/json")
-            .body(body)
-            .send();
-        let mut response = wait.until(sending).await?;
+            .body(body);
+        let response = self.send(attempt, request, &mut wait).await?;
         let status = response.status().as_u16();
-        if !response.status().is_success() {
-            let headers = response.headers().clone();
-            let body = read_error_body(&mut response, &mut wait).await;
-            return Err(status_failure(attempt, status, &headers, &body));
-        }
         let mut reading = Reading {
             attempt,
             response,

@@ -1,6 +1,6 @@
 //! Asking the person at the terminal: yes or no, one of several options, a line of text. Never ask for a secret.
 //!
-//! Where nobody is there the default counts: give the one that is right when nobody looks.
+//! The default counts where nobody is there: give the one that is right when nobody looks.
 
 use crate::types::Error;
 

@@ -21,7 +21,7 @@ struct Word<'a> {
 /// Reads the text behind a command's name into a value that fits `schema`.
 ///
 /// # Errors
-/// What does not fit, in words.
+/// Faults of arguments, in words.
 pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {
     let properties = properties(schema);
     let words = words(text)?;

@@ -46,7 +46,7 @@ impl Template {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong with it, with file, line and column.
+    /// Reason why it cannot be used, with file, line and column.
     pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let at = |(line, column): yaml::Place, why: &str| {
             format!("{}:{line}:{column}: {why}", path.display())

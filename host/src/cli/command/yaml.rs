@@ -34,7 +34,7 @@ enum Open {
 /// Reads a document.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// Fault of a front matter, and its place.
 pub(super) fn read(text: &str) -> Result<Document, (Place, String)> {
     let mut open: Vec<Open> = Vec::new();
     let mut places = BTreeMap::new();

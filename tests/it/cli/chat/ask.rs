@@ -1,16 +1,9 @@
 //! Questions about tool calls within a chat.
 
 use insta::assert_snapshot;
-use rind_tests::cli::{Rind, Terminal};
+use rind_tests::cli::Rind;
 
 use super::{SIZE, conversation};
-
-/// The screen from a text on. How far it has scrolled depends on what stood there for a moment.
-fn from(terminal: &Terminal<'_>, text: &str) -> String {
-    let picture = terminal.picture();
-    let at = picture.find(text).unwrap_or_default();
-    picture[at..].to_owned()
-}
 
 fn writes(n_lines: usize) -> String {
     let lines: Vec<String> = (0..n_lines).map(|n| format!("line {n}\\n")).collect();
@@ -32,7 +25,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
         return;
     };
     terminal.sees("[n]o and why");
-    assert_snapshot!(from(&terminal, "? write_file"), @r"
+    assert_snapshot!(terminal.picture_from("? write_file"), @r"
     ? write_file wants to change files (write)
       file: long.txt
       size: 470 bytes, 60 lines
@@ -51,7 +44,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     ›
     ");
     terminal.keys("v\r").sees("more rows; Enter shows the next");
-    assert_snapshot!(from(&terminal, "? write_file"), @r"
+    assert_snapshot!(terminal.picture_from("? write_file"), @r"
     ? write_file wants to change files (write)
       file: long.txt
       size: 470 bytes, 60 lines
@@ -78,8 +71,8 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
         .sees("Now short.txt.");
     terminal.sees("You said: write");
     terminal.sees_no("Enter steers");
-    assert_snapshot!(from(&terminal, "always in this session"), @r"
-      32 + line 31
+    assert_snapshot!(terminal.picture_from("32 + line 31"), @r"
+    32 + line 31
       33 + line 32
       34 + line 33
       35 + line 34
