@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::helper::Helper;
 use super::template::Template;
 use super::{Entry, Kind, Origin, is_name, user_prompts};
 use crate::grant::held::HeldFolder;
@@ -50,6 +51,30 @@ fn listed(plugin: &Loaded, spec: &CommandSpec, origin: &Origin) -> Entry {
 pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<Entry> {
     let files = crate::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
     entries(files, &Origin::Project)
+}
+
+/// Parses all templates. One that cannot be used becomes an entry that says why.
+pub(super) async fn check_templates(entries: &mut [Entry], helper: &Helper) {
+    let sources: Vec<&str> = entries
+        .iter()
+        .filter_map(|entry| match &entry.kind {
+            Kind::Template(template) => Some(template.source()),
+            _ => None,
+        })
+        .collect();
+    if sources.is_empty() {
+        return;
+    }
+    let mut names = helper.names(&sources).await.into_iter();
+    for entry in entries {
+        let Kind::Template(template) = &mut entry.kind else {
+            continue;
+        };
+        let Some(Err(why)) = names.next().map(|names| template.check(names)) else {
+            continue;
+        };
+        *entry = broken(&template.path, why, &entry.origin);
+    }
 }
 
 fn entries(files: Arc<[PromptFile]>, origin: &Origin) -> Vec<Entry> {
