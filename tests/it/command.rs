@@ -1,5 +1,6 @@
 //! Slash commands of plugins and their questions to the person, through the host as a library.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use futures_util::future::BoxFuture;
 use rind::agent::AgentConfig;
 use rind::event::Event;
 use rind::grant::Trust;
+use rind::grant::ask::GrantOptions;
+use rind::grant::policy::Policy;
 use rind::host::{CommandError, HostBuilder};
 use rind::plugin::commands::CommandReply;
 use rind::point::Hook;
@@ -331,6 +334,35 @@ async fn a_command_ends_when_a_guard_fails_while_it_runs() {
     let ran = tokio::time::timeout(Duration::from_secs(60), open.run("confirm", "Go on?")).await;
     let why = ran.expect("it goes on").unwrap_err().to_string();
     assert!(why.contains("stopped") && why.contains("guard"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_the_policy_mutes_asks_nobody_and_the_event_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    guests::put("asker", folder.path(), |manifest| manifest);
+    let text = "[plugins.asker]\nmute = true\n";
+    let grants = GrantOptions {
+        policy: Policy::parse(&[(text, Path::new("policy.toml"))]).unwrap(),
+        ..GrantOptions::default()
+    };
+    let muted = PluginFolders::new(Trust::Managed, folder.path()).grants(grants);
+    let somebody = Some((Duration::ZERO, PersonAnswer::Yes(true)));
+    let with = |host: HostBuilder| host.plugins(muted);
+    let mut open = open_with("asker", Vec::new(), somebody, |manifest| manifest, with).await;
+    let mut events = open.session.events();
+    assert_eq!(open.text("confirm", "Go on?").await, "false");
+    assert!(open.asked.lock().unwrap().is_empty());
+    let mut is_told = false;
+    while let Ok(stamped) = events.try_recv() {
+        is_told |= matches!(
+            stamped.event,
+            Event::Asked {
+                is_default: true,
+                ..
+            }
+        );
+    }
+    assert!(is_told);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,6 +32,8 @@ pub struct PolicyError {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Lists {
+    /// Whether nobody is asked the questions of its plugins.
+    mute: bool,
     allow: Vec<CapabilityPattern>,
     ask: Vec<CapabilityPattern>,
     deny: Vec<CapabilityPattern>,
@@ -42,6 +44,8 @@ struct Lists {
 struct PluginLists {
     /// Whether it is left out altogether.
     disable: bool,
+    /// Whether nobody is asked its questions.
+    mute: bool,
     /// Whether nothing runs without it.
     require: bool,
     /// Digest of the content that `allow` and `require` are for.
@@ -176,6 +180,19 @@ impl Policy {
         let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
         let (name, _) = self.files.iter().find(|(_, file)| disables(file))?;
         Some(format!("[plugins.{plugin}] in {name}"))
+    }
+
+    /// Returns the place where the policy mutes a plugin, if it does: then its questions to the person have their default for an
+    /// answer. No file takes that back.
+    #[must_use]
+    pub fn mutes(&self, plugin: &str, trust: Trust) -> Option<String> {
+        self.files.iter().find_map(|(name, file)| {
+            if file.plugins.get(plugin).is_some_and(|lists| lists.mute) {
+                return Some(format!("[plugins.{plugin}] in {name}"));
+            }
+            let is_muted = file.trust.get(&trust).is_some_and(|lists| lists.mute);
+            is_muted.then(|| format!("[trust.{trust}] in {name}"))
+        })
     }
 
     /// Returns the place where the policy disables a script, by its name or with all others, if it does.
@@ -343,6 +360,22 @@ mod tests {
         ] {
             let text = format!("[plugins.p]\n{digest}\nallow = [\"session\"]");
             assert_eq!(ruling(&[&text], trust, "session"), expected);
+        }
+    }
+
+    #[test]
+    fn a_plugin_is_muted_by_its_name_or_its_trust_in_any_file() {
+        let paths = ["admin", "user"].map(Path::new);
+        let texts = ["[trust.local]\nmute = true", "[plugins.p]\nmute = true"];
+        let policy: Vec<_> = texts.into_iter().zip(paths).collect();
+        let policy = Policy::parse(&policy).unwrap();
+        for (plugin, trust, expected) in [
+            ("p", Trust::User, Some("[plugins.p] in user")),
+            ("p", Trust::Local, Some("[trust.local] in admin")),
+            ("q", Trust::Local, Some("[trust.local] in admin")),
+            ("q", Trust::User, None),
+        ] {
+            assert_eq!(policy.mutes(plugin, trust).as_deref(), expected);
         }
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Backing {
     pub(super) log_lines_left: AtomicU32,
     /// Records about files left for the rest of the session, the one that says so included.
     pub(super) file_records_left: AtomicU32,
+    /// Whether nobody is asked its questions.
+    pub(super) is_muted: bool,
     /// The plugin's line of status.
     pub(super) status: Mutex<StatusLine>,
     /// Reports of secrets masked in the plugin's text.

@@ -177,6 +177,8 @@ pub struct Loaded {
     pub exports: Vec<String>,
     /// Stamp of its component.
     pub stamp: Option<Stamp>,
+    /// Place in the policy that mutes it: nobody is asked its questions.
+    pub muted_by: Option<String>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
     /// Slash commands of the plugin.
@@ -438,6 +440,7 @@ impl Loaded {
             handle,
             log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
             file_records_left: AtomicU32::new(MAX_RECORDS + 1),
+            is_muted: self.muted_by.is_some(),
             status: std::sync::Mutex::default(),
             reported: std::sync::Mutex::default(),
             meter: self.meter.clone(),

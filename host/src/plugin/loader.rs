@@ -85,6 +85,7 @@ impl Loader<'_> {
             digest: String::new(),
             imports: Vec::new(),
             exports: Vec::new(),
+            muted_by: None,
             tools: Vec::new(),
             commands: Vec::new(),
             prompts: prompts::read(
@@ -144,6 +145,7 @@ impl Loader<'_> {
         plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
         let grants = &self.options.grants;
         let policy = protected::policy(&plugin.manifest.name, &grants.policy);
+        plugin.muted_by = policy.mutes(&plugin.manifest.name, plugin.trust);
         let (decision, yes) = grants.settle(&plugin.request, &policy).await;
         let is_guard = relied::does_block(plugin);
         given.extend(yes.map(|yes| Given { is_guard, ..yes }));

@@ -98,6 +98,8 @@ pub struct PersonQuestion {
     pub text: String,
     /// Possible answers.
     pub kind: QuestionKind,
+    /// Whether the policy mutes the plugin: nobody is asked, and the answer is the default.
+    pub is_muted: bool,
 }
 
 /// Possible answers to a question of a plugin, with the one that counts where nobody can be asked.

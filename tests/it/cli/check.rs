@@ -116,7 +116,17 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
 fn commands_that_nobody_can_call_or_understand_are_faults() {
     let rind = Rind::default();
     put(&rind, "helper", "starter", |m| m);
-    assert_snapshot!(rind.run(&["plugin", "check", "wrong/helper"]).screen(), @"");
+    assert_snapshot!(rind.run(&["plugin", "check", "wrong/helper"]).screen(), @r"
+    exit 1
+    ---- stdout
+    wrong/helper/README.md:1: does not mention the command `/answer` [readme]
+    wrong/helper/README.md:1: does not mention the command `/help` [readme]
+    wrong/helper/guest_starter.wasm: the command `/help` has the name of a built-in one, which is called in its place: rename it; it is called as `/helper:help` until then [commands]
+    wrong/helper/guest_starter.wasm: the description of the command `/help` does not tell a person what it does: `Helps.` [description]
+    wrong/helper/guest_starter.wasm: the argument `topic` of the command `/help` has no description [description]
+    ---- stderr
+    ✗ 1 plugin checked, 5 faults
+    ");
 }
 
 #[test]

@@ -30,6 +30,7 @@ impl TurnScope {
             let given = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(interrupted()),
+                () = std::future::ready(()), if question.is_muted => None,
                 given = self.spec.approver.answer(&question) => given,
             };
             let is_default = given.is_none();

@@ -95,6 +95,7 @@ impl HostState {
             plugin: backing.plugin.to_string(),
             text: Sanitizer::of(self, "ask").line("question", text, MAX_TEXT_BYTES),
             kind,
+            is_muted: backing.is_muted,
         };
         paused(backing.handle.ask_person(&backing.plugin, question, caller)).await
     }
