@@ -47,6 +47,7 @@ impl Agent {
     /// The session cannot be written.
     pub(crate) async fn end_command(&mut self, done: CommandDone) -> Result<(), Error> {
         let scope = self.scope.clone();
+        scope.iter().for_each(|scope| scope.ends());
         let used = scope.map(|scope| (scope.usage(), scope.cost()));
         let (usage, cost) = used.unwrap_or_default();
         let is_failed = done.outcome == CommandResult::Failed;
