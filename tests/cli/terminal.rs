@@ -54,7 +54,7 @@ impl Rind {
         let _ = std::fs::remove_file(&told);
         // What comes after the program is what a shell would have been typed.
         let command = format!(
-            "stty cols {columns} rows {rows}; tty > {told}; {}; code=$?; stty -a | grep -o -- '-\\?icanon'; exit $code",
+            "trap : INT; stty cols {columns} rows {rows}; tty > {told}; {}; code=$?; stty -a | grep -ow -e '-\\?icanon' -e '-\\?echo'; exit $code",
             words.join(" "),
             told = told.display(),
         );
@@ -278,9 +278,8 @@ impl Terminal<'_> {
             std::thread::sleep(10 * GLANCE);
         }
         let all = self.all();
-        let last = all.lines().last().unwrap_or_default();
-        assert_eq!(
-            last, "icanon",
+        assert!(
+            all.ends_with("icanon\necho"),
             "the terminal was not left as it was:\n{all}"
         );
         status.code()

@@ -370,6 +370,22 @@ async fn questions_are_bounded_in_number_and_size() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_asked_once_the_turn_or_the_command_is_over() {
+    for is_command in [false, true] {
+        let answer = (Duration::ZERO, PersonAnswer::Yes(true));
+        let mut open = open(vec![Reply::text("done")], Some(answer)).await;
+        if is_command {
+            assert_eq!(open.text("confirm", "Go on?").await, "true");
+        } else {
+            open.session.turn("go").await.unwrap();
+        }
+        // Its hook of `session-end` asks.
+        open.session.close().await.unwrap();
+        assert_eq!(open.asked.lock().unwrap().len(), usize::from(is_command));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_looks_like_a_secret_is_not_handed_over() {
     let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
     let answer = PersonAnswer::Text(key.clone());

@@ -68,6 +68,7 @@ impl Agent {
             done.text = Some(stopped(&why));
         }
         let scope = self.scope.clone();
+        scope.iter().for_each(|scope| scope.ends());
         let used = scope.map(|scope| (scope.usage(), scope.cost()));
         let (usage, cost) = used.unwrap_or_default();
         let is_failed = done.outcome == CommandResult::Failed;

@@ -81,6 +81,7 @@ impl Turn<'_> {
         self.dispatch::<at::TurnEnd>(outcome.summary.clone()).await;
         self.take_halt(&mut outcome);
         let synced = session.synced().await;
+        self.scope.ends();
         self.emit(Event::TurnEnd {
             turn: outcome.turn,
             summary: outcome.summary.clone(),

@@ -7,6 +7,7 @@
 //! there is weak: a strong one would keep all of them for ever.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use tokio::task::JoinHandle;
@@ -74,6 +75,8 @@ pub(super) struct TurnScope {
     pub(super) number: u32,
     /// Set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
+    /// Set when the turn has ended. Hooks that run later, in the background or as the session ends, still find its scope.
+    is_over: AtomicBool,
     /// Tools of the agent; those of the spec are those that the turn began with.
     tools: RwLock<Arc<ToolRegistry>>,
     tally: Mutex<Tally>,
@@ -114,11 +117,21 @@ impl TurnScope {
             approvals,
             family,
             cancel,
+            is_over: AtomicBool::new(false),
             tally: Mutex::default(),
             leftover: Mutex::default(),
         });
         scope.family.active_turns.enter(&scope);
         scope
+    }
+
+    /// Notes that the turn has ended: nobody looks at the terminal for it any more.
+    pub(super) fn ends(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// Returns the caller of hooks and tools in this turn when no plugin caused the call.

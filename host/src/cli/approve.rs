@@ -179,6 +179,7 @@ fn screen_of_call(question: &Question) -> Screen {
         ],
         covers: vec![covers],
         keys: keys.to_owned(),
+        ..Screen::default()
     }
 }
 

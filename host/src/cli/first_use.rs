@@ -182,6 +182,7 @@ async fn ask(offered: &[Offered], paths: &Paths) -> Option<Choice> {
         parts: vec![vec![head], models.chain([key, demo]).collect()],
         covers: Vec::new(),
         keys,
+        ..Screen::default()
     };
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "k" | "key" => Some(Choice::Key),

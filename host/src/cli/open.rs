@@ -11,6 +11,7 @@ use super::args::OpenArgs;
 use super::command::Commands;
 use super::exit_code::bail_usage;
 use super::sandbox::{Sandbox, sandbox};
+use super::terminal::ExitAtSignals;
 use super::{render, setup};
 use crate::config::Config;
 use crate::grant::ask::GrantOptions;
@@ -37,6 +38,7 @@ pub(super) struct Prepared {
     sandbox: JoinHandle<anyhow::Result<Sandbox>>,
     /// Whether a person at a terminal answers questions.
     has_terminal: bool,
+    exits: ExitAtSignals,
 }
 
 /// An open session with what belongs to it.
@@ -50,6 +52,8 @@ pub(super) struct Opened {
     pub(super) commands: ShellCommands,
     /// The model and why it is this one, in words.
     pub(super) chosen: String,
+    /// To be dropped by whoever listens for signals from then on.
+    pub(super) exits: ExitAtSignals,
 }
 
 /// Reads settings, chooses the model and loads the plugins. At a terminal a person is asked about trust, grants and a first model.
@@ -58,6 +62,7 @@ pub(super) async fn prepare(
     resume: Option<&str>,
     has_terminal: bool,
 ) -> anyhow::Result<Prepared> {
+    let exits = ExitAtSignals::new().context("listen for signals")?;
     let paths = setup::paths(args.workspace.as_deref())?;
     setup::check_apart(&paths)?;
     let project = super::project::trusted(&paths, args.plugins.trust_project, has_terminal).await?;
@@ -94,6 +99,7 @@ pub(super) async fn prepare(
         plugins,
         sandbox,
         has_terminal,
+        exits,
     })
 }
 
@@ -152,6 +158,7 @@ impl Prepared {
             config: self.config,
             commands,
             chosen,
+            exits: self.exits,
         })
     }
 }

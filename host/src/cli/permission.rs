@@ -91,6 +91,7 @@ fn plugin_screen(question: &Question) -> Screen {
         parts: vec![vec![head], about, wants, own],
         covers: Vec::new(),
         keys: "[o]nce, for this [s]ession, [a]lways, or [n]o".to_owned(),
+        ..Screen::default()
     }
 }
 
@@ -168,6 +169,7 @@ fn project_screen(
             Line::new("  ").styled(DIM, "what its plugins may touch is asked about one by one"),
         ],
         keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
+        ..Screen::default()
     }
 }
 

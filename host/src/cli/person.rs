@@ -47,6 +47,7 @@ pub(super) fn screen(question: &PersonQuestion) -> Screen {
         parts: vec![vec![head], options.collect()],
         covers: default.into_iter().chain(hint).collect(),
         keys,
+        takes_text: matches!(question.kind, QuestionKind::Text { .. }),
     }
 }
 

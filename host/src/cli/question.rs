@@ -16,6 +16,16 @@ const TAB: &str = "    ";
 /// Mark before the rest of a line that is wider than the screen.
 const CONTINUED: &str = "↪ ";
 
+/// A question as far as it fits into some rows.
+#[derive(Debug)]
+pub(super) struct Fitted {
+    pub(super) rows: Vec<String>,
+    /// Whether some rows are left out.
+    pub(super) is_cut: bool,
+    /// Whether the rows say what is asked: all of the question, something of each of its parts, and what an answer covers.
+    pub(super) is_enough: bool,
+}
+
 /// Rows of a page that are not content: the prompt, and one row of the previous page.
 const ROWS_OF_PAGER: usize = 2;
 
@@ -92,26 +102,33 @@ pub(super) struct Screen {
     pub(super) covers: Vec<Line>,
     /// Possible answers, as in `[y]es or [n]o`.
     pub(super) keys: String,
+    /// Whether any text is an answer.
+    pub(super) takes_text: bool,
 }
 
 impl Screen {
     /// Asks until there is an answer that `parse` knows, or no more input: then `None`.
     ///
-    /// Input typed before the question was shown is dropped, and nothing else is written to the terminal meanwhile.
+    /// Input typed before the question could be read is dropped, and nothing else is written to the terminal meanwhile.
     pub(super) async fn ask<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let _open = hold();
-        let mut hint = None;
+        let (mut hint, mut is_paged) = (None, false);
         loop {
             let size = terminal::size();
             let (rows, is_cut) = self.rows(size);
+            let is_first = hint.is_none() && !is_paged;
             for row in hint.take().into_iter().chain(rows) {
                 at_once(format_args!("{row}\n"));
+            }
+            if is_first {
+                terminal::settle().await;
             }
             terminal::drop_typed();
             at_once(self.prompt(is_cut));
             let line = terminal::read_line().await?;
             let line = line.trim();
-            if matches!(line.to_lowercase().as_str(), "v" | "view") {
+            if self.is_view(line, is_cut) {
+                is_paged = true;
                 self.page_through(size).await?;
             } else if let Some(answer) = parse(line) {
                 return Some(answer);
@@ -129,21 +146,44 @@ impl Screen {
         format!("  {view}{}: ", self.keys)
     }
 
-    /// The rows above the answers, and whether some are left out.
+    /// Whether a line asks to view everything. Where any text is an answer it does so only when something is left out.
+    pub(super) fn is_view(&self, line: &str, is_cut: bool) -> bool {
+        let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
+        is_word && (is_cut || !self.takes_text)
+    }
+
+    /// The rows above the answers, and whether some are left out. On a screen that is too small for the first of them and those of
+    /// what an answer covers, they scroll.
     pub(super) fn rows(&self, size: Size) -> (Vec<String>, bool) {
-        let parts: Vec<Vec<String>> = self.parts.iter().map(|part| rows(part, size)).collect();
-        let covers = rows(&self.covers, size);
         let n_prompt = self.prompt(true).chars().count() / size.columns + 1;
         // One row more for the answer when it is too long for what is left of the last one.
-        let n_free = size.rows.saturating_sub(covers.len() + n_prompt + 1);
-        let (mut rows, is_cut) = fit(parts, n_free);
-        rows.extend(covers);
-        (rows, is_cut)
+        let n_rows = size.rows.saturating_sub(n_prompt + 1);
+        let n_least = rows(&self.covers, size.columns).len() + 1;
+        let fitted = self.fitted(size.columns, n_rows.max(n_least));
+        (fitted.rows, fitted.is_cut)
+    }
+
+    /// Fits it into this many rows.
+    pub(super) fn fitted(&self, columns: usize, n_rows: usize) -> Fitted {
+        let parts: Vec<Vec<String>> = self.parts.iter().map(|part| rows(part, columns)).collect();
+        let covers = rows(&self.covers, columns);
+        if n_rows <= covers.len() {
+            let fitted = fit(parts, n_rows);
+            return Fitted {
+                is_cut: true,
+                is_enough: false,
+                ..fitted
+            };
+        }
+        let mut fitted = fit(parts, n_rows - covers.len());
+        fitted.rows.extend(covers);
+        fitted
     }
 
     /// All rows of it, however many.
     pub(super) fn all_rows(&self, size: Size) -> Vec<String> {
-        rows(self.parts.iter().flatten().chain(&self.covers), size)
+        let lines = self.parts.iter().flatten().chain(&self.covers);
+        rows(lines, size.columns)
     }
 
     /// Shows everything, a screen at a time.
@@ -173,17 +213,21 @@ impl Screen {
     }
 }
 
-fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, size: Size) -> Vec<String> {
+fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, columns: usize) -> Vec<String> {
     let lines = lines.into_iter();
-    lines.flat_map(|line| line.rows(size.columns)).collect()
+    lines.flat_map(|line| line.rows(columns)).collect()
 }
 
 /// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut ends with the number of missing
-/// rows.
-fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
+/// rows. The first row of the first part stands there as long as there is a row at all.
+fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {
-        return (parts.concat(), false);
+        return Fitted {
+            rows: parts.concat(),
+            is_cut: false,
+            is_enough: true,
+        };
     }
     let mut shares = vec![0; parts.len()];
     // There are more rows than free ones, so that all of these are given away.
@@ -197,10 +241,14 @@ fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
         }
     }
     let mut rows = Vec::with_capacity(n_free);
-    for (part, share) in parts.iter().zip(shares) {
+    let mut is_enough = true;
+    for (at, (part, share)) in parts.iter().zip(shares).enumerate() {
         let n_missing = part.len() - share;
+        is_enough &= n_missing == 0 || (at > 0 && share > 0);
         if n_missing == 0 {
             rows.extend_from_slice(part);
+        } else if at == 0 && share == 1 {
+            rows.extend(part.first().cloned());
         } else if let Some(n_shown) = share.checked_sub(1) {
             rows.extend(part.iter().take(n_shown).cloned());
             rows.push(styled(
@@ -209,7 +257,11 @@ fn fit(parts: Vec<Vec<String>>, n_free: usize) -> (Vec<String>, bool) {
             ));
         }
     }
-    (rows, true)
+    Fitted {
+        rows,
+        is_cut: true,
+        is_enough,
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +287,7 @@ mod tests {
             ],
             covers: vec![Line::new("  ").own("always covers: make test")],
             keys: "[y]es or [n]o".to_owned(),
+            takes_text: false,
         }
     }
 
@@ -250,6 +303,31 @@ mod tests {
             assert!(text.contains("guard asks"), "{text}");
             assert_eq!(text.contains("more rows: v shows all"), is_cut, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_stands_in_the_first_row_as_long_as_there_is_one() {
+        for n_rows in 1..40 {
+            let fitted = screen(30).fitted(20, n_rows);
+            assert!(fitted.rows.len() <= n_rows, "{n_rows}: {fitted:?}");
+            let first = plain(&fitted.rows[0]);
+            assert_eq!(first, "? bash wants to run ", "{n_rows}");
+            let text = plain(&fitted.rows.join("\n"));
+            // Two rows that ask, one of each of the other parts, two of what is covered.
+            assert_eq!(fitted.is_enough, n_rows >= 6, "{n_rows}: {text}");
+            let is_asked = text.contains("a program") && text.contains("↪ e test");
+            assert!(is_asked || !fitted.is_enough, "{n_rows}: {text}");
+        }
+        assert!(screen(30).fitted(20, 0).rows.is_empty());
+    }
+
+    #[test]
+    fn a_text_can_be_an_answer_and_then_v_is_one_unless_rows_are_missing() {
+        let mut screen = screen(1);
+        assert!(screen.is_view("v", false) && screen.is_view("View", true));
+        screen.takes_text = true;
+        assert!(!screen.is_view("v", false) && !screen.is_view("view", false));
+        assert!(screen.is_view("v", true) && !screen.is_view("vi", true));
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         render::note(&opened.chosen);
     }
     let (session, questions) = (opened.session, opened.questions);
+    drop(opened.exits);
     let exit = turn(session, questions, input, args.show, programs).await;
     if has_terminal {
         super::terminal::drop_typed();

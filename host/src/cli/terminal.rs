@@ -1,6 +1,8 @@
-//! The terminal that a person types at: its size, one line of input at a time, and what was typed before it was asked for.
+//! The terminal that a person types at: its size, one line of input at a time, what was typed before it was asked for, and that it
+//! is left as it was.
 
 use std::os::fd::AsFd;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,7 +10,11 @@ use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp,
     tcgetwinsize, tcsetattr,
 };
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::lock::lock;
 
 /// Size that is assumed where a terminal does not tell its own.
 const USUAL: Size = Size {
@@ -24,6 +30,10 @@ const SMALLEST: Size = Size {
 
 /// Period at which a reader checks whether its answer is still wanted.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Time without a key before a question can be answered: one that was meant for something else must not answer a question that
+/// nobody has read.
+pub(super) const QUIET: Duration = Duration::from_millis(600);
 
 /// Longest line that is read. Terminals end theirs at 4096 bytes.
 const MAX_LINE_BYTES: usize = 4096;
@@ -52,13 +62,22 @@ pub(super) fn columns(stream: impl AsFd) -> Option<usize> {
 }
 
 /// Throws away what was typed and not read yet, also the beginning of a line: it was meant for something else, and must neither
-/// answer a question nor reach the shell.
-pub(super) fn drop_typed() {
+/// answer a question nor reach the shell. Whether it could be thrown away.
+pub(super) fn drop_typed() -> bool {
     let stdin = std::io::stdin();
     // In the background this would stop the process.
     let is_ours = tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
-    if is_ours {
-        let _ = tcflush(&stdin, QueueSelector::IFlush);
+    is_ours && tcflush(&stdin, QueueSelector::IFlush).is_ok()
+}
+
+/// Waits until no line was typed for a moment, and drops those that were: whoever typed them had not read the question that was
+/// just shown.
+pub(super) async fn settle() {
+    loop {
+        tokio::time::sleep(QUIET).await;
+        if !has_line() || !drop_typed() {
+            return;
+        }
     }
 }
 
@@ -75,35 +94,81 @@ pub(super) async fn read_line() -> Option<String> {
     line.await.ok()
 }
 
-/// Reads one line that is not shown while it is typed. `asks` is called when nothing typed shows any more.
+/// Reads one line that is not shown while it is typed. `asks` is called when nothing typed shows any more. Under an
+/// [`ExitAtSignals`], so that the terminal shows what is typed again however it ends.
 pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
     let _hidden = Hidden::new();
     asks();
     read_line().await
 }
 
+/// The terminal as it was before it was told not to show what is typed.
+static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
+
 /// A terminal that does not show what is typed, as long as this lives.
-struct Hidden(Option<Termios>);
+struct Hidden;
 
 impl Hidden {
     fn new() -> Self {
-        let before = tcgetattr(std::io::stdin()).ok();
-        if let Some(before) = &before {
+        if let Ok(before) = tcgetattr(std::io::stdin()) {
             let mut hidden = before.clone();
             hidden.local_modes.remove(LocalModes::ECHO);
+            *lock(&SHOWN) = Some(before);
             // Where it is refused the line is shown, as it is anywhere else.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden);
         }
-        Self(before)
+        Self
     }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
-        }
+        show_again();
     }
+}
+
+fn show_again() {
+    if let Some(before) = lock(&SHOWN).take() {
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
+    }
+}
+
+/// Ends the program at Ctrl-C, at the end of the terminal and at `kill`, as long as this lives: while a session is prepared, nothing
+/// has to end in good order but the terminal. Once a process has listened for a signal, its default is gone for good.
+pub(super) struct ExitAtSignals(JoinHandle<()>);
+
+impl ExitAtSignals {
+    /// # Errors
+    /// The signals cannot be listened for.
+    pub(super) fn new() -> std::io::Result<Self> {
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        let mut terminated = signal(SignalKind::terminate())?;
+        let mut hung_up = signal(SignalKind::hangup())?;
+        Ok(Self(tokio::spawn(async move {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
+                _ = hung_up.recv() => {}
+            }
+            show_again();
+            std::process::exit(130);
+        })))
+    }
+}
+
+impl Drop for ExitAtSignals {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Whether a line was typed and not read yet.
+fn has_line() -> bool {
+    let stdin = std::io::stdin();
+    let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+    let now = Timespec::default();
+    poll(&mut wanted, Some(&now)).is_ok_and(|n_ready| n_ready > 0)
+        && wanted.iter().all(|fd| fd.revents() == PollFlags::IN)
 }
 
 fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {

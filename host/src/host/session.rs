@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, Host, Parts, PluginReplacer};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
+#[cfg(feature = "cli")]
+use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Message, ToolSpec};
 use crate::plugin::commands::PluginCommand;
@@ -172,6 +174,12 @@ impl Session {
     #[must_use]
     pub fn events(&self) -> UnboundedReceiver<Stamped> {
         self.agent.spec().events.subscribe()
+    }
+
+    /// Returns the stream of the events, to tell of something while a turn has the session.
+    #[cfg(feature = "cli")]
+    pub(crate) fn event_stream(&self) -> Events {
+        self.agent.spec().events.clone()
     }
 
     /// Calls this function with every event from now on, in the task of the agent: it must return soon.

@@ -183,7 +183,7 @@ impl SessionApprovals {
                 tool: question.tool.clone(),
                 plugin: question.plugin.clone(),
                 by: question.by.clone(),
-                covers: part.clone(),
+                covers: one_line(part),
             });
             self.lock().extend(question.keys().zip(approved));
         }
@@ -302,6 +302,19 @@ mod tests {
         assert!(approvals.revoke(&held[0]) && !approvals.revoke(&held[0]));
         assert_eq!(approvals.approved(), held[1..]);
         assert_eq!(ask().await, ApprovalAnswer::Yes);
+    }
+
+    #[tokio::test]
+    async fn what_was_allowed_is_told_in_one_line_that_no_terminal_obeys() {
+        let approvals = SessionApprovals::default();
+        let approver = Once(Mutex::new(vec![ApprovalAnswer::Always]));
+        let subject = Subject::File(WorkspacePath::Known("a\u{1b}[2J\nb/c".to_owned()));
+        let question = Question::new(&spec("write_file", "d"), &json!({}), &subject, &[]);
+        let asked = approvals.ask(&approver, &question).await;
+        assert_eq!(asked, ApprovalAnswer::Always);
+        let held = approvals.approved();
+        assert!(held[0].covers.contains("a\\u{1b}[2J\\u{a}b/"), "{held:?}");
+        assert!(approvals.revoke(&held[0]) && approvals.approved().is_empty());
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
-use rind_tests::cli::{Rind, Step};
+use rind_tests::cli::{Rind, Step, signal_chat};
 use serde_json::Value;
 
 use crate::provider::server::{Reply, Server};
@@ -258,4 +258,20 @@ fn whoever_goes_on_without_a_model_is_asked_again_the_next_time() {
         );
     }
     assert!(!rind.home().join("config/config.toml").exists());
+}
+
+#[test]
+fn ctrl_c_at_the_question_for_a_key_leaves_a_terminal_that_shows_what_is_typed() {
+    for signal in [None, Some("TERM")] {
+        let rind = Rind::without_model();
+        let Some(mut terminal) = rind.terminal(&["run", "hello"], (100, 30), &[]) else {
+            return;
+        };
+        terminal.sees("[d]emo").keys("k\r").sees("not shown");
+        match signal {
+            None => drop(terminal.keys("\u{3}")),
+            Some(name) => signal_chat(&rind, name),
+        }
+        assert_eq!(terminal.ends(), Some(130));
+    }
 }

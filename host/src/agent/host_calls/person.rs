@@ -24,6 +24,11 @@ impl TurnScope {
     ) -> Result<PersonAnswer, HandleError> {
         let pending = PendingAccess::new(self, plugin, &caller, "question to the person");
         let asked = async {
+            if self.is_over() {
+                return Err(HandleError::Failed(
+                    "the person is asked in a turn or a command, and none is running".to_owned(),
+                ));
+            }
             self.admit(plugin, HostCall::Person, &mut caller)?;
             // Approvals and questions of plugins: one at a time.
             let _alone = self.approvals.one_at_a_time().await;

@@ -1,32 +1,66 @@
 //! A question that stands in place of the editor until it is answered.
 //!
-//! It says what is shown and what a typed line means; it must not know the keys. Start from [`OpenQuestion`].
+//! It says what is shown, from when on keys answer it, and what a typed line means; it must not know the keys. Start from
+//! [`OpenQuestion`].
+
+use tokio::time::Instant;
 
 use super::super::approve::{self, AnswerSender, Asked, AskedAnswer, AskedQuestion};
 use super::super::question::Screen;
 use super::super::render::wrap::wrap;
 use super::super::render::{DIM, WARN, styled};
-use super::super::terminal::Size;
+use super::super::terminal::{QUIET, Size};
+use crate::point::handle::PersonAnswer;
 use crate::tool::approval::ApprovalAnswer;
 
-/// Rows that are needed beside the question: the answers in up to two rows, what is typed, and a free one.
-const ROWS_BESIDE: usize = 4;
+/// Shown in place of the answers until keys are taken.
+const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
+
+/// Shown where not even the question fits on the screen.
+const TOO_SMALL: &str = "  it does not fit on this screen: [v]iew all of it, then answer:";
+
+/// Least rows of a screen on which a row stays free for a second row of what is typed.
+const MIN_SPARE_ROWS: usize = 12;
 
 pub(super) struct OpenQuestion {
     asked: Asked,
     screen: Screen,
     hint: Option<&'static str>,
-    /// Page of all rows that is shown in place of the question.
+    /// First row of the page that is shown in place of the question.
     page: Option<usize>,
+    /// Time from which on keys are taken; `None` until it is drawn.
+    opens: Option<Instant>,
+    /// Whether keys are taken.
+    is_open: bool,
+    /// Whether all of it was on the screen, page by page.
+    is_seen: bool,
 }
 
 /// Effect of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// None: it was no answer, or asked for another page.
+    /// None: it asked for another page.
     NotYet,
+    /// None: it was no answer.
+    Invalid,
     /// An answer, in words for the scrollback.
     Answered(String),
+}
+
+/// Size of the terminal, and the rows that the typed line takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) size: Size,
+    pub(super) n_typed: usize,
+}
+
+impl Room {
+    /// Rows that are left beside what is typed and `n_tail` rows above that. One row of the terminal stays free.
+    fn beside(self, n_tail: usize) -> usize {
+        let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
+        let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
+        self.size.rows.saturating_sub(1 + n_typed + n_tail)
+    }
 }
 
 impl OpenQuestion {
@@ -36,6 +70,9 @@ impl OpenQuestion {
             asked,
             hint: None,
             page: None,
+            opens: None,
+            is_open: false,
+            is_seen: false,
         }
     }
 
@@ -44,43 +81,93 @@ impl OpenQuestion {
         self.asked.answer.closed().await;
     }
 
+    /// Returns the time at which it is to be drawn again, as it can be answered then.
+    pub(super) fn opens(&self) -> Option<Instant> {
+        self.opens.filter(|_| !self.is_open)
+    }
+
+    /// Notes that it is about to be drawn: from when it is due on, with the answers.
+    pub(super) fn draws(&mut self, now: Instant) {
+        self.is_open |= self.opens.is_some_and(|opens| opens <= now);
+    }
+
+    /// Whether it is on the screen.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.opens.is_some()
+    }
+
+    /// Notes that it is on the screen.
+    pub(super) fn drawn(&mut self, now: Instant) {
+        self.opens.get_or_insert(now + QUIET);
+    }
+
+    /// Whether a key is for the answer. One that comes too soon was meant for something else, and the wait begins anew.
+    pub(super) fn takes_key(&mut self, now: Instant) -> bool {
+        if !self.is_open && self.opens.is_some() {
+            self.opens = Some(now + QUIET);
+        }
+        self.is_open
+    }
+
     /// Returns the rows above what is typed.
-    pub(super) fn rows(&self, size: Size) -> Vec<String> {
-        let size = within(size);
-        let (mut rows, prompt) = match self.page {
-            None => {
-                let (rows, is_cut) = self.screen.rows(size);
-                (rows, self.screen.prompt(is_cut))
-            }
-            Some(page) => {
-                let (rows, n_more) = self.page_rows(page, size);
-                let prompt = match n_more {
-                    0 => "  end; Enter returns to the question".to_owned(),
-                    n => {
-                        format!("  {n} more rows; Enter shows the next, q returns to the question")
-                    }
-                };
-                (rows, prompt)
-            }
-        };
+    pub(super) fn rows(&self, room: Room) -> Vec<String> {
+        if let Some(from) = self.page {
+            let (mut rows, n_more) = self.page_rows(from, room);
+            rows.extend(self.page_tail(n_more, room.size));
+            return rows;
+        }
+        let shown = self.screen.fitted(room.size.columns, self.n_free(room));
+        let tail = self.tail(shown.is_cut, shown.is_enough, room.size);
+        let mut rows = shown.rows;
         if let Some(hint) = self.hint {
             rows.push(styled(WARN, hint));
         }
-        let prompt = styled(DIM, prompt.trim_end());
-        let prompt = wrap(&prompt, Some(size.columns)).into_owned();
-        rows.extend(prompt.split('\n').map(str::to_owned));
+        if self.is_open {
+            rows.extend(tail);
+        } else {
+            // As many rows, so that nothing moves when it opens.
+            rows.push(styled(DIM, NOT_YET));
+            rows.extend(tail.iter().skip(1).map(|_| String::new()));
+        }
         rows
     }
 
     /// Returns the question as it goes into the scrollback.
     pub(super) fn kept(&self, size: Size) -> Vec<String> {
-        self.screen.rows(within(size)).0
+        self.screen.rows(size).0
     }
 
-    fn page_rows(&self, page: usize, size: Size) -> (Vec<String>, usize) {
-        let rows = self.screen.all_rows(size);
-        let n_page = size.rows.max(1);
-        let from = (page * n_page).min(rows.len());
+    /// Rows for the question itself.
+    fn n_free(&self, room: Room) -> usize {
+        let n_tail = self.tail(true, true, room.size).len();
+        room.beside(n_tail + usize::from(self.hint.is_some()))
+    }
+
+    /// The answers.
+    fn tail(&self, is_cut: bool, is_enough: bool, size: Size) -> Vec<String> {
+        match is_enough || self.is_seen {
+            true => wrapped(self.screen.prompt(is_cut).trim_end(), size),
+            false => wrapped(TOO_SMALL, size),
+        }
+    }
+
+    fn page_tail(&self, n_more: usize, size: Size) -> Vec<String> {
+        match n_more {
+            0 => wrapped("  end; Enter returns to the question", size),
+            n => {
+                let words =
+                    format!("  {n} more rows; Enter shows the next, q returns to the question");
+                wrapped(&words, size)
+            }
+        }
+    }
+
+    /// The rows of the page that begins with this row, and how many come after it. On a screen without a row for it, it has none.
+    fn page_rows(&self, from: usize, room: Room) -> (Vec<String>, usize) {
+        let rows = self.screen.all_rows(room.size);
+        let n_tail = self.page_tail(rows.len(), room.size).len();
+        let n_page = room.beside(n_tail);
+        let from = from.min(rows.len());
         let until = (from + n_page).min(rows.len());
         (
             rows.get(from..until).unwrap_or_default().to_vec(),
@@ -89,23 +176,31 @@ impl OpenQuestion {
     }
 
     /// Takes a line. Before a no with a reason is sent, `steer` has the reason: nothing runs between the two.
-    pub(super) fn answer(&mut self, line: &str, size: Size, steer: impl FnOnce(&str)) -> Effect {
+    pub(super) fn answer(&mut self, line: &str, room: Room, steer: impl FnOnce(&str)) -> Effect {
         let line = line.trim();
         self.hint = None;
-        if let Some(page) = self.page {
-            let (_, n_more) = self.page_rows(page, within(size));
-            let is_over = n_more == 0 || line.eq_ignore_ascii_case("q");
-            self.page = (!is_over).then_some(page + 1);
+        if let Some(from) = self.page {
+            let (shown, n_more) = self.page_rows(from, room);
+            self.is_seen |= n_more == 0;
+            let is_stuck = n_more > 0 && shown.is_empty();
+            self.hint = is_stuck.then_some("make the terminal larger to read it");
+            let is_over = n_more == 0 || is_stuck || line.eq_ignore_ascii_case("q");
+            self.page = (!is_over).then_some(from + shown.len());
             return Effect::NotYet;
         }
-        if matches!(line.to_lowercase().as_str(), "v" | "view") {
+        let shown = self.screen.fitted(room.size.columns, self.n_free(room));
+        if self.screen.is_view(line, shown.is_cut) {
             self.page = Some(0);
             return Effect::NotYet;
         }
         let Some(answer) = approve::parse(line, &self.asked.question) else {
             self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
-            return Effect::NotYet;
+            return Effect::Invalid;
         };
+        if !shown.is_enough && !self.is_seen && !is_no(&answer) {
+            self.hint = Some("read it first: v and Enter");
+            return Effect::Invalid;
+        }
         let words = match &answer {
             AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
             AskedAnswer::Call(ApprovalAnswer::Always) => "always in this session".to_owned(),
@@ -138,10 +233,20 @@ impl OpenQuestion {
     }
 }
 
-/// The part of the screen that a question has.
-fn within(size: Size) -> Size {
-    Size {
-        rows: size.rows.saturating_sub(ROWS_BESIDE).max(3),
-        ..size
-    }
+/// Whether an answer allows nothing, so that it can be given unread.
+fn is_no(answer: &AskedAnswer) -> bool {
+    matches!(
+        answer,
+        AskedAnswer::Call(ApprovalAnswer::No(_))
+            | AskedAnswer::Person(Some(PersonAnswer::Yes(false)))
+    )
 }
+
+fn wrapped(words: &str, size: Size) -> Vec<String> {
+    let words = styled(DIM, words);
+    let words = wrap(&words, Some(size.columns)).into_owned();
+    words.split('\n').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
+use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::super::render::{BAD, DIM, GOOD, prose, styled};
 use crate::event::{Event, Stamped};
@@ -21,6 +22,12 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
+/// Most rows of a change that are shown.
+const MAX_ROWS: usize = 40;
+
+/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then on more may be shown as changed.
+const DEADLINE: Duration = Duration::from_millis(50);
+
 /// Built-in tools that write one file.
 const WRITERS: [&str; 2] = ["edit_file", "write_file"];
 
@@ -31,7 +38,16 @@ pub(super) struct Diffs(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     before: HashMap<String, (PathBuf, String)>,
-    changed: HashMap<String, Vec<String>>,
+    changed: HashMap<String, Changed>,
+}
+
+/// A change of a file.
+#[derive(Default)]
+pub(super) struct Changed {
+    /// First lines of it with those around them, each with its number.
+    pub(super) rows: Vec<String>,
+    /// Lines that come after those.
+    pub(super) n_more: usize,
 }
 
 impl Diffs {
@@ -55,8 +71,9 @@ impl Diffs {
                     && !result.is_error
                     && let Some(after) = read(&path)
                 {
-                    let rows = rows(&before, &after);
-                    lock(&self.0).changed.insert(result.call_id.clone(), rows);
+                    let changed = changed(&before, &after);
+                    let id = result.call_id.clone();
+                    lock(&self.0).changed.insert(id, changed);
                 }
             }
             _ => {}
@@ -64,7 +81,7 @@ impl Diffs {
     }
 
     /// Takes what a call changed.
-    pub(super) fn take(&self, call: &str) -> Vec<String> {
+    pub(super) fn take(&self, call: &str) -> Changed {
         lock(&self.0).changed.remove(call).unwrap_or_default()
     }
 }
@@ -83,17 +100,17 @@ fn read(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Changed lines with those around them, each with its number.
-fn rows(before: &str, after: &str) -> Vec<String> {
-    let diff = TextDiff::from_lines(before, after);
+fn changed(before: &str, after: &str) -> Changed {
+    let mut config = TextDiff::configure();
+    let diff = config.timeout(DEADLINE).diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
     let width = n_lines.to_string().len();
+    let groups = diff.grouped_ops(CONTEXT);
     let mut rows = Vec::new();
-    for (n, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
-        if n > 0 {
-            rows.push(styled(DIM, format_args!("  {:>width$} ⋮", "")));
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+    for (n, group) in groups.iter().enumerate() {
+        let between = (n > 0).then(|| styled(DIM, format_args!("  {:>width$} ⋮", "")));
+        let changes = group.iter().flat_map(|op| diff.iter_changes(op));
+        let lines = changes.map(|change| {
             let (mark, style, number) = match change.tag() {
                 ChangeTag::Delete => ('-', BAD, change.old_index()),
                 ChangeTag::Insert => ('+', GOOD, change.new_index()),
@@ -102,10 +119,22 @@ fn rows(before: &str, after: &str) -> Vec<String> {
             let number = number.map_or(0, |number| number + 1);
             let line = prose(&change.value().trim_end_matches('\n').replace('\t', "    "));
             let line = format!("{number:>width$} {mark} {line}");
-            rows.push(format!("  {}", styled(style, line)));
-        }
+            format!("  {}", styled(style, line))
+        });
+        let n_left = MAX_ROWS - rows.len();
+        rows.extend(between.into_iter().chain(lines).take(n_left));
     }
-    rows
+    // What is not shown is only counted: a file may have hundreds of thousands of lines.
+    let n_of = |op: &DiffOp| match op {
+        DiffOp::Equal { len, .. } => *len,
+        _ => op.old_range().len() + op.new_range().len(),
+    };
+    let n_all: usize = groups.iter().flatten().map(n_of).sum();
+    let n_all = n_all + groups.len().saturating_sub(1);
+    Changed {
+        n_more: n_all.saturating_sub(rows.len()),
+        rows,
+    }
 }
 
 #[cfg(test)]
@@ -121,8 +150,10 @@ mod tests {
             };
             (1..=12).map(line).collect::<String>()
         };
-        let rows = rows(&lines("old\u{1b}[2J"), &lines("new\nmore"));
-        let rows: Vec<String> = rows
+        let changed = changed(&lines("old\u{1b}[2J"), &lines("new\nmore"));
+        assert_eq!(changed.n_more, 0);
+        let rows: Vec<String> = changed
+            .rows
             .iter()
             .map(|row| anstream::adapter::strip_str(row).to_string())
             .collect();
@@ -140,5 +171,13 @@ mod tests {
                 "   9   line 8",
             ]
         );
+    }
+
+    #[test]
+    fn a_file_in_which_every_line_changed_is_compared_up_to_a_point() {
+        let lines =
+            |what: &str| -> String { (0..50_000).map(|n| format!("{what} {n}\n")).collect() };
+        let changed = changed(&lines("old"), &lines("new"));
+        assert_eq!((changed.rows.len(), changed.n_more), (MAX_ROWS, 99_960));
     }
 }

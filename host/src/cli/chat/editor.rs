@@ -89,6 +89,13 @@ impl Editor {
         whole
     }
 
+    /// Empties the editor in a way that can be undone.
+    pub(super) fn discard(&mut self) {
+        self.keep();
+        self.text.clear();
+        self.at = 0;
+    }
+
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.pastes.clear();
@@ -364,6 +371,20 @@ mod tests {
         assert!(editor.is_empty());
         editor.undo();
         assert_eq!(editor.whole(), "one twotwo");
+    }
+
+    #[test]
+    fn what_was_discarded_comes_back_with_its_pastes() {
+        let mut editor = typed("see ");
+        let paste = "x".repeat(100_000);
+        editor.paste(&paste);
+        editor.discard();
+        assert!(editor.is_empty());
+        editor.undo();
+        assert_eq!(editor.whole(), format!("see {paste}"));
+        editor.clear();
+        editor.undo();
+        assert!(editor.is_empty(), "what was sent is gone");
     }
 
     #[test]

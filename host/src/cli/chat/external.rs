@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::Context;
+use tokio::time::Instant;
 
 use super::super::render::{prose, warning};
 use super::super::setup;
@@ -21,6 +22,8 @@ impl Live {
             Ok(text) => self.editor.set(text.trim_end_matches('\n')),
             Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
         }
+        // What was typed there came after the key that opened it.
+        self.last_key = Instant::now();
     }
 
     fn edited(&mut self, editor: &str) -> anyhow::Result<String> {

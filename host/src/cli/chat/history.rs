@@ -48,19 +48,20 @@ impl History {
         history
     }
 
-    /// Adds a text. One that begins with a blank is not kept, as in shells.
-    pub(super) fn add(&mut self, text: &str) {
+    /// Adds a text. One that begins with a blank is not kept, as in shells, and neither is a very long one. Whether it is there now.
+    pub(super) fn add(&mut self, text: &str) -> bool {
         (self.at, self.begun) = (None, String::new());
         let text = text.trim_end();
         let is_kept = !text.is_empty() && !text.starts_with(' ') && text.len() <= MAX_TEXT_BYTES;
         if !is_kept || self.texts.last().is_some_and(|last| last == text) {
-            return;
+            return is_kept;
         }
         self.texts.push(text.to_owned());
         if let (Ok(mut file), Ok(line)) = (self.file(false), serde_json::to_string(text)) {
             // In one write, so that chats side by side do not mix their lines. What is not kept is only missed later.
             let _ = file.write_all((line + "\n").as_bytes());
         }
+        true
     }
 
     /// Returns the text before the one that is shown; `now` is shown again after the newest.
@@ -119,8 +120,15 @@ mod tests {
     fn what_was_said_is_there_in_the_next_chat_and_for_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
         let mut history = History::open(folder.path());
-        for text in ["one", "two\nlines", "two\nlines", " secret", ""] {
-            history.add(text);
+        for (text, is_kept) in [
+            ("one", true),
+            ("two\nlines", true),
+            ("two\nlines", true),
+            (" secret", false),
+            (&"x".repeat(MAX_TEXT_BYTES + 1), false),
+            ("", false),
+        ] {
+            assert_eq!(history.add(text), is_kept);
         }
         let path = folder.path().join(FILE);
         assert_eq!(

@@ -1,8 +1,9 @@
 //! The chat at a terminal: waits for keys, events and questions, and draws what they change.
 //!
-//! A key is drawn at once; what the model writes at most every [`FRAME`]. `press` says what keys do. Start from [`live`].
+//! A key is drawn at once; what the model writes at most every [`FRAME`]. `press` says what keys do, `waiting` what becomes of texts
+//! that are sent while a turn runs, `leave` how the chat ends. Start from [`live`].
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ use super::super::render::hold::{self, Redirected};
 use super::super::render::{BAD, DIM, WARN, one_line, printable, styled};
 use super::super::setup;
 use super::super::telemetry::Telemetry;
-use super::ask::OpenQuestion;
+use super::super::terminal::QUIET;
+use super::ask::{OpenQuestion, Room};
 use super::complete::{Menu, file_begun, files};
 use super::diff::Diffs;
 use super::editor::{Editor, MARK};
@@ -31,12 +33,12 @@ use super::shell::{Ran, Shell};
 use super::status::Status;
 use super::tty::{self, Tty};
 use super::view::View;
-use super::worker::{Done, Prompt, Worker};
-use crate::agent::{AgentConfig, SteerHandle, TurnOutcome};
+use super::waiting::Typed;
+use super::worker::{Done, Worker};
+use crate::agent::{AgentConfig, SteerHandle};
 use crate::config::Config;
 use crate::event::Stamped;
 use crate::paths::Paths;
-use crate::point::payload::{Source, StopReason};
 use crate::tool::approval::SessionApprovals;
 
 /// Least time between two updates that no key asked for.
@@ -44,9 +46,6 @@ const FRAME: Duration = Duration::from_millis(8);
 
 /// Interval at which the seconds of a wait are counted.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Time without a key before a question takes the place of the editor: a letter meant for one must not answer the other.
-const QUIET: Duration = Duration::from_millis(600);
 
 /// Time after which the files of the workspace are looked for again.
 const STALE: Duration = Duration::from_secs(5);
@@ -70,8 +69,14 @@ pub(super) struct Live {
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) question: Option<OpenQuestion>,
     pub(super) last_key: Instant,
+    /// Time at which the last question went away.
+    pub(super) closed: Option<Instant>,
+    /// Texts that wait for the turn, by their numbers.
+    pub(super) waiting: HashMap<u64, Typed>,
     /// Time of the Ctrl-C that ended the turn.
     pub(super) interrupted: Option<Instant>,
+    /// Whether that Ctrl-C cleared a text that the history does not keep.
+    pub(super) is_dropped: bool,
     pub(super) menu: Menu,
     pub(super) shell: Shell,
     /// Files of the workspace, as they were when they were last looked for.
@@ -83,26 +88,27 @@ pub(super) struct Live {
     pub(super) leaving: Option<Leave>,
     pub(super) paths: Paths,
     pub(super) config: Config,
-    asked: VecDeque<Asked>,
-    events: UnboundedReceiver<Stamped>,
-    questions: UnboundedReceiver<Asked>,
+    pub(super) asked: VecDeque<Asked>,
+    pub(super) events: UnboundedReceiver<Stamped>,
+    pub(super) questions: UnboundedReceiver<Asked>,
     /// Lines that other parts of the program write.
     written: UnboundedReceiver<String>,
-    redirected: Option<Redirected>,
+    pub(super) redirected: Option<Redirected>,
     /// Taken at the end.
-    telemetry: Option<Telemetry>,
+    pub(super) telemetry: Option<Telemetry>,
     /// Programs that follow the session.
-    programs: Programs,
-    signals: Signals,
+    pub(super) programs: Programs,
+    pub(super) signals: Signals,
     last_draw: Instant,
     is_dirty: bool,
 }
 
-struct Signals {
+pub(super) struct Signals {
     resized: Signal,
     /// For a program that has the terminal for a while: no key sends it here.
-    interrupted: Signal,
-    ended: [Signal; 2],
+    pub(super) interrupted: Signal,
+    /// `kill`, and the end of the terminal.
+    pub(super) ended: [Signal; 2],
 }
 
 /// Way out of a chat.
@@ -141,17 +147,23 @@ pub(super) async fn live(
         live.editor.set(&prompt);
         live.enter();
     }
-    live.draw()?;
-    while live.leaving.is_none() {
-        let next = live.next().await;
-        live.take(next)?;
-    }
+    let ran = live.run().await;
+    // Also where the terminal cannot be written to any more: the session ends in good order.
     let left = live.leave().await;
     std::mem::swap(&mut live.programs, programs);
-    left
+    ran.and(left)
 }
 
 impl Live {
+    async fn run(&mut self) -> anyhow::Result<()> {
+        self.draw()?;
+        while self.leaving.is_none() {
+            let next = self.next().await;
+            self.take(next)?;
+        }
+        Ok(())
+    }
+
     fn open(opened: Opened, commands: Commands) -> anyhow::Result<Self> {
         let agent: AgentConfig = opened.config.section()?;
         let limit = agent
@@ -168,6 +180,7 @@ impl Live {
                 signal(SignalKind::hangup())?,
             ],
         };
+        drop(opened.exits);
         let tty = Tty::open().context("take the terminal")?;
         restore_on_panic(&tty);
         let (written, receiver) = mpsc::unbounded_channel();
@@ -193,7 +206,10 @@ impl Live {
             approvals: session.approvals(),
             question: None,
             last_key: now - QUIET,
+            closed: None,
+            waiting: HashMap::new(),
             interrupted: None,
+            is_dropped: false,
             menu: Menu::default(),
             shell: Shell::new(&opened.paths.workspace, opened.commands),
             files: Vec::new(),
@@ -222,6 +238,7 @@ impl Live {
         let frame = self.last_draw + FRAME;
         let quiet = self.last_key + QUIET;
         let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
+        let opens = self.question.as_ref().and_then(OpenQuestion::opens);
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let [terminated, hung_up] = &mut self.signals.ended;
@@ -242,6 +259,7 @@ impl Live {
             Some(asked) = self.questions.recv() => Next::Asked(asked),
             () = withdrawn(&mut self.question) => Next::Withdrawn,
             () = tokio::time::sleep_until(quiet), if is_quiet_due => Next::Draw,
+            () = sleep_until(opens) => Next::Draw,
             _ = tick.tick(), if self.worker.is_running() => Next::Draw,
         }
     }
@@ -267,8 +285,7 @@ impl Live {
             }
             Next::Asked(asked) => self.asked.push_back(asked),
             Next::Withdrawn => {
-                self.question = None;
-                self.answer.clear();
+                self.close_question();
                 self.view.say(styled(DIM, "no longer asked"));
             }
             Next::Written(text) => {
@@ -328,7 +345,12 @@ impl Live {
                 ));
                 self.leaving = Some(Leave::Quit(ExitStatus::Failed));
             }
-            Some(Done::Command(outcome) | Done::Aside(outcome)) => self.commanded(outcome),
+            Some(Done::Command(outcome)) => {
+                self.commanded(outcome);
+                // What was sent while it ran is for the model.
+                self.send_waiting();
+            }
+            Some(Done::Aside(outcome)) => self.commanded(outcome),
             Some(Done::Closed(_)) => {}
             None => {
                 self.view.say(styled(BAD, "the session ended unexpectedly"));
@@ -350,79 +372,41 @@ impl Live {
         self.menu = Menu::new(before, self.worker.commands(), &self.files);
     }
 
-    /// Goes on with what came too late for the turn, or hands it back when the turn did not get to its end.
-    fn turn_ended(&mut self, outcome: &TurnOutcome) {
-        // What waited when the turn was interrupted is back in the editor; what came since is for the next one.
-        if !matches!(
-            outcome.summary.stop,
-            StopReason::Done | StopReason::Cancelled
-        ) {
-            return self.take_back_all();
-        }
-        let late = self.steering.take_all();
-        let texts: Vec<String> = late.into_iter().map(|input| input.text).collect();
-        if !texts.is_empty() {
-            let text = texts.join("\n\n");
-            self.view.said(&text);
-            self.begin(text);
-        }
-    }
-
-    /// Puts everything that waits back into the editor.
-    pub(super) fn take_back_all(&mut self) {
-        let waiting = self.steering.take_all();
-        let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
-        if !texts.is_empty() {
-            self.editor.put_first(&texts.join("\n"));
-        }
-    }
-
-    /// Sends what is in the editor: as a turn, or to the one that runs.
-    pub(super) fn send(&mut self, is_follow_up: bool) {
-        let (text, noted) = (self.editor.whole(), self.editor.noted());
-        if text.trim().is_empty() {
-            return;
-        }
-        self.editor.clear();
-        self.history.add(&text);
-        let text = self.shell.with_untold(text);
-        if !self.worker.is_running() {
-            self.view.said(&noted);
-            self.begin(text);
-        } else if is_follow_up {
-            self.steering.follow_up(text, Source::Terminal);
-        } else {
-            self.steering.steer(text, Source::Terminal);
-        }
-    }
-
-    fn begin(&mut self, text: String) {
-        self.interrupted = None;
-        self.worker.turn(Prompt {
-            text,
-            command: None,
-        });
-    }
-
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
         let finished = match &self.question {
-            // Nothing moves while somebody reads a question.
-            Some(_) => Vec::new(),
-            None => self.view.finished(),
+            // Nothing moves while somebody reads a question. What led to it stands above it.
+            Some(question) if question.is_drawn() => Vec::new(),
+            _ => self.view.finished(),
         };
+        if let Some(question) = &mut self.question {
+            question.draws(Instant::now());
+        }
         let region = self.region();
         self.screen
             .draw(&finished, region)
             .context("write to the terminal")?;
         self.last_draw = Instant::now();
+        if let Some(question) = &mut self.question {
+            question.drawn(self.last_draw);
+        }
         self.is_dirty = false;
         Ok(())
+    }
+
+    /// Returns the room for a question.
+    pub(super) fn room(&self) -> Room {
+        let size = self.screen.size();
+        let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
+        Room {
+            size,
+            n_typed: laid.rows.len(),
+        }
     }
 
     fn region(&self) -> Region {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
-            Some(question) => (question.rows(size), &self.answer, Vec::new()),
+            Some(question) => (question.rows(self.room()), &self.answer, Vec::new()),
             None => (self.above(), &self.editor, self.below()),
         };
         let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
@@ -451,15 +435,18 @@ impl Live {
             } else {
                 "next"
             };
-            let text = one_line(&waiting.input.text, width);
+            let typed = self.waiting.get(&waiting.number);
+            let text = typed.map_or(&*waiting.input.text, |typed| &typed.text);
+            let text = one_line(text, width);
             rows.push(styled(DIM, format_args!("  ↳ {what}: {text}")));
         }
         if let Some(command) = self.shell.running() {
             let command = one_line(command, width);
-            rows.push(styled(
-                DIM,
-                format_args!("  ! {command} runs; Ctrl-C ends it"),
-            ));
+            let keys = match self.worker.is_running() {
+                true => "Ctrl-C ends the turn first",
+                false => "Ctrl-C ends it",
+            };
+            rows.push(styled(DIM, format_args!("  ! {command} runs; {keys}")));
         }
         if !self.asked.is_empty() {
             rows.push(styled(WARN, "  ? a question waits until you stop typing"));
@@ -473,73 +460,29 @@ impl Live {
         rows.push(self.view.status.line());
         if self.worker.is_running() {
             let keys = match self.interrupted {
-                Some(_) => "ending the turn; Ctrl-C again quits",
-                None => "Enter steers · Tab queues for later · Ctrl-C ends the turn",
+                Some(_) if self.worker.is_turn() => "ending the turn; Ctrl-C again quits",
+                Some(_) => "ending the command; Ctrl-C again quits",
+                None if self.worker.is_turn() => {
+                    "Enter steers · Tab queues for later · Ctrl-C ends the turn"
+                }
+                None => "Enter sends when the command has ended · Ctrl-C ends it",
             };
             rows.push(styled(DIM, keys));
         }
         rows
-    }
-
-    /// Leaves the terminal to the shell, and ends the session.
-    async fn leave(&mut self) -> anyhow::Result<Leave> {
-        if let Some(question) = self.question.take() {
-            question.refuse();
-        }
-        for input in self.tty.rest() {
-            self.keep_typed(input);
-        }
-        self.take_back_all();
-        self.end_screen();
-        self.worker.close();
-        let closed = loop {
-            match self.worker.done().await {
-                Some(Done::Closed(closed)) => break closed,
-                Some(_) => {}
-                None => break Ok(()),
-            }
-        };
-        if let Some(mut telemetry) = self.telemetry.take() {
-            while let Ok(event) = self.events.try_recv() {
-                telemetry.take(&event);
-                self.programs.take(&event);
-            }
-            telemetry.finish().await;
-        }
-        closed?;
-        Ok(self.leaving.take().unwrap_or(Leave::Quit(ExitStatus::Done)))
-    }
-
-    /// Ends the screen; what was typed and not sent stays on it.
-    fn end_screen(&mut self) {
-        let Some(redirected) = self.redirected.take() else {
-            return;
-        };
-        let unsent = self.editor.take();
-        if !unsent.trim().is_empty() {
-            self.history.add(&unsent);
-            self.view
-                .say(styled(WARN, "not sent (kept in the history):"));
-            let text = printable(unsent.trim_end());
-            text.lines().for_each(|line| self.view.say(line));
-        }
-        let finished = self.view.finished();
-        // A terminal that is gone shows nothing.
-        let _ = self.screen.end(&finished);
-        self.tty.leave();
-        drop(redirected);
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.end_screen();
     }
 }
 
 async fn withdrawn(question: &mut Option<OpenQuestion>) {
     match question {
         Some(question) => question.withdrawn().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
 }

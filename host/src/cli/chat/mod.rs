@@ -11,6 +11,7 @@ mod editor;
 mod external;
 mod history;
 mod keys;
+mod leave;
 mod live;
 mod markdown;
 mod permissions;
@@ -23,6 +24,7 @@ mod status;
 mod stream;
 mod tty;
 mod view;
+mod waiting;
 mod worker;
 
 use std::io::IsTerminal;
@@ -125,6 +127,7 @@ async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<Stri
         ],
         covers: Vec::new(),
         keys: format!("[1-{}], or [q]uit", rows.len()),
+        ..Screen::default()
     };
     let chosen = screen.ask(|line| match line.parse::<usize>() {
         Ok(n) => rows.get(n.checked_sub(1)?).map(|row| Some(row.id.clone())),

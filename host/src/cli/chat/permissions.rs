@@ -1,7 +1,10 @@
 //! `/permissions`: what was allowed for the session, and how it is taken back.
 
-use super::super::render::{BOLD, DIM, WARN, styled};
+use super::super::render::{BOLD, DIM, WARN, one_line, styled};
 use crate::tool::approval::SessionApprovals;
+
+/// Longest part of calls that is shown, in characters.
+const WIDTH: usize = 400;
 
 /// Lists what was allowed, or takes one of it back. Returns lines for the person.
 pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
@@ -19,7 +22,7 @@ pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String>
                 styled(BOLD, &approved.tool),
                 of.unwrap_or_default(),
                 by.unwrap_or_default(),
-                approved.covers
+                one_line(&approved.covers, WIDTH)
             )
         });
         return lines.collect();
@@ -28,7 +31,8 @@ pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String>
     let line = match chosen.and_then(|at| approved.get(at)) {
         Some(approved) => {
             approvals.revoke(approved);
-            let what = format!("taken back: {}: {}", approved.tool, approved.covers);
+            let covers = one_line(&approved.covers, WIDTH);
+            let what = format!("taken back: {}: {covers}", approved.tool);
             styled(DIM, what)
         }
         None => styled(WARN, "there is no such number; /permissions lists them"),

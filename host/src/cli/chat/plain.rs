@@ -21,7 +21,7 @@ use super::super::render::hold::{at_once, hold};
 use super::super::render::turn::TurnRenderer;
 use super::super::setup;
 use super::super::telemetry::Telemetry;
-use super::super::terminal;
+use super::super::terminal::{self, QUIET};
 use super::live::Leave;
 use super::slash::{is_command, permission_number};
 use super::worker::{Done, Prompt, Worker};
@@ -93,6 +93,7 @@ pub(super) async fn plain(
         last: ExitStatus::Done,
         leaving: None,
     };
+    drop(opened.exits);
     match prompt {
         Some(prompt) => plain.line(&prompt),
         None => plain.ready(),
@@ -173,6 +174,7 @@ impl Plain {
     fn command(&mut self, line: &str) {
         if let Some(number) = permission_number(line) {
             let lines = super::permissions::command(&self.approvals, number);
+            self.worker.tell_permissions(&lines);
             lines.into_iter().for_each(render::say);
             return self.ready();
         }
@@ -199,13 +201,7 @@ impl Plain {
     fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
         match outcome {
             Ok(Outcome::Text(text)) => render::answer_line(render::prose(text.trim_end())),
-            Ok(Outcome::Prompt { text, command }) => {
-                if self.worker.is_running() {
-                    self.steering.steer(text, Source::Terminal);
-                } else {
-                    return self.turn(text, Some(command));
-                }
-            }
+            Ok(Outcome::Prompt { text, command }) => return self.turn(text, Some(command)),
             Ok(Outcome::Nothing) => {}
             Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),
             Ok(Outcome::Action(Action::Resume { id, .. })) => {
@@ -226,6 +222,18 @@ impl Plain {
             }
             Err(error) => render::error(&error),
         }
+    }
+
+    /// Begins a turn with what was typed while something ran, or else waits for a line.
+    fn go_on(&mut self) {
+        if self.leaving.is_some() || self.worker.is_running() {
+            return;
+        }
+        let waiting = self.steering.take_all();
+        if !waiting.is_empty() {
+            let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
+            return self.turn(texts.join("\n\n"), None);
+        }
         self.ready();
         self.leave_if_over();
     }
@@ -241,22 +249,21 @@ impl Plain {
         match done {
             Some(Done::Turn(Ok(outcome))) => {
                 self.last = ExitStatus::from(outcome.summary.stop);
-                let waiting = self.steering.take_all();
-                let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
-                if outcome.summary.stop == StopReason::Done && !texts.is_empty() {
-                    return self.turn(texts.join("\n\n"), None);
+                if outcome.summary.stop != StopReason::Done {
+                    for input in self.steering.take_all() {
+                        render::warn(&format!("not sent: {}", input.text));
+                    }
                 }
-                for text in texts {
-                    render::warn(&format!("not sent: {text}"));
-                }
-                self.ready();
-                self.leave_if_over();
+                self.go_on();
             }
             Some(Done::Turn(Err(error))) => {
                 render::error(&error.into());
                 self.leaving = Some(Leave::Quit(ExitStatus::Failed));
             }
-            Some(Done::Command(outcome) | Done::Aside(outcome)) => self.commanded(outcome),
+            Some(Done::Command(outcome) | Done::Aside(outcome)) => {
+                self.commanded(outcome);
+                self.go_on();
+            }
             Some(Done::Closed(_)) | None => self.leaving = Some(Leave::Quit(ExitStatus::Failed)),
         }
     }
@@ -285,6 +292,10 @@ impl Plain {
     /// Asks in lines, until there is an answer, no more input, or nobody who waits for one. Programs are told of events meanwhile.
     async fn ask(&mut self, asked: Asked, programs: &mut Programs) {
         self.renderer.pause();
+        // What was typed before the question is for the model, and nothing answers a question that nobody has read.
+        while let Ok(line) = self.lines.try_recv() {
+            self.line(&line);
+        }
         let mut unseen = Vec::new();
         self.ask_once(asked, programs, &mut unseen).await;
         unseen.iter().for_each(|event| self.renderer.show(event));
@@ -298,59 +309,78 @@ impl Plain {
     ) {
         let screen = approve::screen(&asked.question);
         let open = hold();
-        // What was typed before the question was shown is not its answer.
-        while self.lines.try_recv().is_ok() {}
-        let mut is_whole = false;
+        let (mut is_whole, mut is_shown) = (false, false);
+        let mut is_cut = false;
+        let mut opens = Some(tokio::time::Instant::now() + QUIET);
+        let [terminated, hung_up] = &mut self.ended;
         let answer = loop {
-            let size = terminal::size();
-            let (rows, is_cut) = match is_whole {
-                true => (screen.all_rows(size), false),
-                false => screen.rows(size),
-            };
-            for row in rows {
-                at_once(format_args!("{row}\n"));
-            }
-            at_once(screen.prompt(is_cut));
-            let [terminated, hung_up] = &mut self.ended;
-            let line = loop {
-                tokio::select! {
-                    biased;
-                    () = asked.answer.closed() => {
-                        drop(open);
-                        return render::say("no longer asked");
-                    }
-                    _ = terminated.recv() => {
-                        self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
-                        return;
-                    }
-                    _ = hung_up.recv() => {
-                        self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
-                        return;
-                    }
-                    _ = self.interrupts.recv() => {
-                        drop(open);
-                        return self.interrupt();
-                    }
-                    Some(event) = self.events.recv() => {
-                        self.telemetry.take(&event);
-                        programs.take(&event);
-                        unseen.push(event);
-                    }
-                    line = self.lines.recv() => break line,
+            if !std::mem::replace(&mut is_shown, true) {
+                let size = terminal::size();
+                let rows;
+                (rows, is_cut) = match is_whole {
+                    true => (screen.all_rows(size), false),
+                    false => screen.rows(size),
+                };
+                for row in rows {
+                    at_once(format_args!("{row}\n"));
                 }
-            };
-            match line {
-                None => break asked.question.unanswered(""),
-                Some(line) if matches!(line.trim(), "v" | "V" | "view") => is_whole = true,
-                Some(line) => match approve::parse(line.trim(), &asked.question) {
-                    Some(answer) => break answer,
-                    None => at_once("invalid answer: type one of the letters in brackets\n"),
+                if opens.is_none() {
+                    at_once(screen.prompt(is_cut));
+                }
+            }
+            tokio::select! {
+                biased;
+                () = asked.answer.closed() => {
+                    drop(open);
+                    return render::say("no longer asked");
+                }
+                _ = self.interrupts.recv() => {
+                    drop(open);
+                    return self.interrupt();
+                }
+                _ = terminated.recv() => {
+                    self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+                    break asked.question.unanswered("the chat was closed");
+                }
+                _ = hung_up.recv() => {
+                    self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+                    break asked.question.unanswered("the chat was closed");
+                }
+                Some(event) = self.events.recv() => {
+                    self.telemetry.take(&event);
+                    programs.take(&event);
+                    unseen.push(event);
+                }
+                () = tokio::time::sleep_until(opens.unwrap_or_else(tokio::time::Instant::now)), if opens.is_some() => {
+                    opens = None;
+                    // Also the beginning of a line.
+                    terminal::drop_typed();
+                    at_once(screen.prompt(is_cut));
+                }
+                line = self.lines.recv() => match line {
+                    None => break asked.question.unanswered(""),
+                    Some(line) if opens.is_some() => {
+                        let line = render::one_line(&line, 400);
+                        at_once(format_args!("typed too early for an answer, and ignored: {line}\n"));
+                        opens = Some(tokio::time::Instant::now() + QUIET);
+                    }
+                    Some(line) if screen.is_view(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
+                    Some(line) => match approve::parse(line.trim(), &asked.question) {
+                        Some(answer) => break answer,
+                        None => {
+                            at_once("invalid answer: type one of the letters in brackets\n");
+                            is_shown = false;
+                        }
+                    },
                 },
             }
         };
         drop(open);
+        // A command of a plugin has its result alone.
         if let AskedAnswer::Call(ApprovalAnswer::No(why)) = &answer
             && !why.is_empty()
+            && self.leaving.is_none()
+            && self.worker.is_turn()
         {
             self.steering.steer(why, Source::Terminal);
         }
@@ -359,12 +389,17 @@ impl Plain {
     }
 
     async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {
+        // Nobody is there any more: who asked has the answer for that now, and so has who asks while the session ends.
+        self.questions.close();
+        while self.questions.try_recv().is_ok() {}
         self.worker.close();
+        let [terminated, _] = &mut self.ended;
         let closed = loop {
             tokio::select! {
                 biased;
                 // The second one is for when ending in good order does not work.
                 _ = self.interrupts.recv() => std::process::exit(130),
+                _ = terminated.recv() => std::process::exit(130),
                 Some(event) = self.events.recv() => {
                     self.renderer.show(&event);
                     self.telemetry.take(&event);

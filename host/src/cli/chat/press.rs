@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::exit_code::ExitStatus;
-use super::super::render::{BOLD, one_line, styled, warning};
+use super::super::render::{BOLD, DIM, one_line, styled, warning};
+use super::super::terminal::QUIET;
 use super::ask::Effect;
 use super::complete::Menu;
 use super::editor::To;
@@ -17,6 +18,9 @@ use crate::point::payload::Source;
 /// Time in which a second Ctrl-C quits.
 const TWICE: Duration = Duration::from_secs(1);
 
+/// Texts that answer a question or page through it, and say nothing to anybody else.
+const ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
+
 impl Live {
     pub(super) fn press(&mut self, input: Input) {
         if self.leaving.is_some() {
@@ -27,14 +31,20 @@ impl Live {
         }
         self.last_key = Instant::now();
         let key = match input {
-            Input::Paste(text) => return self.editor.paste(&text),
+            Input::Paste(text) => return self.paste(&text),
             Input::Key(key) => key,
         };
+        let was_dropped = std::mem::take(&mut self.is_dropped);
+        if key == Key::ctrl('c') {
+            self.is_dropped = was_dropped;
+        }
         match (key.code, key.ctrl, key.alt, key.shift) {
             (Code::Char('c'), true, ..) => self.interrupt(),
             (Code::Char('d'), true, ..) if self.editor.is_empty() => {
                 self.leaving = Some(Leave::Quit(ExitStatus::Done));
             }
+            // For a question that has just gone away. It stays, to be sent with another Enter.
+            (Code::Enter, false, false, false) if self.is_late_answer() => {}
             (Code::Enter, false, false, false) => self.enter(),
             (Code::Tab, false, false, false) if !self.menu.is_empty() => return self.complete(),
             (Code::Tab, false, false, false) if self.worker.is_running() => self.send(true),
@@ -97,14 +107,31 @@ impl Live {
         }
     }
 
+    fn paste(&mut self, text: &str) {
+        self.editor.paste(text);
+        self.propose();
+    }
+
+    /// Whether Enter would send what was typed for a question that went away meanwhile.
+    fn is_late_answer(&self) -> bool {
+        let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
+        is_recent && is_mere_answer(&self.editor.whole())
+    }
+
     fn press_in_question(&mut self, input: Input) {
+        let now = Instant::now();
+        let is_taken = self
+            .question
+            .as_mut()
+            .is_some_and(|open| open.takes_key(now));
         let key = match input {
             // Not an answer: whoever pastes means to write.
-            Input::Paste(text) => return self.editor.paste(&text),
+            Input::Paste(text) => return self.paste(&text),
             Input::Key(key) => key,
         };
         match (key.code, key.ctrl) {
             (Code::Char('c'), true) => self.interrupt(),
+            _ if !is_taken => {}
             (Code::Enter, _) => self.answer_question(),
             _ => {
                 edit(&mut self.answer, key);
@@ -113,24 +140,43 @@ impl Live {
     }
 
     fn answer_question(&mut self) {
-        let size = self.screen.size();
-        let line = self.answer.take();
+        let room = self.room();
+        let line = self.answer.whole();
+        let is_turn = self.worker.is_turn();
         let Some(question) = &mut self.question else {
             return;
         };
-        let kept = question.kept(size);
+        let kept = question.kept(room.size);
         let steering = &self.steering;
-        // The calls beside it are not to run either before the model has read this.
+        // The calls beside it are not to run either before the model has read this. A command of a plugin has its result alone.
         let steer = |why: &str| {
-            steering.steer(why, Source::Terminal);
+            if is_turn {
+                steering.steer(why, Source::Terminal);
+            }
         };
-        let Effect::Answered(words) = question.answer(&line, size, steer) else {
-            return;
-        };
+        match question.answer(&line, room, steer) {
+            Effect::NotYet => self.answer.clear(),
+            // What was no answer can be brought back, and corrected.
+            Effect::Invalid => self.answer.discard(),
+            Effect::Answered(words) => {
+                self.answer.clear();
+                self.close_question();
+                kept.into_iter().for_each(|row| self.view.say(row));
+                let words = one_line(&words, 400);
+                self.view.say(styled(BOLD, format_args!("  {words}")));
+            }
+        }
+    }
+
+    /// Takes the question away. What was being written as its answer goes into the editor.
+    pub(super) fn close_question(&mut self) {
         self.question = None;
-        kept.into_iter().for_each(|row| self.view.say(row));
-        let words = one_line(&words, 400);
-        self.view.say(styled(BOLD, format_args!("  {words}")));
+        self.closed = Some(Instant::now());
+        let begun = self.answer.take();
+        if !is_mere_answer(&begun) {
+            self.editor.put_first(&begun);
+            self.propose();
+        }
     }
 
     pub(super) fn enter(&mut self) {
@@ -173,10 +219,18 @@ impl Live {
         } else if self.shell.interrupt() {
             self.interrupted = Some(Instant::now());
         } else if self.editor.is_empty() || is_second {
+            if is_second && std::mem::take(&mut self.is_dropped) {
+                // To be shown at the end.
+                self.editor.undo();
+            }
             self.leaving = Some(Leave::Quit(ExitStatus::Done));
         } else {
-            let text = self.editor.take();
-            self.history.add(&text);
+            self.is_dropped = !self.history.add(&self.editor.whole());
+            self.editor.discard();
+            if self.is_dropped {
+                let words = "cleared, and not kept in the history: Ctrl-_ brings it back";
+                self.view.say(styled(DIM, words));
+            }
             self.interrupted = Some(Instant::now());
         }
     }
@@ -196,17 +250,20 @@ impl Live {
         if self.editor.go_line(true) {
             return;
         }
-        if self.editor.is_empty()
-            && let Some(last) = self.steering.waiting().pop()
-            && let Some(input) = self.steering.take_back(last.number)
-        {
-            return self.editor.set(&input.text);
+        if self.editor.is_empty() && self.take_back_last() {
+            return;
         }
         let now = self.editor.whole();
         if let Some(text) = self.history.older(&now) {
             self.editor.set(&text);
         }
     }
+}
+
+/// Whether a text is nothing but what answers a question: one of the words, a number, or nothing at all.
+fn is_mere_answer(text: &str) -> bool {
+    let text = text.trim().to_lowercase();
+    ANSWERS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())
 }
 
 /// Does what a key does to a text. Whether it does anything.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::input::fenced;
 use crate::point::caller::Caller;
@@ -27,11 +27,18 @@ pub(super) struct Ran {
 
 pub(super) struct Shell {
     bash: Result<Arc<Bash>, String>,
-    running: Option<(String, CancellationToken)>,
+    running: Option<Running>,
     ended: UnboundedSender<Ran>,
     ran: UnboundedReceiver<Ran>,
     /// Texts that the model is to be told with the next words.
     untold: Vec<String>,
+}
+
+/// A command that runs. Dropped, it ends: none outlives its chat.
+struct Running {
+    command: String,
+    cancel: CancellationToken,
+    _ends: DropGuard,
 }
 
 impl Shell {
@@ -60,12 +67,18 @@ impl Shell {
         if command.is_empty() {
             return Err("type a command behind `!`, as in `!git status`".to_owned());
         }
-        if let Some((running, _)) = &self.running {
-            return Err(format!("`{running}` still runs; Ctrl-C ends it"));
+        if let Some(Running { command, .. }) = &self.running {
+            return Err(format!(
+                "`{command}` still runs; Ctrl-C ends it when no turn runs"
+            ));
         }
         let bash = self.bash.clone()?;
         let (cancel, ended) = (CancellationToken::new(), self.ended.clone());
-        self.running = Some((command.to_owned(), cancel.clone()));
+        self.running = Some(Running {
+            command: command.to_owned(),
+            cancel: cancel.clone(),
+            _ends: cancel.clone().drop_guard(),
+        });
         let command = command.to_owned();
         tokio::spawn(async move {
             let arguments = serde_json::json!({
@@ -87,15 +100,13 @@ impl Shell {
 
     /// Returns the command that runs.
     pub(super) fn running(&self) -> Option<&str> {
-        self.running.as_ref().map(|(command, _)| command.as_str())
+        self.running.as_ref().map(|running| &*running.command)
     }
 
     /// Ends the command that runs. Whether there was one.
     pub(super) fn interrupt(&self) -> bool {
-        self.running.as_ref().is_some_and(|(_, cancel)| {
-            cancel.cancel();
-            true
-        })
+        let running = self.running.as_ref();
+        running.map(|running| running.cancel.cancel()).is_some()
     }
 
     /// Waits for the end of a command.
@@ -121,10 +132,13 @@ impl Shell {
         ran
     }
 
-    /// Puts what the model was not told yet before a text for it.
-    pub(super) fn with_untold(&mut self, text: String) -> String {
-        let mut parts = std::mem::take(&mut self.untold);
-        parts.push(text);
-        parts.join("\n\n")
+    /// Takes what the model was not told yet.
+    pub(super) fn take_untold(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// Puts back what was taken and not told.
+    pub(super) fn put_back(&mut self, untold: Vec<String>) {
+        self.untold.splice(0..0, untold);
     }
 }

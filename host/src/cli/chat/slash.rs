@@ -7,7 +7,6 @@ use super::super::render::{BOLD, DIM, WARN, one_line, prose, styled, warning};
 use super::super::setup;
 use super::live::{Leave, Live};
 use super::worker::Prompt;
-use crate::point::payload::Source;
 
 /// Keys, for `/help`.
 pub(super) const KEYS: &str = "\
@@ -38,6 +37,7 @@ impl Live {
     pub(super) fn command(&mut self, line: &str) -> bool {
         if let Some(number) = permission_number(line) {
             let lines = super::permissions::command(&self.approvals, number);
+            self.worker.tell_permissions(&lines);
             lines.into_iter().for_each(|line| self.view.say(line));
             return true;
         }
@@ -76,13 +76,9 @@ impl Live {
                 text.lines().for_each(|line| self.view.say(line));
             }
             Ok(Outcome::Prompt { text, command }) => {
-                if self.worker.is_running() {
-                    self.steering.steer(text, Source::Terminal);
-                } else {
-                    self.view.say(styled(BOLD, one_line(&command, 200)));
-                    let command = Some(command);
-                    self.worker.turn(Prompt { text, command });
-                }
+                self.view.say(styled(BOLD, one_line(&command, 200)));
+                let command = Some(command);
+                self.worker.turn(Prompt { text, command });
             }
             Ok(Outcome::Nothing) => {}
             Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),

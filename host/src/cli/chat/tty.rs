@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
 
 use super::super::terminal::Size;
 use super::keys::{Decoder, Input};
@@ -36,9 +37,16 @@ const MAX_READ_BYTES: usize = 16 << 10;
 pub(super) struct Tty {
     before: Termios,
     is_raw: bool,
+    keys: Keys,
+    turn: Arc<Turn>,
+}
+
+/// Keys as they are typed.
+struct Keys {
     decoder: Decoder,
     read: UnboundedReceiver<Vec<u8>>,
-    turn: Arc<Turn>,
+    /// Time at which an escape came last that may be the key, or the begin of a sequence.
+    undecided: Option<Instant>,
 }
 
 /// Right to read: the thread's, or that of a program that has the terminal for a while.
@@ -56,8 +64,7 @@ impl Tty {
         let mut tty = Self {
             before,
             is_raw: false,
-            decoder: Decoder::default(),
-            read,
+            keys: Keys::new(read),
             turn: turn.clone(),
         };
         tty.enter()?;
@@ -95,11 +102,54 @@ impl Tty {
 
     /// The next things that are typed; `None` when the terminal is gone. Nothing is lost when the future is dropped.
     pub(super) async fn inputs(&mut self) -> Option<Vec<Input>> {
+        self.keys.next().await
+    }
+
+    /// Returns what was typed and not looked at yet, without waiting.
+    pub(super) fn rest(&mut self) -> Vec<Input> {
+        self.turn.is_paused.store(true, Ordering::Release);
+        let reading = lock(&self.turn.reading);
+        let mut inputs = Vec::new();
+        while let Ok(bytes) = self.keys.read.try_recv() {
+            inputs.extend(self.keys.decoder.feed(&bytes));
+        }
+        while has_input(Timespec::default())
+            && let Some(bytes) = read()
+        {
+            inputs.extend(self.keys.decoder.feed(&bytes));
+        }
+        drop(reading);
+        inputs
+    }
+}
+
+impl Keys {
+    fn new(read: UnboundedReceiver<Vec<u8>>) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            read,
+            undecided: None,
+        }
+    }
+
+    /// The next things that are typed; `None` when the terminal is gone. Nothing is lost when the future is dropped, not even the
+    /// time since an escape: whoever asks may be called away more often than that takes.
+    async fn next(&mut self) -> Option<Vec<Input>> {
         loop {
             let bytes = if self.decoder.is_undecided() {
-                match tokio::time::timeout(ESCAPE_WAIT, self.read.recv()).await {
-                    Ok(bytes) => bytes?,
-                    Err(_) => return Some(self.decoder.flush()),
+                let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_WAIT;
+                let read = match self.read.try_recv() {
+                    Ok(bytes) => Some(bytes),
+                    Err(_) if until <= Instant::now() => None,
+                    Err(_) => match tokio::time::timeout_at(until, self.read.recv()).await {
+                        Ok(bytes) => Some(bytes?),
+                        Err(_) => None,
+                    },
+                };
+                self.undecided = None;
+                match read {
+                    Some(bytes) => bytes,
+                    None => return Some(self.decoder.flush()),
                 }
             } else {
                 self.read.recv().await?
@@ -109,23 +159,6 @@ impl Tty {
                 return Some(inputs);
             }
         }
-    }
-
-    /// Returns what was typed and not looked at yet, without waiting.
-    pub(super) fn rest(&mut self) -> Vec<Input> {
-        self.turn.is_paused.store(true, Ordering::Release);
-        let reading = lock(&self.turn.reading);
-        let mut inputs = Vec::new();
-        while let Ok(bytes) = self.read.try_recv() {
-            inputs.extend(self.decoder.feed(&bytes));
-        }
-        while has_input(Timespec::default())
-            && let Some(bytes) = read()
-        {
-            inputs.extend(self.decoder.feed(&bytes));
-        }
-        drop(reading);
-        inputs
     }
 }
 
@@ -202,4 +235,34 @@ fn has_input(patience: Timespec) -> bool {
     let stdin = std::io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     poll(&mut wanted, Some(&patience)).is_ok_and(|n_ready| n_ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::{Code, Key};
+    use super::*;
+
+    #[tokio::test]
+    async fn an_escape_is_the_key_also_for_somebody_who_is_called_away_all_the_time() {
+        let (sender, read) = mpsc::unbounded_channel();
+        let mut keys = Keys::new(read);
+        sender.send(vec![0x1b]).unwrap();
+        let begun = Instant::now();
+        let inputs = loop {
+            tokio::select! {
+                biased;
+                inputs = keys.next() => break inputs,
+                () = tokio::task::yield_now() => {}
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        };
+        assert_eq!(inputs, Some(vec![Input::Key(Key::plain(Code::Esc))]));
+        // The rest of a sequence may come later, as long as it does not take too long.
+        sender.send(vec![0x1b]).unwrap();
+        sender.send(b"[A".to_vec()).unwrap();
+        let up = Input::Key(Key::plain(Code::Up));
+        assert_eq!(keys.next().await, Some(vec![up]));
+        drop(sender);
+        assert_eq!(keys.next().await, None);
+    }
 }

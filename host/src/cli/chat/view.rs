@@ -22,9 +22,6 @@ use crate::point::payload::{StopReason, TurnSummary};
 /// Most rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
 
-/// Most rows of a change that are shown.
-const MAX_DIFF_ROWS: usize = 40;
-
 /// Time without a change before it is said what is waited for.
 const PATIENCE_MS: u128 = 400;
 
@@ -303,13 +300,11 @@ impl View {
         let blank = if why.is_empty() { "" } else { " " };
         self.flush();
         self.say(format!("{line} {what}{blank}{why}"));
-        let rows = self.diffs.take(&result.call_id);
-        let n_more = rows.len().saturating_sub(MAX_DIFF_ROWS);
-        rows.into_iter()
-            .take(MAX_DIFF_ROWS)
-            .for_each(|row| self.say(row));
-        if n_more > 0 {
-            self.say(styled(DIM, format_args!("  … {n_more} more lines")));
+        let changed = self.diffs.take(&result.call_id);
+        changed.rows.into_iter().for_each(|row| self.say(row));
+        if changed.n_more > 0 {
+            let words = format!("  … {} more lines", changed.n_more);
+            self.say(styled(DIM, words));
         }
         self.waiting = None;
     }

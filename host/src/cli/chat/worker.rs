@@ -1,12 +1,16 @@
 //! The task that owns the session of a chat and does one thing with it at a time, so that keys are never waited for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::adapter::strip_str;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::command::{Call, Commands, Outcome};
+use super::super::command::{Call, Commands, Outcome, permissions_event};
 use crate::agent::{Error, TurnOutcome};
+use crate::event::{Event, Events};
 use crate::host::Session;
 use crate::provider::Selected;
 
@@ -15,7 +19,16 @@ enum Job {
     Turn(Prompt, CancellationToken),
     Command(Call, CancellationToken),
     Model(Selected),
+    /// Tells those who watch of a command.
+    Tell(Event),
     Close,
+}
+
+/// Work that can be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Turn,
+    Command,
 }
 
 /// Input of a turn.
@@ -40,8 +53,30 @@ pub(super) struct Worker {
     jobs: UnboundedSender<Job>,
     ended: UnboundedSender<Done>,
     done: UnboundedReceiver<Done>,
-    /// Set while a turn or a command runs; it ends that.
-    running: Option<CancellationToken>,
+    /// The task; `None` once it has ended.
+    task: Option<JoinHandle<()>>,
+    /// Set while a turn or a command runs; the token ends that.
+    running: Option<(Kind, CancellationToken)>,
+    events: BesideSession,
+}
+
+/// The way to those who watch, while a turn has the session.
+#[derive(Clone)]
+struct BesideSession {
+    events: Events,
+    jobs: UnboundedSender<Job>,
+    /// Whether they were told that the session is open, which comes before anything else.
+    is_open: Arc<AtomicBool>,
+}
+
+impl BesideSession {
+    fn tell(&self, event: Event) {
+        if self.is_open.load(Ordering::Acquire) {
+            self.events.emit(event);
+        } else {
+            let _ = self.jobs.send(Job::Tell(event));
+        }
+    }
 }
 
 impl Worker {
@@ -49,13 +84,21 @@ impl Worker {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (ended, done) = mpsc::unbounded_channel();
         let commands = Arc::new(commands);
-        tokio::spawn(work(session, commands.clone(), waiting, ended.clone()));
+        let events = BesideSession {
+            events: session.event_stream(),
+            jobs: jobs.clone(),
+            is_open: Arc::default(),
+        };
+        let shared = (commands.clone(), events.is_open.clone());
+        let task = tokio::spawn(work(session, shared, waiting, ended.clone()));
         Self {
             commands,
             jobs,
             ended,
             done,
+            task: Some(task),
             running: None,
+            events,
         }
     }
 
@@ -67,9 +110,14 @@ impl Worker {
         self.running.is_some()
     }
 
+    /// Whether a turn runs, and no command.
+    pub(super) fn is_turn(&self) -> bool {
+        matches!(self.running, Some((Kind::Turn, _)))
+    }
+
     /// Begins a turn.
     pub(super) fn turn(&mut self, prompt: Prompt) {
-        let cancel = self.begin();
+        let cancel = self.begin(Kind::Turn);
         // A task that ended says so in `done`.
         let _ = self.jobs.send(Job::Turn(prompt, cancel));
     }
@@ -77,16 +125,30 @@ impl Worker {
     /// Runs a command: with the session when that is free, else beside it.
     pub(super) fn command(&mut self, call: Call) {
         if !self.is_running() {
-            let cancel = self.begin();
+            let cancel = self.begin(Kind::Command);
             let _ = self.jobs.send(Job::Command(call, cancel));
             return;
         }
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
+        let events = self.events.clone();
         tokio::spawn(async move {
-            let outcome = commands.run(&call, None, &CancellationToken::new()).await;
+            let outcome = match commands.run_alone(&call).await {
+                Ok((outcome, event)) => {
+                    events.tell(event);
+                    outcome
+                }
+                Err(error) => Err(error),
+            };
             // Nobody listens when the chat is over.
             let _ = ended.send(Done::Aside(outcome));
         });
+    }
+
+    /// Tells those who watch that the person listed or took back what was allowed.
+    pub(super) fn tell_permissions(&self, lines: &[String]) {
+        let text = lines.iter().map(|line| strip_str(line).to_string());
+        let text: Vec<String> = text.collect();
+        self.events.tell(permissions_event(text.join("\n")));
     }
 
     /// Asks another model from the next turn on.
@@ -94,16 +156,16 @@ impl Worker {
         let _ = self.jobs.send(Job::Model(selected));
     }
 
-    fn begin(&mut self) -> CancellationToken {
+    fn begin(&mut self, kind: Kind) -> CancellationToken {
         let cancel = CancellationToken::new();
-        self.running = Some(cancel.clone());
+        self.running = Some((kind, cancel.clone()));
         cancel
     }
 
     /// Ends the turn in good order. Whether one runs that was not ended before.
     pub(super) fn interrupt(&self) -> bool {
         match &self.running {
-            Some(running) if !running.is_cancelled() => {
+            Some((_, running)) if !running.is_cancelled() => {
                 running.cancel();
                 true
             }
@@ -117,9 +179,20 @@ impl Worker {
         let _ = self.jobs.send(Job::Close);
     }
 
-    /// Waits for the end of a job.
+    /// Waits for the end of a job; `None` when the task has ended, which it does by itself only when something in it panics.
     pub(super) async fn done(&mut self) -> Option<Done> {
-        let done = self.done.recv().await;
+        let done = match &mut self.task {
+            None => self.done.try_recv().ok(),
+            Some(task) => tokio::select! {
+                biased;
+                done = self.done.recv() => done,
+                _ = task => {
+                    self.task = None;
+                    // It may have come between the two looks.
+                    self.done.try_recv().ok()
+                }
+            },
+        };
         if let None | Some(Done::Turn(_) | Done::Command(_)) = &done {
             self.running = None;
         }
@@ -129,11 +202,15 @@ impl Worker {
 
 async fn work(
     mut session: Session,
-    commands: Arc<Commands>,
+    (commands, is_open): (Arc<Commands>, Arc<AtomicBool>),
     mut jobs: UnboundedReceiver<Job>,
     done: UnboundedSender<Done>,
 ) {
     while let Some(job) = jobs.recv().await {
+        if !matches!(job, Job::Model(_) | Job::Close) {
+            session.tell_opening();
+            is_open.store(true, Ordering::Release);
+        }
         let ended = match job {
             Job::Turn(Prompt { text, command }, cancel) => {
                 let turn = session.turn(text).until(&cancel);
@@ -149,11 +226,51 @@ async fn work(
                 session.set_model(selected.provider, selected.model);
                 continue;
             }
+            Job::Tell(event) => {
+                session.tell_command(event);
+                continue;
+            }
             Job::Close => {
                 let _ = done.send(Done::Closed(session.close().await));
                 return;
             }
         };
         let _ = done.send(ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::command::About;
+    use super::*;
+    use crate::Host;
+    use crate::paths::Paths;
+    use crate::provider::scripted::{Reply, Script, Scripted};
+
+    async fn commands() -> Commands {
+        let about = About {
+            paths: Paths::under("/none/home".as_ref(), "/none/work".as_ref()),
+            plugins: Arc::default(),
+            rules: Vec::new(),
+            compacts_at: None,
+        };
+        Commands::new(about, None, "/none/rind".into()).await
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_task_that_panicked_is_told_that_it_is_gone() {
+        let model = Scripted::new(Script::new(vec![Reply::text("done")]));
+        let host = Host::builder().provider(Arc::new(model), "m");
+        let host = host.build().await.unwrap();
+        let session = host.session().create().unwrap();
+        session.observe(|event| assert_ne!(event.event.name(), "step-start", "on purpose"));
+        let mut worker = Worker::new(session, commands().await);
+        worker.turn(Prompt {
+            text: "go".to_owned(),
+            command: None,
+        });
+        assert!(worker.is_turn());
+        assert!(worker.done().await.is_none() && worker.done().await.is_none());
+        assert!(!worker.is_running());
     }
 }

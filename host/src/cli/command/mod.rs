@@ -272,7 +272,8 @@ impl Commands {
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
     pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
         let kind = self.entries.get(call.entry).map(|entry| &entry.kind);
-        matches!(kind, Some(Kind::Plugin(_))) || self.is_about_session(call)
+        let makes_input = matches!(kind, Some(Kind::Plugin(_) | Kind::Template(_)));
+        makes_input || self.is_about_session(call)
     }
 
     /// Whether a call does its work without any session.
@@ -450,6 +451,17 @@ fn event(entry: &Entry, outcome: &anyhow::Result<Outcome>, started: Instant) -> 
         outcome,
         text,
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Returns the event of a call of `/permissions` that is about this session, which its chat answers.
+pub(super) fn permissions_event(text: String) -> Event {
+    Event::Command {
+        command: "permissions".to_owned(),
+        source: Origin::BuiltIn.to_string(),
+        outcome: CommandResult::Text,
+        text: Some(text),
+        duration_ms: 0,
     }
 }
 

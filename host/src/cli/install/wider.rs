@@ -120,5 +120,6 @@ fn screen(before: &str, new: &Manifest, more: &[More]) -> Screen {
             "yes installs it; what needs your permission is asked about again when it runs",
         )],
         keys: "[y]es or [n]o".to_owned(),
+        ..Screen::default()
     }
 }

@@ -112,6 +112,7 @@ async fn turns(
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
     let interrupts = Interrupts::new().context("listen for Ctrl-C")?;
+    drop(opened.exits);
     tokio::spawn(interrupts.pass_on(cancel.clone()));
     let mut session = opened.session;
     let over = CancellationToken::new();

@@ -96,6 +96,13 @@ mod asker {
         status::set(&text);
     }
 
+    /// Asks when nobody is there any more.
+    #[hook]
+    fn session_end(_session: SessionInfo) -> Result<Observed, Error> {
+        said(ask::confirm("Was it good?", false).map(|yes| yes.to_string()));
+        Ok(Observed::default())
+    }
+
     /// Asks the person.
     #[tool(effect = "read")]
     fn ask_person() -> String {

@@ -37,7 +37,9 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
       + line 5
       + line 6
       + line 7
-      … 52 more rows: v shows all
+      + line 8
+      + line 9
+      … 50 more rows: v shows all
       always covers write_file in the workspace's own folder, not in folders
       ↪  below it
       [v]iew all, [y]es, [a]lways in this session, or [n]o and why:
@@ -102,6 +104,139 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
     assert!(rind.workspace().join("long.txt").exists());
+}
+
+/// A model that makes two calls at once, then says that it is done.
+const TWO: &str = r#"
+[[reply]]
+text = "Now both."
+[[reply.tool_calls]]
+name = "write_file"
+arguments = { path = "one.txt", content = "" }
+[[reply.tool_calls]]
+name = "write_file"
+arguments = { path = "two.txt", content = "" }
+[[reply]]
+text = "Done."
+"#;
+
+#[test]
+fn an_answer_that_was_typed_twice_answers_one_question_and_is_not_sent_to_the_model() {
+    let rind = Rind::with_script(TWO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "write"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("[n]o and why").keys("y\ry\r");
+    terminal.sees("file: two.txt").sees("[n]o and why");
+    assert!(rind.workspace().join("one.txt").exists());
+    assert!(!rind.workspace().join("two.txt").exists());
+    terminal.keys("n\r").sees("Done.").sees_no("Enter steers");
+    terminal.keys("\u{15}\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let said = conversation(&rind);
+    let n_inputs = said.iter().filter(|line| line.starts_with("user: "));
+    assert_eq!(n_inputs.count(), 1, "{said:?}");
+}
+
+#[test]
+fn a_question_that_does_not_fit_on_the_screen_is_read_before_it_is_answered() {
+    let rind = Rind::with_script(&writes(60));
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "write"], (72, 6), &[]) else {
+        return;
+    };
+    terminal
+        .sees("? write_file wants")
+        .sees("[v]iew all of it")
+        .keys("y\r")
+        .sees("read it first");
+    assert!(!rind.workspace().join("long.txt").exists());
+    terminal.keys("n\r").sees("Now short.txt.");
+    terminal
+        .sees("[v]iew all of it")
+        .keys("v\r")
+        .sees("file: short.txt");
+    while !terminal.screen().contains("end; Enter returns") {
+        let before = terminal.screen();
+        terminal
+            .keys("\r")
+            .until("the next page", |screen| screen != before);
+    }
+    terminal.keys("\r").sees("[y]es").keys("y\r");
+    terminal.sees("You said: write").sees_no("Enter steers");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    assert!(!rind.workspace().join("long.txt").exists());
+    assert!(rind.workspace().join("short.txt").exists());
+}
+
+#[test]
+fn a_plugin_asks_in_the_chat_and_not_when_it_ends() {
+    let rind = Rind::with_script("[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n");
+    rind.managed("asker");
+    let Some(mut terminal) = rind.terminal(&["chat"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("/help").keys("/confirm Go on?\r");
+    terminal.sees("[y]es or [n]o");
+    assert_snapshot!(terminal.picture_from("? plugin"), @r"
+    ? plugin asker asks: Go on?
+      [y]es or [n]o:
+    ›
+    ");
+    terminal.keys("y\r").sees("true").sees_no("Ctrl-C ends");
+    // What asks to view a question is a text like any other.
+    terminal.keys("/name\r").sees("Enter alone takes the above");
+    terminal.keys("v\r").sees_no("Enter alone").sees("\nv\n");
+    terminal.sees_no("Ctrl-C ends").keys("go\r");
+    terminal
+        .sees("You said: go")
+        .sees_no("Enter steers")
+        .keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn what_was_being_written_for_a_question_that_went_away_is_in_the_editor() {
+    let rind = Rind::with_script(TWO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "write"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("[n]o and why").keys("n because it is");
+    terminal.sees("› n because it is").keys("\u{3}");
+    terminal.sees("interrupted").sees_no("ending the turn");
+    terminal.sees("› n because it is").keys(" late\r");
+    terminal.sees("Done.").sees_no("Enter steers").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let said = conversation(&rind);
+    assert!(
+        said.contains(&"user: n because it is late".to_owned()),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn in_lines_what_was_typed_before_a_question_is_not_its_answer() {
+    let script = r#"
+        [[reply]]
+        tool_calls = [{ name = "bash", arguments = { command = "while [ ! -e go ]; do sleep 0.05; done" } }]
+    "#;
+    let rind = Rind::with_script(&(script.to_owned() + TWO));
+    rind.config("[tools]\nrules = [{ tool = \"bash\", decision = \"allow\" }]\n");
+    let args = ["chat", "--no-plugins", "--plain", "write"];
+    let Some(mut terminal) = rind.terminal(&args, (120, 40), &[]) else {
+        return;
+    };
+    terminal.sees("bash").keys("yes").sees("\nyes");
+    rind.file("go", "");
+    terminal
+        .sees("file: one.txt")
+        .sees("[n]o and why")
+        .keys("\r");
+    terminal.sees("invalid answer");
+    assert!(!rind.workspace().join("one.txt").exists());
+    rind_tests::cli::signal_chat(&rind, "TERM");
+    assert_eq!(terminal.ends(), Some(130));
+    assert!(!rind.workspace().join("one.txt").exists());
 }
 
 #[test]

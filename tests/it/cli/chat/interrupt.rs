@@ -126,3 +126,42 @@ fn ctrl_c_where_nothing_runs_and_nothing_is_typed_quits() {
     terminal.sees("/help").keys(CTRL_C);
     assert_eq!(terminal.ends(), Some(0));
 }
+
+#[test]
+fn escape_ends_a_turn_whose_model_writes_faster_than_an_escape_is_waited_for() {
+    let words = "word ".repeat(4_000);
+    let rind = Rind::with_script(&format!("[[reply]]\nword_ms = 5\ntext = \"{words}\"\n"));
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "go"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("word word")
+        .keys("\u{1b}")
+        .sees("interrupted");
+    terminal.sees_no("ending the turn").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn a_text_that_the_history_does_not_keep_is_not_lost_when_it_is_cleared() {
+    let rind = Rind::with_script(SCRIPT);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("/help")
+        .keys(" hidden words")
+        .sees("›  hidden words");
+    terminal.keys(CTRL_C).sees("not kept in the history");
+    terminal.keys("\u{1f}").sees("›  hidden words");
+    terminal.keys("\u{3}\u{3}");
+    assert_eq!(terminal.ends(), Some(0));
+    let all = terminal.all();
+    let unsent = all.split_once("not sent:").map(|(_, unsent)| unsent);
+    assert!(
+        unsent.is_some_and(|unsent| unsent.contains("hidden words")),
+        "{all}"
+    );
+    let history = std::fs::read_to_string(rind.home().join("data/history"));
+    assert!(!history.unwrap_or_default().contains("hidden"));
+}

@@ -79,7 +79,7 @@ fn a_command_of_ones_own_is_told_to_the_model_with_the_next_words_or_not_at_all(
         .sees("You said: I ran this command");
     terminal
         .keys("!sleep 60\r")
-        .sees("! sleep 60 runs")
+        .sees("! sleep 60 runs; Ctrl-C ends it")
         .keys("\u{3}")
         .sees("[stopped");
     terminal.keys("\u{4}");
@@ -156,5 +156,116 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
     scripted · 1.6k/80k tokens (2 %)
     ");
     terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn outputs_of_commands_and_texts_that_begin_with_a_blank_never_reach_the_history() {
+    let rind = Rind::with_script(
+        "[[reply]]\nwhen = { contains = \"wait\" }\ndelay_ms = 60000\ntext = \"late\"\n[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n",
+    );
+    rind.file("a.txt", "words of the file\n");
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "wait"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("waiting for the model").keys("!cat a.txt\r");
+    terminal
+        .sees("[exit code 0]")
+        .keys("about it\r")
+        .sees("next: about it");
+    terminal
+        .keys("\u{1b}[A")
+        .sees_no("next: about it")
+        .sees("› about it");
+    terminal.keys("\r").sees("next: about it");
+    terminal.keys(" hidden\r").sees("next: hidden");
+    // Both come back, without the output; then they are cleared.
+    terminal
+        .keys("\u{3}")
+        .sees("interrupted")
+        .sees("›  about it");
+    terminal
+        .sees_no("ending the turn")
+        .keys("\u{3}")
+        .sees_no("›  about it");
+    terminal
+        .keys("hello\r")
+        .sees("You said: I ran this command");
+    terminal.sees_no("Enter steers").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let history = std::fs::read_to_string(rind.home().join("data/history")).unwrap();
+    assert!(
+        history.contains("about it") && history.contains("hello"),
+        "{history}"
+    );
+    for kept_out in ["words of the file", "hidden"] {
+        assert!(!history.contains(kept_out), "{history}");
+    }
+    let said = conversation(&rind);
+    let last = &said[said.len() - 2];
+    assert!(
+        last.contains("words of the file") && last.ends_with("hello"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_command_of_ones_own_ends_with_its_chat_and_ctrl_c_ends_the_turn_first() {
+    let rind = Rind::with_script(
+        "[[reply]]\nwhen = { contains = \"wait\" }\ndelay_ms = 60000\ntext = \"late\"\n[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n",
+    );
+    rind.run(&["run", "first"]).exits(0);
+    let sessions = rind.home().join("data/sessions");
+    let mut ids = std::fs::read_dir(sessions).unwrap();
+    let id = ids.next().unwrap().unwrap().file_name();
+    let id = id.to_str().unwrap();
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    // A number that no other test sleeps for.
+    terminal
+        .sees("/help")
+        .keys("!sleep 86413\r")
+        .sees("runs; Ctrl-C ends it");
+    terminal.keys("wait\r").sees("Ctrl-C ends the turn first");
+    terminal
+        .keys("\u{3}")
+        .sees("interrupted")
+        .sees("runs; Ctrl-C ends it");
+    assert!(is_running("86413"));
+    terminal
+        .keys(&format!("/resume {id}\r"))
+        .sees("You said: first");
+    terminal.until("the end of the command", |_| !is_running("86413"));
+    terminal
+        .keys("second\r")
+        .sees("You said: second")
+        .sees_no("Enter steers");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+/// Whether a process has this word among its arguments.
+fn is_running(word: &str) -> bool {
+    let mut processes = std::fs::read_dir("/proc").unwrap();
+    processes.any(|process| {
+        let arguments = std::fs::read(process.unwrap().path().join("cmdline"));
+        let arguments = String::from_utf8_lossy(&arguments.unwrap_or_default()).into_owned();
+        arguments.split('\0').any(|argument| argument == word)
+    })
+}
+
+#[test]
+fn a_paste_closes_the_menu_of_what_was_typed_before() {
+    let rind = Rind::with_script(ECHO);
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("scripted").keys("/co").sees("▸ cost");
+    terminal
+        .keys(&pasted("py that"))
+        .sees("› /copy that")
+        .sees_no("▸");
+    terminal.keys("\u{15}\u{4}");
     assert_eq!(terminal.ends(), Some(0));
 }

@@ -162,3 +162,75 @@ fn what_was_not_sent_stays_on_the_screen_and_in_the_history_of_the_next_chat() {
     terminal.keys("\u{1b}[A").sees("› first").keys("\u{3}\u{4}");
     assert_eq!(terminal.ends(), Some(0));
 }
+
+#[test]
+fn what_is_typed_while_a_command_runs_is_a_turn_after_it() {
+    for is_plain in [false, true] {
+        let rind = Rind::with_script(ECHO);
+        // The first turn or command of a session waits for it.
+        rind.config(
+            "[hooks.scripts.wait]\npoint = \"session-start\"\ntimeout_seconds = 60\n\
+             command = [\"sh\", \"-c\", \"while [ ! -e go ]; do sleep 0.05; done\"]\n",
+        );
+        let mut args = vec!["chat", "--no-plugins"];
+        args.extend(is_plain.then_some("--plain"));
+        let Some(mut terminal) = rind.terminal(&args, SIZE, &[]) else {
+            return;
+        };
+        terminal.sees("scripted").keys("/compact\r");
+        if is_plain {
+            terminal.sees("/compact").keys("hello\r");
+            terminal.sees("the model reads it before its next request");
+        } else {
+            terminal.sees("Enter sends when the command has ended");
+            terminal.keys("hello\r").sees("next: hello");
+        }
+        rind.file("go", "");
+        terminal.sees("You said: hello").sees_no("Enter steers");
+        terminal.keys("/quit\r");
+        assert_eq!(terminal.ends(), Some(0));
+    }
+}
+
+#[test]
+fn each_command_is_an_event_also_during_a_turn_and_a_template_waits_for_its_end() {
+    let rind = Rind::with_script(&SLOW.replace("3000", "60000"));
+    rind.user_file(
+        "config/prompts/look.md",
+        "---\ndescription: Looks\n---\nLook around.\n",
+    );
+    let file = rind.home().join("events.jsonl");
+    let args = [
+        "chat",
+        "--no-plugins",
+        "--events",
+        file.to_str().unwrap(),
+        "go",
+    ];
+    let Some(mut terminal) = rind.terminal(&args, (100, 60), &[]) else {
+        return;
+    };
+    let commands = || {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let commands = lines.filter(|line| line["type"] == "command");
+        commands
+            .map(|line| line["command"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    terminal.sees("waiting for the model").keys("/look\r");
+    terminal.sees("/look runs between turns").sees("› /look");
+    terminal
+        .keys("\u{15}/permissions 7\r")
+        .sees("there is no such number");
+    terminal.keys("/help\r").sees("Keys of the chat");
+    terminal.until("the events", |_| commands() == ["permissions", "help"]);
+    terminal
+        .keys("\u{3}")
+        .sees("interrupted")
+        .sees_no("ending the turn");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}

@@ -1,0 +1,77 @@
+//! The end of a chat: the terminal is the shell's again, the session ends in good order, nothing that was typed is lost.
+
+use super::super::exit_code::ExitStatus;
+use super::super::render::{WARN, printable, styled};
+use super::live::{Leave, Live};
+use super::worker::Done;
+
+impl Live {
+    /// Leaves the terminal to the shell, and ends the session.
+    pub(super) async fn leave(&mut self) -> anyhow::Result<Leave> {
+        if let Some(question) = self.question.take() {
+            self.close_question();
+            question.refuse();
+        }
+        // Nobody is there any more: who asked has the answer for that now, and so has who asks while the session ends.
+        self.questions.close();
+        while self.questions.try_recv().is_ok() {}
+        self.asked.clear();
+        for input in self.tty.rest() {
+            self.keep_typed(input);
+        }
+        self.take_back_all();
+        self.end_screen();
+        self.worker.close();
+        let [terminated, _] = &mut self.signals.ended;
+        let closed = loop {
+            tokio::select! {
+                biased;
+                done = self.worker.done() => match done {
+                    Some(Done::Closed(closed)) => break closed,
+                    Some(_) => {}
+                    None => break Ok(()),
+                },
+                // For when ending in good order does not work. A terminal that is closed says so more than once.
+                _ = self.signals.interrupted.recv() => std::process::exit(130),
+                _ = terminated.recv() => std::process::exit(130),
+            }
+        };
+        if let Some(mut telemetry) = self.telemetry.take() {
+            while let Ok(event) = self.events.try_recv() {
+                telemetry.take(&event);
+                self.programs.take(&event);
+            }
+            telemetry.finish().await;
+        }
+        closed?;
+        Ok(self.leaving.take().unwrap_or(Leave::Quit(ExitStatus::Done)))
+    }
+
+    /// Ends the screen; what was typed and not sent stays on it.
+    fn end_screen(&mut self) {
+        let Some(redirected) = self.redirected.take() else {
+            return;
+        };
+        let unsent = self.editor.take();
+        if !unsent.trim().is_empty() {
+            let words = match self.history.add(&unsent) {
+                true => "not sent (kept in the history):",
+                false => "not sent:",
+            };
+            self.view.say(styled(WARN, words));
+            let text = printable(unsent.trim_end());
+            text.lines().for_each(|line| self.view.say(line));
+        }
+        let finished = self.view.finished();
+        // A terminal that is gone shows nothing.
+        let _ = self.screen.end(&finished);
+        self.tty.leave();
+        drop(redirected);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.end_screen();
+    }
+}

@@ -1,0 +1,132 @@
+//! Texts that are sent: as a turn, or to the one that runs, for which they wait.
+//!
+//! A text waits with what the model was not told yet of commands of the person's own. Taken back, the two are apart again: the
+//! editor and the history have what was typed. Start from [`Live::send`].
+
+use super::live::Live;
+use super::worker::Prompt;
+use crate::agent::TurnOutcome;
+use crate::point::payload::{Source, StopReason};
+
+/// A text that waits.
+pub(super) struct Typed {
+    pub(super) text: String,
+    /// Texts that the model is told before it.
+    untold: Vec<String>,
+}
+
+impl Typed {
+    fn whole(&self) -> String {
+        let parts = self.untold.iter().chain([&self.text]);
+        parts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Live {
+    /// Sends what is in the editor: as a turn, or to what runs.
+    pub(super) fn send(&mut self, is_follow_up: bool) {
+        let (text, noted) = (self.editor.whole(), self.editor.noted());
+        if text.trim().is_empty() {
+            return;
+        }
+        self.editor.clear();
+        self.history.add(&text);
+        let untold = self.shell.take_untold();
+        let typed = Typed { text, untold };
+        let whole = typed.whole();
+        if !self.worker.is_running() {
+            self.view.said(&noted);
+            return self.begin(whole);
+        }
+        let number = match is_follow_up {
+            true => self.steering.follow_up(whole, Source::Terminal),
+            false => self.steering.steer(whole, Source::Terminal),
+        };
+        let waiting = self.steering.waiting();
+        self.waiting
+            .retain(|known, _| waiting.iter().any(|waiting| waiting.number == *known));
+        self.waiting.insert(number, typed);
+    }
+
+    fn begin(&mut self, text: String) {
+        self.interrupted = None;
+        self.worker.turn(Prompt {
+            text,
+            command: None,
+        });
+    }
+
+    /// Goes on with what came too late for the turn, or hands it back when the turn did not get to its end.
+    pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
+        // What waited when the turn was interrupted is back in the editor; what came since is for the next one.
+        match outcome.summary.stop {
+            StopReason::Done | StopReason::Cancelled => self.send_waiting(),
+            _ => self.take_back_all(),
+        }
+    }
+
+    /// Begins a turn with what waits, where nothing runs that could take it.
+    pub(super) fn send_waiting(&mut self) {
+        if self.worker.is_running() || self.leaving.is_some() {
+            return;
+        }
+        let waiting = self.take_waiting();
+        if waiting.is_empty() {
+            return;
+        }
+        let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
+        self.view.said(&texts.join("\n\n"));
+        let whole: Vec<String> = waiting.iter().map(Typed::whole).collect();
+        self.begin(whole.join("\n\n"));
+    }
+
+    /// Puts everything that waits back into the editor.
+    pub(super) fn take_back_all(&mut self) {
+        let waiting = self.take_waiting();
+        if !waiting.is_empty() {
+            self.put_back(waiting);
+        }
+    }
+
+    /// Puts the text that was sent last back into the editor. Whether there was one.
+    pub(super) fn take_back_last(&mut self) -> bool {
+        let last = self.steering.waiting().pop();
+        let typed = last.and_then(|last| self.take_back(last.number));
+        typed.map(|typed| self.put_back(vec![typed])).is_some()
+    }
+
+    fn put_back(&mut self, waiting: Vec<Typed>) {
+        let (texts, untold): (Vec<String>, Vec<Vec<String>>) = waiting
+            .into_iter()
+            .map(|typed| (typed.text, typed.untold))
+            .unzip();
+        self.shell.put_back(untold.concat());
+        let is_private = |text: &str| text.starts_with(' ');
+        let mut text = texts.join("\n");
+        // The history is to have none of it when it is to have not all of it.
+        let is_any = texts.iter().any(|text| is_private(text)) || is_private(&self.editor.whole());
+        if is_any && !is_private(&text) {
+            text.insert(0, ' ');
+        }
+        self.editor.put_first(&text);
+        self.propose();
+    }
+
+    fn take_waiting(&mut self) -> Vec<Typed> {
+        let waiting = self.steering.waiting().into_iter();
+        waiting
+            .filter_map(|waiting| self.take_back(waiting.number))
+            .collect()
+    }
+
+    /// Takes a text back; `None` when the turn has it.
+    fn take_back(&mut self, number: u64) -> Option<Typed> {
+        let input = self.steering.take_back(number);
+        let typed = self.waiting.remove(&number);
+        let input = input?;
+        Some(typed.unwrap_or(Typed {
+            text: input.text,
+            untold: Vec::new(),
+        }))
+    }
+}
