@@ -132,10 +132,13 @@ impl Worker {
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
         let events = self.events.clone();
         tokio::spawn(async move {
-            let (outcome, event) = commands.run_beside(&call).await;
-            if let Some(event) = event {
-                events.tell(event);
-            }
+            let outcome = match commands.run_alone(&call).await {
+                Ok((outcome, event)) => {
+                    events.tell(event);
+                    outcome
+                }
+                Err(error) => Err(error),
+            };
             // Nobody listens when the chat is over.
             let _ = ended.send(Done::Aside(outcome));
         });
