@@ -404,7 +404,7 @@ mod tests {
         let holder = Arc::new(clock_of(None));
         holder.held.set(pauses.clone()).unwrap();
         // It asks by way of a call of its own.
-        let asker = clock_of(Some(holder.clone()));
+        let asker = clock_of(Some(holder));
         let waiter = clock_of(None);
         let start = waiter.started;
         waiter.begin(start, Wait::Turn, Some(&pauses));
