@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use blob::Blob;
+pub use blob::{Attachment, Blob};
 pub use part::{Part, Parts};
 
 /// Role of a message's sender, as the model sees it.

@@ -187,6 +187,51 @@ async fn a_model_that_is_not_known_to_see_gets_a_line_unless_the_operator_says_o
     assert_eq!(last_results(&server).as_array().unwrap().len(), 2);
 }
 
+/// The user's message in the first request.
+fn prompt(server: &Server) -> Value {
+    let body: Value = serde_json::from_slice(&server.received()[0].body).unwrap();
+    let messages = body["messages"].as_array().unwrap().iter();
+    let mut prompts = messages.filter(|message| message["role"] == "user");
+    prompts.next().unwrap()["content"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_of_a_person_goes_with_the_prompt_and_one_that_is_none_is_wrong_usage() {
+    let rind = machine();
+    let image = ["--image", "dot.png"];
+    let server = Format::Anthropic.server().await;
+    Format::Anthropic.run(&rind, &server, &image).exits(0);
+    let shown = prompt(&server);
+    assert_eq!(shown[0]["text"], "look at it");
+    assert_eq!(shown[1]["source"]["data"], BASE64);
+
+    let server = Format::OpenAi.server().await;
+    Format::OpenAi.run(&rind, &server, &image).exits(0);
+    let url = format!("data:image/png;base64,{BASE64}");
+    let expected = json!([
+        {"type": "text", "text": "look at it"},
+        {"type": "image_url", "image_url": {"url": url}},
+    ]);
+    assert_eq!(prompt(&server), expected);
+
+    let server = Format::OpenAi.server().await;
+    let blind = [&image[..], &["--model", "gpt-4"]].concat();
+    let ran = Format::OpenAi.run(&rind, &server, &blind).exits(0);
+    let warning = "the model gpt-4 is not known to take images, so it is told of them";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert!(prompt(&server).to_string().contains("not shown"));
+
+    for (file, why) in [
+        ("note.txt", "PNG, JPEG, GIF and WebP"),
+        ("absent.png", "No such file"),
+    ] {
+        let ran = Format::OpenAi
+            .run(&rind, &server, &["--image", file])
+            .exits(2);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+}
+
 /// The file in which the session keeps the image.
 fn kept(rind: &Rind) -> PathBuf {
     let sessions = rind.home().join("data/sessions");

@@ -3,9 +3,11 @@
 //! Files are read and written where that may block, and only when there are any. A blob that cannot be kept or read never
 //! fails a turn: a line of text stands in its place.
 
+use std::sync::Arc;
+
 use super::emit::chain;
 use super::scope::TurnScope;
-use crate::message::{Blob, Message, Part, Parts};
+use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
 use crate::provider::{Images, Request};
 use crate::session::{Blobs, Error};
 use crate::tool::ToolOutput;
@@ -20,6 +22,33 @@ impl TurnScope {
         let content = output.content.clone();
         let kept = tokio::task::spawn_blocking(move || keep(&blobs, output)).await;
         kept.unwrap_or_else(|_| content.text().into_owned().into())
+    }
+
+    /// Keeps images that a person shows, and returns what the message has of them.
+    pub(super) async fn keep_attached(&self, attached: Arc<[Attachment]>) -> Vec<Content> {
+        if attached.is_empty() {
+            return Vec::new();
+        }
+        let blobs = self.family.root.blobs().clone();
+        let keep = {
+            let attached = attached.clone();
+            move || -> Vec<Content> {
+                let kept = attached.iter().map(|Attachment { blob, bytes }| {
+                    match blobs.put(blob, bytes) {
+                        Ok(()) => Content::Blob(blob.clone()),
+                        Err(error) => Content::text(blob.not_shown(&chain(&error))),
+                    }
+                });
+                kept.collect()
+            }
+        };
+        let kept = tokio::task::spawn_blocking(keep).await;
+        kept.unwrap_or_else(|_| {
+            let lost = attached
+                .iter()
+                .map(|one| one.blob.not_shown("it was not kept"));
+            lost.map(Content::text).collect()
+        })
     }
 
     pub(super) async fn images(&self, request: &Request) -> Images {

@@ -268,7 +268,7 @@ mod tests {
         });
         let cancel = CancellationToken::new();
         let outcome = agent
-            .run_turn("hello", Source::Terminal, None, &cancel)
+            .run_turn("hello", Source::Terminal, None, Vec::new(), &cancel)
             .await;
         let mut names = Vec::new();
         while let Ok(event) = receiver.try_recv() {

@@ -1,11 +1,13 @@
 //! Input of a turn: the text that starts it, steering while it runs, follow-ups when it would end.
 
+use std::sync::Arc;
+
 use super::assess::{assess, settle};
 use super::emit::blocked;
-use super::steering::Queue;
+use super::steering::{Queue, Queued};
 use super::turn::{Stop, Turn};
 use crate::event::Event;
-use crate::message::{Message, Origin, Role};
+use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::{AttributedText, Dispatched};
 use crate::point::outcome::Level;
@@ -36,7 +38,8 @@ impl Turn<'_> {
             reasons: assessment.reasons,
         });
 
-        let mut message = Message::text(Role::User, self.input.text.clone());
+        let attached = self.attached.clone();
+        let mut message = self.said(self.input.text.clone(), attached).await;
         if self.input.source == Source::Agent {
             message.origin = Some(Origin::Agent);
         }
@@ -49,21 +52,21 @@ impl Turn<'_> {
     /// Takes every text that was queued for the next safe point. Whether there is something new for the model to read.
     pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
         let mut is_new = false;
-        while let Some((number, received)) = self.receive(Queue::Steering).await {
-            is_new |= self.take_text(number, received).await?;
+        while let Some((queued, received)) = self.receive(Queue::Steering).await {
+            is_new |= self.take_text(queued, received).await?;
         }
         Ok(is_new)
     }
 
     /// Takes the next text out of a queue, with what hooks say to it. One that its author took back meanwhile is passed over.
-    async fn receive(&self, queue: Queue) -> Option<(u64, Dispatched<TurnInput>)> {
+    async fn receive(&self, queue: Queue) -> Option<(Queued, Dispatched<TurnInput>)> {
         let queues = &self.agent.steering;
         loop {
             let next = queues.next(queue)?;
             let input = next.input.clone();
             let received = self.dispatch::<at::SteeringReceived>(input).await;
             if queues.take(queue, &next) {
-                return Some((next.number, received));
+                return Some((next, received));
             }
         }
     }
@@ -71,11 +74,11 @@ impl Turn<'_> {
     /// Takes the next text from the queue for the end of the turn, which then continues and may take as many steps again.
     /// Whether there was one.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
-        while let Some((number, received)) = self.receive(Queue::FollowUps).await {
+        while let Some((queued, received)) = self.receive(Queue::FollowUps).await {
             if blocked(&received).is_none() {
                 self.input = received.value.clone();
             }
-            if self.take_text(number, received).await? {
+            if self.take_text(queued, received).await? {
                 self.last_step = self.step + self.agent.spec.config.max_steps.max(1);
                 self.reflected.begin_again();
                 return Ok(true);
@@ -88,12 +91,12 @@ impl Turn<'_> {
     /// read.
     async fn take_text(
         &mut self,
-        number: u64,
+        queued: Queued,
         received: Dispatched<TurnInput>,
     ) -> Result<bool, Stop> {
         let dropped = blocked(&received);
         self.emit(Event::SteeringTaken {
-            number,
+            number: queued.number,
             dropped_by: dropped.map(|said| said.plugin.to_string()),
             reason: dropped.map(|said| said.text.clone()),
         });
@@ -104,11 +107,28 @@ impl Turn<'_> {
             self.agent.notice(Level::Warn, text);
         } else {
             self.reflected.hear(&received.value.text);
-            let message = Message::text(Role::User, received.value.text);
+            let message = self.said(received.value.text, queued.attached).await;
             self.push(message).await?;
         }
         self.inject(received.inject).await?;
         Ok(is_new)
+    }
+
+    /// The message of a person, with the images that belong to it. Says so when the model will not see them.
+    async fn said(&self, text: String, attached: Arc<[Attachment]>) -> Message {
+        let mut message = Message::text(Role::User, text);
+        let spec = &self.agent.spec;
+        if !attached.is_empty() && !spec.provider.takes_images(&spec.model) {
+            let text = format!(
+                "the model {} is not known to take images, so it is told of them and sees none (provider.images = true sends them)",
+                spec.model
+            );
+            self.agent.notice(Level::Warn, text);
+        }
+        message
+            .content
+            .extend(self.scope.keep_attached(attached).await);
+        message
     }
 }
 

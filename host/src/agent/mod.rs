@@ -61,6 +61,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{self, Event, Events};
+use crate::message::Attachment;
 use crate::point::caller::{CallContext, Caller};
 use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
 use crate::point::dispatch::Dispatcher;
@@ -276,6 +277,7 @@ impl Agent {
         input: &str,
         source: Source,
         command: Option<String>,
+        attached: Vec<Attachment>,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
         self.announce();
@@ -285,7 +287,9 @@ impl Agent {
             source,
         };
         let work = Work::Answer { command };
-        Turn::new(self, input, work, cancel.clone()).run().await
+        let mut turn = Turn::new(self, input, work, cancel.clone());
+        turn.attached = attached.into();
+        turn.run().await
     }
 
     /// Replaces all but the newest messages with a summary, as compaction does when a conversation grows too long. It is a turn

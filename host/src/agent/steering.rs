@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::lock::lock;
+use crate::message::Attachment;
 use crate::point::payload::{Source, TurnInput};
 
 /// The way to say something to an agent whose turn is running. Cheap to clone; it outlives the turn.
@@ -24,6 +25,7 @@ struct Queues {
 pub(super) struct Queued {
     pub(super) number: u64,
     pub(super) input: TurnInput,
+    pub(super) attached: Arc<[Attachment]>,
 }
 
 /// A text that waits, for whoever shows the queue.
@@ -58,12 +60,32 @@ impl SteerHandle {
     /// Queues text for the next safe point: before the next request to the model. Tool calls that have not begun by then are
     /// skipped. Returns its number, which [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
     pub fn steer(&self, text: impl Into<String>, source: Source) -> u64 {
-        self.add(Queue::Steering, text.into(), source)
+        self.steer_with(text, source, Vec::new())
+    }
+
+    /// Queues text with images, as [`steer`](Self::steer) does.
+    pub fn steer_with(
+        &self,
+        text: impl Into<String>,
+        source: Source,
+        attached: Vec<Attachment>,
+    ) -> u64 {
+        self.add(Queue::Steering, text.into(), source, attached)
     }
 
     /// Queues text for when the turn would end. Returns its number.
     pub fn follow_up(&self, text: impl Into<String>, source: Source) -> u64 {
-        self.add(Queue::FollowUps, text.into(), source)
+        self.follow_up_with(text, source, Vec::new())
+    }
+
+    /// Queues text with images, as [`follow_up`](Self::follow_up) does.
+    pub fn follow_up_with(
+        &self,
+        text: impl Into<String>,
+        source: Source,
+        attached: Vec<Attachment>,
+    ) -> u64 {
+        self.add(Queue::FollowUps, text.into(), source, attached)
     }
 
     /// Returns what waits, in the order in which it will be taken.
@@ -130,12 +152,16 @@ impl SteerHandle {
         at.is_some_and(|at| waiting.remove(at).is_some())
     }
 
-    fn add(&self, queue: Queue, text: String, source: Source) -> u64 {
+    fn add(&self, queue: Queue, text: String, source: Source, attached: Vec<Attachment>) -> u64 {
         let mut queues = self.lock();
         let number = queues.next;
         queues.next += 1;
         let input = TurnInput { text, source };
-        queues.of(queue).push_back(Queued { number, input });
+        queues.of(queue).push_back(Queued {
+            number,
+            input,
+            attached: attached.into(),
+        });
         number
     }
 

@@ -18,7 +18,7 @@ use super::scope::TurnScope;
 use super::stream::{Progress, goes_on_from};
 use super::{Agent, Error, TurnOutcome};
 use crate::event::Event;
-use crate::message::{Message, Origin, Role};
+use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::{TurnInput, UsedTool};
@@ -68,6 +68,8 @@ pub(super) struct Turn<'a> {
     /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
     pub(super) input: TurnInput,
+    /// Images that belong to the input.
+    pub(super) attached: Arc<[Attachment]>,
     pub(super) work: Work,
     pub(super) cancel: CancellationToken,
     pub(super) number: u32,
@@ -107,6 +109,7 @@ impl<'a> Turn<'a> {
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
+            attached: Arc::default(),
             work,
             cancel,
             step: 0,

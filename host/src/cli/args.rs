@@ -105,6 +105,9 @@ pub(super) struct RunArgs {
     pub(super) open: OpenArgs,
     #[command(flatten)]
     pub(super) show: ShowArgs,
+    /// Show an image to the model; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(super) image: Vec<PathBuf>,
     /// Continue a session: its id, the beginning of it, or `last`.
     #[arg(long, value_name = "ID", add = completion::sessions())]
     pub(super) resume: Option<String>,

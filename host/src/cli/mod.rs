@@ -6,6 +6,7 @@
 mod alone;
 mod approve;
 mod args;
+mod attach;
 mod audit;
 mod carried;
 mod case;

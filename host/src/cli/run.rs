@@ -22,6 +22,7 @@ use super::{open, render};
 use crate::agent::{self, SteerHandle, TurnOutcome};
 use crate::event::{Events, Stamped};
 use crate::host::Session;
+use crate::message::Attachment;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
@@ -32,6 +33,10 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         Some(_) => String::new(),
         None => super::input::prompt(typed, !steers_from_stdin)?,
     };
+    let images = args.image.iter().map(|path| super::attach::file(path));
+    let images: Vec<Attachment> = images
+        .map(|image| image.map(|(_, image)| image).map_err(Usage))
+        .collect::<Result<_, _>>()?;
     let programs = Programs::open(args.open.events.as_deref(), args.steer_from.as_deref())?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
@@ -39,8 +44,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         && !steers_from_stdin;
     let prepared = open::prepare(&args.open, args.resume.as_deref(), has_terminal).await?;
     let input = match line {
-        None => Input::Prompt(prompt),
+        None => Input::Prompt(prompt, images),
         Some(line) => {
+            if !images.is_empty() {
+                bail_usage!("a slash command takes no images: pass --image with a prompt");
+            }
             let commands = prepared.commands().await?;
             let call = commands.parse(line).map_err(Usage)?;
             if commands.needs_no_session(&call) {
@@ -78,7 +86,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     reason = "there is one of them in a process"
 )]
 pub(super) enum Input {
-    Prompt(String),
+    /// A prompt, and images that belong to it.
+    Prompt(String, Vec<Attachment>),
     Command {
         commands: Commands,
         call: Call,
@@ -89,7 +98,7 @@ pub(super) enum Input {
 
 impl From<&str> for Input {
     fn from(prompt: &str) -> Self {
-        Self::Prompt(prompt.to_owned())
+        Self::Prompt(prompt.to_owned(), Vec::new())
     }
 }
 
@@ -151,7 +160,10 @@ async fn act(
     cancel: &CancellationToken,
 ) -> anyhow::Result<Ran> {
     let (commands, call, reads_stdin) = match input {
-        Input::Prompt(text) => return Ok(Ran::Turn(session.turn(text).until(cancel).await?)),
+        Input::Prompt(text, images) => {
+            let turn = session.turn(text).attach(images).until(cancel);
+            return Ok(Ran::Turn(turn.await?));
+        }
         Input::Command {
             commands,
             call,

@@ -14,7 +14,7 @@ use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
 #[cfg(feature = "cli")]
 use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
-use crate::message::{Message, ToolSpec};
+use crate::message::{Attachment, Message, ToolSpec};
 use crate::plugin::commands::PluginCommand;
 use crate::point::payload::Source;
 use crate::provider::Provider;
@@ -266,6 +266,7 @@ impl Session {
                 text: text.into(),
                 source: Source::Terminal,
                 command: None,
+                attached: Vec::new(),
                 is_compaction: false,
                 cancel: CancellationToken::new(),
             }),
@@ -319,6 +320,7 @@ struct Begin<'a> {
     text: String,
     source: Source,
     command: Option<String>,
+    attached: Vec<Attachment>,
     is_compaction: bool,
     cancel: CancellationToken,
 }
@@ -336,6 +338,14 @@ impl Turn<'_> {
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.command = Some(command.into());
+        }
+        self
+    }
+
+    /// Shows images to the model, after the text. Hooks of the turn's input see the text; those that read messages see both.
+    pub fn attach(mut self, images: impl IntoIterator<Item = Attachment>) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.attached.extend(images);
         }
         self
     }
@@ -361,13 +371,16 @@ impl Future for Turn<'_> {
                     text,
                     source,
                     command,
+                    attached,
                     is_compaction,
                     cancel,
                 } = begin;
                 if is_compaction {
                     return agent.compact(&cancel).await;
                 }
-                agent.run_turn(&text, source, command, &cancel).await
+                agent
+                    .run_turn(&text, source, command, attached, &cancel)
+                    .await
             }));
         }
         match &mut self.running {

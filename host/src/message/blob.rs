@@ -4,6 +4,7 @@
 //! says. It must not know where bytes are kept. Start from [`Blob::of`].
 
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,36 @@ impl Blob {
             UNKNOWN
         };
         format!("{media_type}, {size}")
+    }
+}
+
+/// An image that a person shows to the model, with its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachment {
+    pub(crate) blob: Blob,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+impl Attachment {
+    /// Describes an image.
+    ///
+    /// # Errors
+    /// Reason why no model takes it.
+    pub fn image(bytes: Vec<u8>) -> Result<Self, String> {
+        let blob = Blob::of(&bytes, UNKNOWN);
+        match blob.unfit() {
+            Some(why) => Err(why),
+            None => Ok(Self {
+                blob,
+                bytes: bytes.into(),
+            }),
+        }
+    }
+
+    /// The reference that the conversation keeps.
+    #[must_use]
+    pub fn blob(&self) -> &Blob {
+        &self.blob
     }
 }
 

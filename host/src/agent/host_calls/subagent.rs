@@ -226,7 +226,9 @@ impl Run {
         scope
             .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
             .await;
-        let outcome = agent.run_turn(&task, Source::Agent, None, cancel).await;
+        let outcome = agent
+            .run_turn(&task, Source::Agent, None, Vec::new(), cancel)
+            .await;
         let synced = agent.spec().session.synced().await;
         scope.family.active_turns.leave(&id);
         if let Err(error) = synced {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
 
 use super::super::approve::{self, Asked, AskedAnswer};
 use super::super::args::ModelArgs;
+use super::super::attach;
 use super::super::command::{Action, Commands, Outcome};
 use super::super::exit_code::ExitStatus;
 use super::super::open::Opened;
@@ -28,6 +29,7 @@ use super::worker::{Done, Prompt, Worker};
 use crate::agent::SteerHandle;
 use crate::config::Config;
 use crate::event::Stamped;
+use crate::message::Attachment;
 use crate::paths::Paths;
 use crate::point::payload::{Source, StopReason};
 use crate::tool::approval::{ApprovalAnswer, SessionApprovals};
@@ -159,7 +161,8 @@ impl Plain {
         if is_command(text) && !line.starts_with(' ') {
             self.command(text);
         } else if self.worker.is_running() {
-            self.steering.steer(text, Source::Terminal);
+            let images = self.images(text);
+            self.steering.steer_with(text, Source::Terminal, images);
             render::note("the model reads it before its next request");
         } else {
             self.turn(text.to_owned(), None);
@@ -168,7 +171,25 @@ impl Plain {
 
     fn turn(&mut self, text: String, command: Option<String>) {
         self.interrupted = None;
-        self.worker.turn(Prompt { text, command });
+        let images = match &command {
+            Some(_) => Vec::new(),
+            None => self.images(&text),
+        };
+        self.worker.turn(Prompt {
+            text,
+            command,
+            images,
+        });
+    }
+
+    /// Reads the images that a text names, and says which. Only where somebody types: what is piped in may be of anybody.
+    fn images(&self, text: &str) -> Vec<Attachment> {
+        if !self.is_typed {
+            return Vec::new();
+        }
+        let named = attach::mentioned(text, &self.paths.workspace).into_iter();
+        let said = named.inspect(|named| render::say(attach::in_words(named)));
+        said.filter_map(|named| Some(named.ok()?.1)).collect()
     }
 
     fn command(&mut self, line: &str) {

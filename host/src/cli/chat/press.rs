@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::attach;
 use super::super::exit_code::ExitStatus;
 use super::super::render::{BOLD, DIM, one_line, styled, warning};
 use super::super::terminal::QUIET;
@@ -108,7 +109,12 @@ impl Live {
     }
 
     fn paste(&mut self, text: &str) {
-        self.editor.paste(text);
+        match attach::of_paste(text) {
+            Some(named) => named
+                .chars()
+                .for_each(|letter| self.editor.type_letter(letter)),
+            None => self.editor.paste(text),
+        }
         self.propose();
     }
 

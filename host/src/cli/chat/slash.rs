@@ -78,7 +78,11 @@ impl Live {
             Ok(Outcome::Prompt { text, command }) => {
                 self.view.say(styled(BOLD, one_line(&command, 200)));
                 let command = Some(command);
-                self.worker.turn(Prompt { text, command });
+                self.worker.turn(Prompt {
+                    text,
+                    command,
+                    images: Vec::new(),
+                });
             }
             Ok(Outcome::Nothing) => {}
             Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),

@@ -3,14 +3,18 @@
 //! A text waits with what the model was not told yet of commands of the person's own. Taken back, the two are apart again: the
 //! editor and the history have what was typed. Start from [`Live::send`].
 
+use super::super::attach;
 use super::live::Live;
 use super::worker::Prompt;
 use crate::agent::TurnOutcome;
+use crate::message::Attachment;
 use crate::point::payload::{Source, StopReason};
 
 /// A text that waits.
 pub(super) struct Typed {
     pub(super) text: String,
+    /// The text without what was pasted: only words that were typed name images.
+    noted: String,
     /// Texts that the model is told before it.
     untold: Vec<String>,
 }
@@ -32,15 +36,26 @@ impl Live {
         self.editor.clear();
         self.history.add(&text);
         let untold = self.shell.take_untold();
-        let typed = Typed { text, untold };
+        let typed = Typed {
+            text,
+            noted,
+            untold,
+        };
         let whole = typed.whole();
-        if !self.worker.is_running() {
-            self.view.said(&noted);
-            return self.begin(whole);
+        let is_running = self.worker.is_running();
+        if !is_running {
+            self.view.said(&typed.noted);
+        }
+        let images = self.images(&typed.noted);
+        if !is_running {
+            return self.begin(whole, images);
         }
         let number = match is_follow_up {
-            true => self.steering.follow_up(whole, Source::Terminal),
-            false => self.steering.steer(whole, Source::Terminal),
+            true => {
+                let steering = &self.steering;
+                steering.follow_up_with(whole, Source::Terminal, images)
+            }
+            false => self.steering.steer_with(whole, Source::Terminal, images),
         };
         let waiting = self.steering.waiting();
         self.waiting
@@ -48,12 +63,23 @@ impl Live {
         self.waiting.insert(number, typed);
     }
 
-    fn begin(&mut self, text: String) {
+    fn begin(&mut self, text: String, images: Vec<Attachment>) {
         self.interrupted = None;
         self.worker.turn(Prompt {
             text,
             command: None,
+            images,
         });
+    }
+
+    /// Reads the images that a text names, and says which.
+    fn images(&mut self, noted: &str) -> Vec<Attachment> {
+        let mut images = Vec::new();
+        for named in attach::mentioned(noted, &self.paths.workspace) {
+            self.view.say(attach::in_words(&named));
+            images.extend(named.map(|(_, image)| image));
+        }
+        images
     }
 
     /// Goes on with what came too late for the turn, or hands it back when the turn did not get to its end.
@@ -76,8 +102,10 @@ impl Live {
         }
         let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
         self.view.said(&texts.join("\n\n"));
+        let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
+        let images = self.images(&noted.join("\n\n"));
         let whole: Vec<String> = waiting.iter().map(Typed::whole).collect();
-        self.begin(whole.join("\n\n"));
+        self.begin(whole.join("\n\n"), images);
     }
 
     /// Puts everything that waits back into the editor.
@@ -125,6 +153,7 @@ impl Live {
         let typed = self.waiting.remove(&number);
         let input = input?;
         Some(typed.unwrap_or(Typed {
+            noted: input.text.clone(),
             text: input.text,
             untold: Vec::new(),
         }))

@@ -12,6 +12,7 @@ use super::super::command::{Call, Commands, Outcome, permissions_event};
 use crate::agent::{Error, TurnOutcome};
 use crate::event::{Event, Events};
 use crate::host::Session;
+use crate::message::Attachment;
 use crate::provider::Selected;
 
 /// Work on the session.
@@ -36,6 +37,8 @@ pub(super) struct Prompt {
     pub(super) text: String,
     /// The slash command that it comes from.
     pub(super) command: Option<String>,
+    /// Images that the text names.
+    pub(super) images: Vec<Attachment>,
 }
 
 /// End of a job.
@@ -212,9 +215,10 @@ async fn work(
             is_open.store(true, Ordering::Release);
         }
         let ended = match job {
-            Job::Turn(Prompt { text, command }, cancel) => {
-                let turn = session.turn(text).until(&cancel);
-                Done::Turn(match command {
+            Job::Turn(prompt, cancel) => {
+                let turn = session.turn(prompt.text).attach(prompt.images);
+                let turn = turn.until(&cancel);
+                Done::Turn(match prompt.command {
                     Some(command) => turn.of_command(command).await,
                     None => turn.await,
                 })
@@ -268,6 +272,7 @@ mod tests {
         worker.turn(Prompt {
             text: "go".to_owned(),
             command: None,
+            images: Vec::new(),
         });
         assert!(worker.is_turn());
         assert!(worker.done().await.is_none() && worker.done().await.is_none());

@@ -252,20 +252,13 @@ impl Commands {
         &self,
         call: &Call,
     ) -> anyhow::Result<(anyhow::Result<Outcome>, Event)> {
-        let (outcome, event) = self.run_beside(call).await;
-        let Some(event) = event else {
-            bail_usage!("there is no such command");
-        };
-        Ok((outcome, event))
-    }
-
-    /// Runs a call beside a session that is busy. The event is for whoever can tell of it.
-    pub(super) async fn run_beside(&self, call: &Call) -> (anyhow::Result<Outcome>, Option<Event>) {
         let started = Instant::now();
         let outcome = self.run(call, None, &CancellationToken::new()).await;
-        let entry = self.entries.get(call.entry);
-        let event = entry.map(|entry| event(entry, &outcome, started));
-        (outcome, event)
+        let Some(entry) = self.entries.get(call.entry) else {
+            bail_usage!("there is no such command");
+        };
+        let event = event(entry, &outcome, started);
+        Ok((outcome, event))
     }
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.

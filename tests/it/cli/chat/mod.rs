@@ -1,6 +1,7 @@
 //! The chat, as somebody at a terminal sees it.
 
 mod ask;
+mod attach;
 mod interrupt;
 mod line;
 mod screen;

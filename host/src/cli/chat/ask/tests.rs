@@ -42,6 +42,7 @@ fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<Option<Pers
         plugin: "asker".to_owned(),
         text: text.to_owned(),
         kind,
+        is_muted: false,
     };
     let asked = Asked {
         question: AskedQuestion::Person(question),

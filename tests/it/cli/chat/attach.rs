@@ -1,0 +1,55 @@
+//! Images that somebody shows to the model.
+
+use rind_tests::cli::{Rind, pasted};
+use serde_json::json;
+
+use super::{ECHO, SIZE};
+
+const DOT: &[u8] = include_bytes!("../../../recorded/dot.png");
+
+#[test]
+fn an_image_that_is_typed_or_dropped_goes_with_the_text_and_pasted_words_name_none() {
+    let rind = Rind::with_script(ECHO);
+    for name in ["dot.png", "my dot.png"] {
+        std::fs::write(rind.workspace().join(name), DOT).unwrap();
+    }
+    rind.file("no.png", "text\n");
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("what is @dot.png \r")
+        .sees("dot.png [image/png, 70 B]")
+        // The model of a script is not known to see.
+        .sees("is not known to take images")
+        .sees("You said: what is @dot.png");
+    let dropped = format!("'{}'", rind.workspace().join("my dot.png").display());
+    terminal.sees_no("Enter steers").keys(&pasted(&dropped));
+    terminal
+        .sees("my dot.png\"")
+        .keys("and this\r")
+        .sees("You said: @\"");
+    terminal
+        .sees_no("Enter steers")
+        .keys("no: @no.png \r")
+        .sees("not shown to the model")
+        .sees("You said: no: @no.png");
+    terminal
+        .sees_no("Enter steers")
+        .keys(&pasted("line\nline\n@dot.png\nline\n"))
+        .keys("end\r")
+        .sees("You said: line");
+    terminal.sees_no("Enter steers").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let messages = rind.entries("message").into_iter();
+    let users = messages.filter(|entry| entry["message"]["role"] == "user");
+    let blobs = users.map(|entry| {
+        let parts = entry["message"]["content"].as_array().unwrap().clone();
+        let blobs = parts.iter().filter(|part| part["type"] == "blob");
+        blobs.map(|blob| blob["pixels"].clone()).collect()
+    });
+    let blobs: Vec<Vec<serde_json::Value>> = blobs.collect();
+    let one = vec![json!([1, 1])];
+    assert_eq!(blobs, [one.clone(), one, vec![], vec![]]);
+}
