@@ -222,7 +222,7 @@ impl Plain {
     fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
         match outcome {
             Ok(Outcome::Text(text)) => render::answer_line(render::prose(text.trim_end())),
-            Ok(Outcome::Prompt { text, command }) => return self.turn(text, Some(command)),
+            Ok(Outcome::Prompt { text, command }) => self.turn(text, Some(command)),
             Ok(Outcome::Nothing) => {}
             Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),
             Ok(Outcome::Action(Action::Resume { id, .. })) => {
