@@ -13,7 +13,7 @@ use crate::point::payload::{Source, StopReason};
 /// A text that waits.
 pub(super) struct Typed {
     pub(super) text: String,
-    /// The text without what was pasted: only words that were typed name images.
+    /// The text without long pastes, whose words nobody has read: they name no images.
     noted: String,
     /// Texts that the model is told before it.
     untold: Vec<String>,

@@ -8,7 +8,7 @@ use super::{ECHO, SIZE};
 const DOT: &[u8] = include_bytes!("../../../recorded/dot.png");
 
 #[test]
-fn an_image_that_is_typed_or_dropped_goes_with_the_text_and_pasted_words_name_none() {
+fn an_image_that_is_typed_or_dropped_goes_with_the_text_and_words_of_a_long_paste_name_none() {
     let rind = Rind::with_script(ECHO);
     for name in ["dot.png", "my dot.png"] {
         std::fs::write(rind.workspace().join(name), DOT).unwrap();
@@ -37,7 +37,7 @@ fn an_image_that_is_typed_or_dropped_goes_with_the_text_and_pasted_words_name_no
         .sees("You said: no: @no.png");
     terminal
         .sees_no("Enter steers")
-        .keys(&pasted("line\nline\n@dot.png\nline\n"))
+        .keys(&pasted(&"line\n@dot.png\n".repeat(40)))
         .keys("end\r")
         .sees("You said: line");
     terminal.sees_no("Enter steers").keys("\u{4}");
