@@ -71,6 +71,7 @@ fn help_of_run_explains_every_flag() {
           --json               Print every event as a line of JSON on standard output
           --trace[=<HOW>]      Show the turn as a tree with every hook, what it did, and how long it
                                took; `--trace=full` folds and cuts nothing
+          --image <FILE>       Show an image to the model; may be given several times
           --resume <ID>        Continue a session: its id, the beginning of it, or `last`
           --steer-from <FILE>  Steer the turn with lines of JSON from this file or named pipe; `-` is
                                standard input
