@@ -13,7 +13,6 @@ pub(super) mod helper;
 mod language;
 mod own;
 mod template;
-mod yaml;
 
 use std::path::PathBuf;
 use std::sync::Arc;
