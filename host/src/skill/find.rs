@@ -58,7 +58,7 @@ pub struct Root {
     pub trust: Trust,
     /// Path of the folder. Of [`Source::Local`] it may be a bundle itself.
     pub path: PathBuf,
-    /// Its content, if it was read once and is only used as it was then.
+    /// Content, if it was read once and is only used as it was then.
     pub held: Option<Arc<HeldFolder>>,
 }
 

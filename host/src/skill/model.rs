@@ -179,7 +179,7 @@ impl Available for AllAvailable {
 pub struct GeneratedFrom {
     /// Name of the package.
     pub package: String,
-    /// Its version.
+    /// Version of the package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Digest of the source.
@@ -191,9 +191,9 @@ pub struct GeneratedFrom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Something that has no effect here.
+    /// A key or a value without effect here.
     Note,
-    /// Something that is probably not meant.
+    /// A probable mistake.
     Warning,
     /// A fault: the skill is not loaded, or loaded for the user only and without what it wants to be spared.
     Error,
@@ -232,7 +232,7 @@ pub struct Skill {
     pub id: String,
     /// `name` of the front matter: a label, and an alias where it is no other skill's identity.
     pub label: String,
-    /// What the skill does and when to use it.
+    /// Description: what the skill does and when to use it.
     pub description: String,
     /// When to use it, if that stands apart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,7 +250,7 @@ pub struct Skill {
     pub source: Source,
     /// Trust in that place, lowered to the trust that the skill declares; never raised by it.
     pub trust: Trust,
-    /// Who may start it.
+    /// Rule on who may start it.
     pub invocation: Invocation,
     /// Whether the user may start it by name.
     pub user_invocable: bool,

@@ -1,3 +1,5 @@
+//! Placeholders and the wrapper.
+
 use serde_json::json;
 
 use super::super::model::Source;

@@ -1,3 +1,5 @@
+//! Folders of skills as users have them.
+
 use std::os::unix::fs::symlink;
 
 use super::super::model::AllAvailable;

@@ -3,11 +3,11 @@
 /// Weight of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// It restricts or grants: one that is misspelt is a fault.
+    /// A key that restricts or grants: one that is misspelt is a fault.
     Rights,
-    /// It describes.
+    /// A key that describes.
     Text,
-    /// It is known and has no effect here; the reason.
+    /// A known key without effect here, with the reason.
     Ignored(&'static str),
 }
 
