@@ -29,6 +29,7 @@ mod new;
 mod plugin_command;
 mod scripts;
 mod settings;
+mod skill;
 mod steer;
 mod switch;
 mod telemetry;
