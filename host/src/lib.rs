@@ -97,6 +97,9 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
+// Skills.
+pub mod skill;
+
 // Network access of plugins.
 pub mod egress;
 
