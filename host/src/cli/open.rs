@@ -21,6 +21,7 @@ use crate::paths::Paths;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::provider::Selected;
 use crate::session::{Resolved, SessionStore};
+use crate::skill::Skills;
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::Commands as ShellCommands;
 use crate::tool::policy::PolicyMode;
@@ -34,6 +35,7 @@ pub(super) struct Prepared {
     /// Whole id of the session to go on with.
     resume: Option<String>,
     plugins: Arc<PluginSet>,
+    skills: Arc<Skills>,
     sandbox: JoinHandle<anyhow::Result<Sandbox>>,
     /// Whether a person at a terminal answers questions.
     has_terminal: bool,
@@ -85,6 +87,7 @@ pub(super) async fn prepare(
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
     plugins.check_relied()?;
+    let skills = Arc::new(Skills::default());
     Ok(Prepared {
         paths,
         config,
@@ -92,6 +95,7 @@ pub(super) async fn prepare(
         provider,
         resume,
         plugins,
+        skills,
         sandbox,
         has_terminal,
     })
@@ -100,7 +104,7 @@ pub(super) async fn prepare(
 impl Prepared {
     /// Collects the slash commands.
     pub(super) fn commands(&self) -> anyhow::Result<Commands> {
-        let about = setup::about(&self.paths, &self.config, self.plugins.clone())?;
+        let about = setup::about(&self.paths, &self.config, self.plugins.clone(), self.skills.clone())?;
         Ok(Commands::new(about, self.project.as_deref()))
     }
 
@@ -142,6 +146,7 @@ impl Prepared {
                 has_terminal: self.has_terminal,
             },
             approver,
+            skills: self.skills,
             commands: commands.clone(),
         };
         Ok(Opened {

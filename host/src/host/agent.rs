@@ -45,6 +45,8 @@ pub(super) fn agent(
             opening.push(Event::notice(Level::Warn, error.to_string()));
         }
     }
+    let plugins = parts.plugins.plugins.iter();
+    let plugins = plugins.map(|plugin| plugin.manifest.name.clone());
     let mut agent = Agent::new(AgentSpec {
         provider: builder.provider,
         model: builder.model,
@@ -60,6 +62,8 @@ pub(super) fn agent(
         config: parts.config.clone(),
         workspace: parts.paths.workspace.clone(),
         parts: Vec::new(),
+        skills: parts.skills.clone(),
+        plugins: plugins.collect(),
         name: Arc::from("main"),
         depth: 0,
         call_chain: Vec::new(),

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub use config::{ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check};
 
-pub(super) use live::{add_tools, live_part};
+pub(super) use live::{add, add_tools, live_part};
 pub(super) use prepare::Archiving;
 
 /// A turn that is being moved: its holder and what was taken out, or how many messages and why not.

@@ -213,10 +213,12 @@ impl Turn<'_> {
         };
         let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
         let message = message.from(Origin::Summary);
+        let mut messages = vec![message];
+        messages.extend(self.scope.texts_again(&slice.messages));
         self.agent.spec.session.append(Body::Replaced {
             reason: REASON.to_owned(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-            messages: vec![message],
+            messages,
             holder: None,
         })?;
         let summary = slice.summary.clone();

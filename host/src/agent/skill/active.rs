@@ -7,9 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::agent::scope::TurnScope;
+use crate::event::Event;
 use crate::grant::Trust;
 use crate::lock::lock;
 use crate::message::ToolSpec;
+use crate::point::payload::SkillInfo;
+use crate::session::{Body, LastingSkill, Session};
 use crate::skill::{Interaction, Skill, Spare, ToolPattern, ToolScope};
 use crate::tool::command::{Matched, Part};
 use crate::tool::subject::Subject;
@@ -54,7 +57,7 @@ impl ActiveSkill {
     }
 
     /// One that was active when its session was left. What it kept calls to counts as it was then, whatever became of its file.
-    pub(super) fn of_earlier_run(kept: &crate::session::LastingSkill) -> Self {
+    pub(super) fn of_earlier_run(kept: &LastingSkill) -> Self {
         // A pattern that this version does not read leaves nothing, and does not deny nothing.
         let pattern = |text: &String| ToolPattern::new(text).ok();
         let deny: Option<Vec<ToolPattern>> = kept.deny.iter().map(pattern).collect();
@@ -94,8 +97,50 @@ impl ActiveSkill {
         }
     }
 
+    /// Event that tells of its beginning.
+    pub(in crate::agent) fn event(&self) -> Event {
+        let (allow, deny) = self.patterns();
+        Event::SkillActivated {
+            skill: self.id.to_string(),
+            trust: self.trust.to_string(),
+            hash: self.hash.clone(),
+            by: self.by.clone(),
+            is_conversational: self.is_lasting,
+            allow,
+            deny,
+        }
+    }
+
+    /// Entry that the session keeps of its beginning.
+    pub(super) fn entry(&self) -> Body {
+        let (allow, deny) = self.patterns();
+        Body::SkillActivated {
+            skill: self.id.to_string(),
+            trust: self.trust.to_string(),
+            hash: self.hash.clone(),
+            by: self.by.clone(),
+            is_conversational: self.is_lasting,
+            allow,
+            deny,
+        }
+    }
+
+    /// What hooks are shown of it; `reason` is that of its end.
+    pub(super) fn info(&self, reason: &str) -> SkillInfo {
+        let (allow, deny) = self.patterns();
+        SkillInfo {
+            id: self.id.to_string(),
+            trust: self.trust.to_string(),
+            hash: self.hash.clone(),
+            by: self.by.clone(),
+            allow,
+            deny,
+            reason: reason.to_owned(),
+        }
+    }
+
     /// The patterns of its lists, as text.
-    pub(super) fn patterns(&self) -> (Option<Vec<String>>, Vec<String>) {
+    fn patterns(&self) -> (Option<Vec<String>>, Vec<String>) {
         let texts = |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
         (self.tools.allow.as_ref().map(texts), texts(&self.tools.deny))
     }
@@ -124,11 +169,18 @@ enum Forbidden {
 pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
 impl ActiveSkills {
+    /// Those that were active when the session was left.
+    pub(in crate::agent) fn of_session(session: &Session) -> Self {
+        let kept = session.lasting_skills();
+        let active = kept.iter().map(|kept| Arc::new(ActiveSkill::of_earlier_run(kept)));
+        Self(Mutex::new(active.collect()))
+    }
+
     pub(super) fn add(&self, skill: Arc<ActiveSkill>) {
         lock(&self.0).push(skill);
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<ActiveSkill>> {
+    pub(in crate::agent) fn all(&self) -> Vec<Arc<ActiveSkill>> {
         lock(&self.0).clone()
     }
 
@@ -226,7 +278,7 @@ impl TurnScope {
             Forbidden::Denied => format!("which is active and denies `{}`", spec.name),
             Forbidden::NotAllowed => format!("which is active and does not allow `{}`", spec.name),
         };
-        let left = match &self.tools_left()[..] {
+        let left = match &self.tool_names()[..] {
             [] => "no tools are left".to_owned(),
             names => format!("the tools that are left: {}", names.join(", ")),
         };
@@ -237,13 +289,6 @@ impl TurnScope {
             skill.ends()
         );
         Some((id.clone(), text))
-    }
-
-    /// Names of the agent's tools that the active skills leave.
-    pub(super) fn tools_left(&self) -> Vec<String> {
-        let specs = self.tools().specs().into_iter();
-        let left = specs.filter(|spec| self.leaves(spec));
-        left.map(|spec| spec.name.clone()).collect()
     }
 
     /// Whether a skill of this turn spares the question about a call.
@@ -294,7 +339,7 @@ fn covers(spare: &Spare, spec: &ToolSpec, subject: &Subject) -> bool {
     name && match (&spare.command, subject) {
         (Some(pattern), Subject::Command(command)) => {
             let is_covered = |part: &Part| !part.is_altered() && pattern.matched(part) == Matched::Yes;
-            command.doubt.is_empty() && !command.parts.is_empty() && command.parts.iter().all(is_covered)
+            command.doubt.is_none() && !command.parts.is_empty() && command.parts.iter().all(is_covered)
         }
         (None, Subject::Command(_)) | (Some(_), _) => false,
         (None, _) => true,

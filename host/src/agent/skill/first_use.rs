@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Gate, Invoker, TOOL};
 use crate::event::Event;
-use crate::grant::Trust;
-use crate::grant::side_effect::SideEffect;
+use crate::grant::{SideEffect, Trust};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::outcome::Level;
 use crate::skill::Skill;

@@ -17,19 +17,33 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub(super) use self::active::{ActiveSkill, ActiveSkills, SkillMemory};
-pub(super) use self::catalogue::part as catalogue_part;
-pub(crate) use self::person::SkillRun;
 pub(super) use self::person::Invoked;
-pub(super) use self::tool::{TOOL, add_tool};
+pub(super) use self::tool::TOOL;
 use super::AgentSpec;
-use super::scope::TurnScope;
+use super::scope::{ActiveTurns, TurnScope};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::outcome::Level;
+use crate::point::payload::PromptPart;
 use crate::session::Body;
 use crate::skill::{Invocation, Skill, SkillArguments, Skills, ToolPattern};
 use crate::tool::approval::SessionApprovals;
 use crate::tool::registry::ToolRegistry;
+
+/// Adds the tool `skill` and the list of skills to an agent that has any, and returns what to tell the person of the list.
+pub(super) fn add_to(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
+    tool::add_tool(spec, active_turns);
+    let (part, notice) = catalogue::part(&spec.skills)?;
+    spec.parts.push(part);
+    notice.map(|text| Event::notice(Level::Warn, text))
+}
+
+/// Whether a part of the system prompt is the list of skills.
+pub(super) fn is_list(part: &PromptPart) -> bool {
+    part.key == catalogue::KEY
+}
 
 /// Maker of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,26 +203,11 @@ impl TurnScope {
     }
 
     async fn tell_active(&self, caller: &Caller, active: &ActiveSkill) {
-        let (allow, deny) = active.patterns();
-        self.spec.session.append_or_defer(Body::SkillActivated {
-            skill: active.id.to_string(),
-            trust: active.trust.to_string(),
-            hash: active.hash.clone(),
-            by: active.by.clone(),
-            is_conversational: active.is_lasting,
-            allow: allow.clone(),
-            deny: deny.clone(),
-        });
-        self.spec.events.emit(Event::SkillActivated {
-            skill: active.id.to_string(),
-            trust: active.trust.to_string(),
-            hash: active.hash.clone(),
-            by: active.by.clone(),
-            is_conversational: active.is_lasting,
-            allow,
-            deny,
-        });
-        _ = caller;
+        self.spec.session.append_or_defer(active.entry());
+        self.spec.events.emit(active.event());
+        let mut caller = caller.clone();
+        self.update(&mut caller);
+        self.dispatch::<at::SkillActivated>(&caller, active.info("")).await;
     }
 
     /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because it has no other turn.
@@ -221,7 +220,7 @@ impl TurnScope {
 
     async fn tell_ended(&self, caller: &Caller, ended: &ActiveSkill, reason: &str) {
         self.spec.tell_ended(ended, reason);
-        _ = caller;
+        self.dispatch::<at::SkillEnded>(caller, ended.info(reason)).await;
     }
 
     /// Finds a skill that was used in this session, whose files may therefore be read.

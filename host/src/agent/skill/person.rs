@@ -29,12 +29,6 @@ pub(in crate::agent) struct Invoked {
     pub(in crate::agent) is_fork: bool,
 }
 
-/// Result of an invocation by a person.
-pub(crate) struct SkillRun {
-    /// Input of the turn that runs it.
-    pub(crate) input: String,
-}
-
 impl Agent {
     /// Has the next turn run a skill, if its input is the one that is returned. `line` is what the person typed.
     ///
@@ -45,7 +39,7 @@ impl Agent {
         name: &str,
         arguments: &Value,
         line: &str,
-    ) -> Result<SkillRun, String> {
+    ) -> Result<String, String> {
         self.invoked = None;
         let gate = Gate {
             spec: &self.spec,
@@ -59,15 +53,22 @@ impl Agent {
             true => line.into(),
             false => ready.text.clone(),
         };
-        let run = SkillRun {
-            input: input.to_string(),
-        };
+        let text = input.to_string();
         self.invoked = Some(Invoked {
             ready,
             input,
             is_fork,
         });
-        Ok(run)
+        Ok(text)
+    }
+
+    /// Has the first turn of a subagent begin with a skill.
+    pub(in crate::agent) fn begin_with(&mut self, ready: Ready) {
+        self.invoked = Some(Invoked {
+            input: ready.text.clone(),
+            ready,
+            is_fork: false,
+        });
     }
 
     /// Ids of the skills that are active between two turns.
@@ -94,7 +95,8 @@ impl Agent {
 
     async fn tell_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
         self.spec.tell_ended(skill, reason);
-        _ = caller;
+        let info = skill.info(reason);
+        self.dispatcher.dispatch::<at::SkillEnded>(caller, info).await;
     }
 }
 

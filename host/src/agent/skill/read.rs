@@ -77,7 +77,13 @@ pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
 }
 
 /// Files that belong to a skill, in words for the model; empty when there are none.
-pub(super) fn files(skill: &Skill) -> String {
+pub(super) async fn files_of(skill: &Arc<Skill>) -> String {
+    let skill = skill.clone();
+    let listed = tokio::task::spawn_blocking(move || files(&skill));
+    listed.await.unwrap_or_default()
+}
+
+fn files(skill: &Skill) -> String {
     let mut names = Vec::new();
     let mut n_seen = 0;
     if !skill.is_flat {

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::read::{read, page};
+use super::read::{files_of, page, read};
 use super::{Gate, Invoker};
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::AgentSpec;
+use crate::agent::archive::add;
 use crate::message::{EffectClass, ToolSpec};
 use crate::skill::{Context, Invocation};
 use crate::tool::builtin::{spec_of, until_cancelled};
@@ -59,7 +60,7 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
         ),
         active_turns: active_turns.clone(),
     };
-    super::super::archive::add(spec, Arc::new(tool));
+    add(spec, Arc::new(tool));
 }
 
 impl SkillTool {
@@ -122,8 +123,9 @@ async fn answer(
     }
     scope.enter_skill(&ctx.caller, &ready).await;
     let mut output = page(&ready.text, 1)?;
+    output.content.push_text(&files_of(&ready.skill).await);
     if ready.skill.tools.allow.is_some() || !ready.skill.tools.deny.is_empty() {
-        let left = scope.tools_left();
+        let left = scope.tool_names();
         output.content.push_text(&format!(
             "\n[while this skill is active, these tools can be called: {}]",
             left.join(", ")
