@@ -39,6 +39,7 @@ mod replace;
 mod sandbox;
 mod secret;
 mod session;
+mod skill;
 mod tidy;
 mod tool;
 mod turn;

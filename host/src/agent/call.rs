@@ -200,7 +200,10 @@ impl TurnScope {
             return Some(Refusal::new(format!("skill {skill}"), why));
         }
         let why = self.withheld(&entry.spec)?;
-        Some(Refusal::new("host", format!("the tool {why}; invoke that one first")))
+        Some(Refusal::new(
+            "host",
+            format!("the tool {why}; invoke that one first"),
+        ))
     }
 
     /// Policy, then approval where the policy or a hook asks for it.

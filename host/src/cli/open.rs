@@ -104,7 +104,12 @@ pub(super) async fn prepare(
 impl Prepared {
     /// Collects the slash commands.
     pub(super) fn commands(&self) -> anyhow::Result<Commands> {
-        let about = setup::about(&self.paths, &self.config, self.plugins.clone(), self.skills.clone())?;
+        let about = setup::about(
+            &self.paths,
+            &self.config,
+            self.plugins.clone(),
+            self.skills.clone(),
+        )?;
         Ok(Commands::new(about, self.project.as_deref()))
     }
 

@@ -141,8 +141,12 @@ impl ActiveSkill {
 
     /// The patterns of its lists, as text.
     fn patterns(&self) -> (Option<Vec<String>>, Vec<String>) {
-        let texts = |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
-        (self.tools.allow.as_ref().map(texts), texts(&self.tools.deny))
+        let texts =
+            |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
+        (
+            self.tools.allow.as_ref().map(texts),
+            texts(&self.tools.deny),
+        )
     }
 
     /// End of the skill, in words for the model.
@@ -172,7 +176,9 @@ impl ActiveSkills {
     /// Those that were active when the session was left.
     pub(in crate::agent) fn of_session(session: &Session) -> Self {
         let kept = session.lasting_skills();
-        let active = kept.iter().map(|kept| Arc::new(ActiveSkill::of_earlier_run(kept)));
+        let active = kept
+            .iter()
+            .map(|kept| Arc::new(ActiveSkill::of_earlier_run(kept)));
         Self(Mutex::new(active.collect()))
     }
 
@@ -269,7 +275,10 @@ impl TurnScope {
     }
 
     /// The skill that keeps a tool from being called, and what to tell whoever calls it.
-    pub(in crate::agent) fn forbidden_by_skill(&self, spec: &ToolSpec) -> Option<(Arc<str>, String)> {
+    pub(in crate::agent) fn forbidden_by_skill(
+        &self,
+        spec: &ToolSpec,
+    ) -> Option<(Arc<str>, String)> {
         let skills = self.active_skills();
         let (skill, forbidden) = skills
             .iter()
@@ -295,8 +304,18 @@ impl TurnScope {
     pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.skills.all();
         let mut of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        let is_spared = |skill: &Arc<ActiveSkill>| skill.spares.iter().any(|spare| covers(spare, spec, subject));
-        of_turn.any(is_spared) || self.family.parent.as_ref().is_some_and(|parent| parent.spares(spec, subject))
+        let is_spared = |skill: &Arc<ActiveSkill>| {
+            skill
+                .spares
+                .iter()
+                .any(|spare| covers(spare, spec, subject))
+        };
+        of_turn.any(is_spared)
+            || self
+                .family
+                .parent
+                .as_ref()
+                .is_some_and(|parent| parent.spares(spec, subject))
     }
 
     /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its tools are for their time.
@@ -338,8 +357,11 @@ fn covers(spare: &Spare, spec: &ToolSpec, subject: &Subject) -> bool {
     };
     name && match (&spare.command, subject) {
         (Some(pattern), Subject::Command(command)) => {
-            let is_covered = |part: &Part| !part.is_altered() && pattern.matched(part) == Matched::Yes;
-            command.doubt.is_none() && !command.parts.is_empty() && command.parts.iter().all(is_covered)
+            let is_covered =
+                |part: &Part| !part.is_altered() && pattern.matched(part) == Matched::Yes;
+            command.doubt.is_none()
+                && !command.parts.is_empty()
+                && command.parts.iter().all(is_covered)
         }
         (None, Subject::Command(_)) | (Some(_), _) => false,
         (None, _) => true,

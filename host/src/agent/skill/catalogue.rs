@@ -29,7 +29,9 @@ pub(in crate::agent) fn part(skills: &Skills) -> Option<(PromptPart, Option<Stri
     let mut text = format!("{INTRO}{}", catalogue.text);
     let (n_cut, n_skills) = (catalogue.n_cut, catalogue.n_skills);
     if n_cut > 0 {
-        text.push_str(&format!("\n{n_cut} of these descriptions are cut; `skill` has the whole texts.\n"));
+        text.push_str(&format!(
+            "\n{n_cut} of these descriptions are cut; `skill` has the whole texts.\n"
+        ));
     }
     let notice = (n_cut > 0).then(|| {
         format!(

@@ -34,14 +34,19 @@ impl Gate<'_> {
         });
         if let ToolVerdict::DryRun(_) = decided.verdict {
             // Reading what it says changes nothing; what it then has done is described call by call.
-            let text = format!("dry run: the skill {} is read; it {}", skill.id, says(skill));
+            let text = format!(
+                "dry run: the skill {} is read; it {}",
+                skill.id,
+                says(skill)
+            );
             self.spec.events.emit(Event::notice(Level::Info, text));
             return Ok(());
         }
         if !is_asked(skill) || self.memory.is_confirmed(&skill.hash) {
             return Ok(());
         }
-        let refused = |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
+        let refused =
+            |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         match decided.verdict {
             ToolVerdict::Allow | ToolVerdict::DryRun(_) => {}
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
@@ -53,7 +58,9 @@ impl Gate<'_> {
                 }
                 match self.approvals.ask(&*self.spec.approver, &question).await {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => {}
-                    ApprovalAnswer::No(why) if why.is_empty() => return Err(refused("the user", "no")),
+                    ApprovalAnswer::No(why) if why.is_empty() => {
+                        return Err(refused("the user", "no"));
+                    }
                     ApprovalAnswer::No(why) => return Err(refused("the user", &why)),
                 }
             }

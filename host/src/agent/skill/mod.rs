@@ -110,10 +110,12 @@ impl Gate<'_> {
         };
         let id = &skill.id;
         match (skill.invocation, by) {
-            (Invocation::Disabled, _) => Err(format!("the skill {id} is disabled; it is not used at all")),
-            (_, Invoker::User) if !skill.user_invocable => {
-                Err(format!("the skill {id} is for the model alone (user-invocable: false)"))
+            (Invocation::Disabled, _) => {
+                Err(format!("the skill {id} is disabled; it is not used at all"))
             }
+            (_, Invoker::User) if !skill.user_invocable => Err(format!(
+                "the skill {id} is for the model alone (user-invocable: false)"
+            )),
             (Invocation::UserOnly, Invoker::Model | Invoker::Plugin(_)) => Err(format!(
                 "the skill {id} is invoked by the user only. Tell the user that it would help here and that /{id} runs it; do not \
                  imitate what it would do"
@@ -130,19 +132,38 @@ impl Gate<'_> {
             !specs.any(|spec| pattern.matches(&spec.name, spec.plugin.as_deref()))
         };
         let unknown = skill.tools.allow.iter().flatten().filter(is_unknown);
-        let unknown: Vec<String> = unknown.map(|pattern| format!("`{}`", pattern.text())).collect();
+        let unknown: Vec<String> = unknown
+            .map(|pattern| format!("`{}`", pattern.text()))
+            .collect();
         let mut missing = Vec::new();
         if !unknown.is_empty() {
-            missing.push(format!("its `tools.allow` names tools that are not here: {}", unknown.join(", ")));
+            missing.push(format!(
+                "its `tools.allow` names tools that are not here: {}",
+                unknown.join(", ")
+            ));
         }
         let plugins = &self.spec.plugins;
-        let absent = skill.library_depends.iter().filter(|name| !plugins.contains(name));
-        missing.extend(absent.map(|name| format!("it depends on plugin `{name}`, which does not run")));
-        missing.extend(skill.missing.iter().map(|what| format!("{what} is missing")));
+        let absent = skill
+            .library_depends
+            .iter()
+            .filter(|name| !plugins.contains(name));
+        missing.extend(
+            absent.map(|name| format!("it depends on plugin `{name}`, which does not run")),
+        );
+        missing.extend(
+            skill
+                .missing
+                .iter()
+                .map(|what| format!("{what} is missing")),
+        );
         if missing.is_empty() {
             return Ok(());
         }
-        Err(format!("the skill {} cannot be used: {}", skill.id, missing.join("; ")))
+        Err(format!(
+            "the skill {} cannot be used: {}",
+            skill.id,
+            missing.join("; ")
+        ))
     }
 }
 
@@ -169,10 +190,17 @@ fn checked(skill: &Skill, arguments: &Value) -> Result<Value, String> {
         }
     }
     let named = Value::Object(named);
-    let check = crate::tool::schema::compile(schema)
-        .map_err(|why| format!("the skill {} cannot be used: `arguments.schema`: {why}", skill.id))?;
+    let check = crate::tool::schema::compile(schema).map_err(|why| {
+        format!(
+            "the skill {} cannot be used: `arguments.schema`: {why}",
+            skill.id
+        )
+    })?;
     check(&named).map_err(|why| {
-        format!("the arguments of the skill {} do not fit: {why}; their JSON Schema: {schema}", skill.id)
+        format!(
+            "the arguments of the skill {} do not fit: {why}; their JSON Schema: {schema}",
+            skill.id
+        )
     })?;
     Ok(named)
 }
@@ -187,7 +215,10 @@ fn unknown(skills: &Skills, name: &str) -> String {
     let name = crate::text::clean(name, 64);
     match names.is_empty() {
         true => format!("there is no skill `{name}`, and none that the model may invoke"),
-        false => format!("there is no skill `{name}`; the skills are: {}", names.join(", ")),
+        false => format!(
+            "there is no skill `{name}`; the skills are: {}",
+            names.join(", ")
+        ),
     }
 }
 
@@ -207,7 +238,8 @@ impl TurnScope {
         self.spec.events.emit(active.event());
         let mut caller = caller.clone();
         self.update(&mut caller);
-        self.dispatch::<at::SkillActivated>(&caller, active.info("")).await;
+        self.dispatch::<at::SkillActivated>(&caller, active.info(""))
+            .await;
     }
 
     /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because it has no other turn.
@@ -220,7 +252,8 @@ impl TurnScope {
 
     async fn tell_ended(&self, caller: &Caller, ended: &ActiveSkill, reason: &str) {
         self.spec.tell_ended(ended, reason);
-        self.dispatch::<at::SkillEnded>(caller, ended.info(reason)).await;
+        self.dispatch::<at::SkillEnded>(caller, ended.info(reason))
+            .await;
     }
 
     /// Finds a skill that was used in this session, whose files may therefore be read.
@@ -243,7 +276,13 @@ impl TurnScope {
     fn is_given(&self, ready: &Ready) -> bool {
         let own = self.skills.all();
         let is_active = own.iter().any(|skill| skill.text == ready.text);
-        is_active && self.spec.session.messages().iter().any(|message| shows(message, &ready.text))
+        is_active
+            && self
+                .spec
+                .session
+                .messages()
+                .iter()
+                .any(|message| shows(message, &ready.text))
     }
 
     /// Returns the tools of the main agent.
@@ -263,7 +302,12 @@ impl TurnScope {
             let is_left = entry.is_some_and(|entry| {
                 let plugin = entry.spec.plugin.as_deref();
                 let is_for_skill = entry.spec.name == TOOL || skill.tools.permits(name, plugin);
-                is_for_skill && !skill.tools.deny.iter().any(|deny| deny.matches(name, plugin))
+                is_for_skill
+                    && !skill
+                        .tools
+                        .deny
+                        .iter()
+                        .any(|deny| deny.matches(name, plugin))
             });
             left.extend(is_left.then(|| name.clone()));
         }
@@ -283,7 +327,11 @@ impl TurnScope {
             let most = room.min(ONE_AGAIN_BYTES);
             let end = skill.text.floor_char_boundary(most.min(skill.text.len()));
             room -= end;
-            let mut text = format!("[skill {}, still active, again after the summary]\n{}", skill.id, &skill.text[..end]);
+            let mut text = format!(
+                "[skill {}, still active, again after the summary]\n{}",
+                skill.id,
+                &skill.text[..end]
+            );
             if end < skill.text.len() {
                 text.push_str("\n[cut; the tool `skill` with an offset reads on]");
             }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{ActiveSkill, Gate, Invoker, Ready};
@@ -96,7 +97,9 @@ impl Agent {
     async fn tell_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
         self.spec.tell_ended(skill, reason);
         let info = skill.info(reason);
-        self.dispatcher.dispatch::<at::SkillEnded>(caller, info).await;
+        self.dispatcher
+            .dispatch::<at::SkillEnded>(caller, info)
+            .await;
     }
 }
 
@@ -139,23 +142,25 @@ impl Turn<'_> {
 }
 
 impl TurnScope {
-    /// Runs a skill in a subagent, which has the tools that the skill leaves.
-    pub(in crate::agent) async fn fork_skill(
+    /// Runs a skill in a subagent, which has the tools that the skill leaves. Boxed: the turn of the subagent is one as well.
+    pub(in crate::agent) fn fork_skill(
         self: &Arc<Self>,
         caller: Caller,
         ready: Ready,
-    ) -> Result<String, HandleError> {
+    ) -> BoxFuture<'_, Result<String, HandleError>> {
         let task = AgentTask {
             prompt: ready.text.to_string(),
             tools: self.tools_left_by(&ready.skill),
             max_steps: u32::MAX,
         };
-        let id = agent_id("skill");
         let plugin = match &ready.by {
             Invoker::Plugin(name) => Some(name.clone()),
             Invoker::User | Invoker::Model => None,
         };
-        self.run_agent_with(&id, plugin.as_ref(), task, caller, Some(ready))
-            .await
+        Box::pin(async move {
+            let id = agent_id("skill");
+            self.run_agent_with(&id, plugin.as_ref(), task, caller, Some(ready))
+                .await
+        })
     }
 }

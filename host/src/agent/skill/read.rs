@@ -34,7 +34,9 @@ pub(super) async fn read(
 ) -> Result<ToolOutput, String> {
     let id = &skill.id;
     if skill.is_flat {
-        return Err(format!("the skill {id} is a file of its own; no others belong to it"));
+        return Err(format!(
+            "the skill {id} is a file of its own; no others belong to it"
+        ));
     }
     // A path below the folder may also be given whole.
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
@@ -45,7 +47,8 @@ pub(super) async fn read(
             crate::text::clean(file, 200)
         ));
     }
-    let cannot = |why: &dyn std::fmt::Display| format!("the folder of the skill {id} cannot be read: {why}");
+    let cannot =
+        |why: &dyn std::fmt::Display| format!("the folder of the skill {id} cannot be read: {why}");
     let folder = Workspace::open(&skill.dir).map_err(|error| cannot(&error))?;
     let read = read_within(&Arc::new(folder), name, offset, cancel).await;
     read.map_err(|error| format!("in the folder of the skill {id}: {error}"))
@@ -63,13 +66,17 @@ pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let mut next = offset;
     for line in lines {
         if !shown.is_empty() && shown.len() + line.len() > PAGE_BYTES {
-            shown.push_str(&format!("\n[the text goes on: call again with offset {next}]"));
+            shown.push_str(&format!(
+                "\n[the text goes on: call again with offset {next}]"
+            ));
             break;
         }
         let end = line.floor_char_boundary(PAGE_BYTES.min(line.len()));
         shown.push_str(&line[..end]);
         if end < line.len() {
-            shown.push_str(&format!("\n[line {next} is longer than {PAGE_BYTES} bytes and was cut]\n"));
+            shown.push_str(&format!(
+                "\n[line {next} is longer than {PAGE_BYTES} bytes and was cut]\n"
+            ));
         }
         next += 1;
     }
@@ -127,7 +134,13 @@ fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &m
         match entry.file_type() {
             Ok(kind) if kind.is_file() => names.push(shown),
             Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_left_out(&name) => {
-                list(&entry.path(), &format!("{shown}/"), depth + 1, n_seen, names);
+                list(
+                    &entry.path(),
+                    &format!("{shown}/"),
+                    depth + 1,
+                    n_seen,
+                    names,
+                );
             }
             // Links are not listed: where they lead is found out when they are read.
             _ => {}
@@ -137,5 +150,7 @@ fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &m
 
 /// Whether nobody wants the files of this folder in a list.
 fn is_left_out(name: &std::ffi::OsStr) -> bool {
-    [".git", "node_modules", "__pycache__", ".venv"].iter().any(|own| name == *own)
+    [".git", "node_modules", "__pycache__", ".venv"]
+        .iter()
+        .any(|own| name == *own)
 }

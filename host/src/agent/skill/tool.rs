@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::read::{files_of, page, read};
 use super::{Gate, Invoker};
-use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::AgentSpec;
 use crate::agent::archive::add;
+use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
 use crate::skill::{Context, Invocation};
 use crate::tool::builtin::{spec_of, until_cancelled};
@@ -88,7 +88,10 @@ async fn answer(
     if offset > 1 {
         let skill = scope.used_skill(&asked.skill)?;
         let text = scope.text_of(&skill.id).ok_or_else(|| {
-            format!("the skill {} is not active any more: invoke it without `offset`", skill.id)
+            format!(
+                "the skill {} is not active any more: invoke it without `offset`",
+                skill.id
+            )
         })?;
         return page(&text, offset);
     }

@@ -8,8 +8,8 @@ use crate::point::contract::types;
 use crate::point::outcome::VerdictChange;
 use crate::point::payload::{
     Assessment, Decision, FailureReport, ModelRequest, PromptContext, PromptPart, Purpose,
-    ReflectVerdict, Reflection, SessionInfo, SkillInfo, Slice, Source, StopReason, SubagentInfo, TextDelta,
-    Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
+    ReflectVerdict, Reflection, SessionInfo, SkillInfo, Slice, Source, StopReason, SubagentInfo,
+    TextDelta, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
 };
 use crate::tool::registry::ToolRegistry;
 

@@ -57,7 +57,10 @@ pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<Entry> {
 
 /// Skills that a person may run, and those that nobody can use.
 pub(super) fn of_skills(skills: &Skills) -> Vec<Entry> {
-    let usable = skills.iter().filter(|skill| skill.is_for_user()).map(of_skill);
+    let usable = skills
+        .iter()
+        .filter(|skill| skill.is_for_user())
+        .map(of_skill);
     let unusable = skills.unusable().iter().map(unusable);
     usable.chain(unusable).collect()
 }

@@ -13,7 +13,11 @@ pub(super) fn usage(name: &str, entry: &Entry) -> String {
         }
         Kind::Skill(skill) if entry.arguments.is_none() => {
             let hint = skill.argument_hint.as_deref();
-            let usual = if skill.takes_arguments() { "[text]" } else { "" };
+            let usual = if skill.takes_arguments() {
+                "[text]"
+            } else {
+                ""
+            };
             hint.map_or(usual.to_owned(), |hint| crate::text::clean(hint, 100))
         }
         _ => arguments::usage(entry.arguments.as_ref()),

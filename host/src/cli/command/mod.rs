@@ -135,7 +135,9 @@ impl std::fmt::Display for Origin {
             Self::Skill(_, source) => match source {
                 Source::Managed => f.write_str("skills that come with rind"),
                 Source::Package => f.write_str("installed skills"),
-                Source::User | Source::ClaudeUser | Source::AgentsUser => f.write_str("your skills"),
+                Source::User | Source::ClaudeUser | Source::AgentsUser => {
+                    f.write_str("your skills")
+                }
                 Source::Project | Source::ClaudeProject | Source::AgentsProject => {
                     f.write_str("the project's skills")
                 }
@@ -218,7 +220,9 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
 /// Whether this may be the name of a skill, which is that of a folder.
 fn is_skill_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.len() <= MAX_NAME_BYTES && name.chars().all(fits) && name.starts_with(char::is_alphanumeric)
+    name.len() <= MAX_NAME_BYTES
+        && name.chars().all(fits)
+        && name.starts_with(char::is_alphanumeric)
 }
 
 /// Whether a command may have this name.

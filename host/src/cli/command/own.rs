@@ -157,7 +157,11 @@ fn skills(commands: &Commands, active: &[String]) -> String {
             (false, false) => "nobody",
         };
         let is_active = active.contains(&skill.id);
-        let mark = if is_active { " [active until /done]" } else { "" };
+        let mark = if is_active {
+            " [active until /done]"
+        } else {
+            ""
+        };
         let text = render::one_line(&skill.description, 160);
         format!("{} ({}, for {who}){mark}: {text}", skill.id, skill.source)
     };

@@ -120,7 +120,11 @@ pub(super) fn line(event: &Event) -> Option<String> {
             if *is_conversational {
                 words.push("until /done".to_owned());
             }
-            words.extend(allow.as_ref().map(|names| format!("only {}", names.join(", "))));
+            words.extend(
+                allow
+                    .as_ref()
+                    .map(|names| format!("only {}", names.join(", "))),
+            );
             if !deny.is_empty() {
                 words.push(format!("not {}", deny.join(", ")));
             }

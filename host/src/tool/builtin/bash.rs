@@ -140,7 +140,10 @@ impl Bash {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Around { mut confine, keeper } = match self.commands.clone().around() {
+        let Around {
+            mut confine,
+            keeper,
+        } = match self.commands.clone().around() {
             Ok(around) => around,
             Err(why) => {
                 return ToolOutput::error(format!(
