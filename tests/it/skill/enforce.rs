@@ -191,7 +191,7 @@ async fn no_hook_gives_a_tool_back() {
             let mut tools = request.tools.clone();
             tools.push("bash".into());
             Ok(o::RequestOutcome {
-                tools: Some(tools),
+                tools: o::NamesChange::Set(tools),
                 ..o::RequestOutcome::default()
             })
         })
