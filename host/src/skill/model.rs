@@ -358,7 +358,7 @@ pub struct Unusable {
 }
 
 /// A skill that is there and not used, because another has its name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Shadowed {
     /// The skill.
     pub skill: Arc<Skill>,
