@@ -67,6 +67,7 @@
 pub(crate) mod beneath;
 pub(crate) mod clock;
 pub(crate) mod disk;
+pub(crate) mod front_matter;
 pub(crate) mod git;
 #[doc(hidden)]
 pub mod json;

@@ -8,6 +8,7 @@ mod catalogue;
 mod expand;
 mod model;
 mod name;
+mod parse;
 mod scope;
 mod snapshot;
 
@@ -18,5 +19,6 @@ pub use model::{
     Severity, Shadowed, Skill, Source, Unusable,
 };
 pub use name::key;
+pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
 pub use scope::{Spare, ToolPattern, ToolScope};
 pub use snapshot::Skills;

@@ -11,7 +11,6 @@ mod find;
 mod help;
 mod own;
 mod template;
-mod yaml;
 
 use std::path::PathBuf;
 use std::sync::Arc;
