@@ -321,7 +321,7 @@ impl TurnScope {
         let ctx = ToolCtx {
             caller: by.caller.for_call(&call.id),
             cancel: self.cancel.clone(),
-            readable: self.family.skills.folders(),
+            readable: self.readable(),
         };
         let config = &self.spec.config;
         let (output, duration) = run_call(

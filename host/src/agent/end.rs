@@ -264,6 +264,7 @@ mod tests {
             parts: Vec::new(),
             skills: Arc::default(),
             plugins: Arc::default(),
+            own_folders: Arc::default(),
             name: "main".into(),
             depth: 0,
             call_chain: Vec::new(),

@@ -128,6 +128,8 @@ pub(crate) struct AgentSpec {
     pub skills: Arc<Skills>,
     /// Names of the plugins that run.
     pub plugins: Arc<[String]>,
+    /// Folders of the host's own: a skill whose folder holds one of them opens nothing.
+    pub own_folders: Arc<[PathBuf]>,
     /// `main`, or the id of a subagent.
     pub name: Arc<str>,
     /// 0 for the main agent, one more for each level of subagent.
@@ -440,7 +442,10 @@ impl Agent {
     /// Returns the caller of hooks outside a turn.
     fn caller(&self) -> Caller {
         Caller {
-            context: self.spec.call_context(self.spec.session.id().clone()),
+            context: CallContext {
+                skill: self.skills.last(),
+                ..self.spec.call_context(self.spec.session.id().clone())
+            },
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         }

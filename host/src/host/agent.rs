@@ -45,6 +45,7 @@ pub(super) fn agent(
             opening.push(Event::notice(Level::Warn, error.to_string()));
         }
     }
+    let own_folders = [&parts.paths.config, &parts.paths.data, &parts.paths.cache];
     let plugins = parts.plugins.plugins.iter();
     let plugins = plugins.map(|plugin| plugin.manifest.name.clone());
     let mut agent = Agent::new(AgentSpec {
@@ -64,6 +65,7 @@ pub(super) fn agent(
         parts: Vec::new(),
         skills: parts.skills.clone(),
         plugins: plugins.collect(),
+        own_folders: own_folders.map(Clone::clone).into(),
         name: Arc::from("main"),
         depth: 0,
         call_chain: Vec::new(),

@@ -1,4 +1,4 @@
-//! What an active skill keeps from being called: by the model, by subagents, by plugins, beside further skills; and until when.
+//! Calls that an active skill keeps from running: by the model, by subagents, by plugins, beside further skills; and until when.
 
 use std::sync::{Arc, Mutex};
 

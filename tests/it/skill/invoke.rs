@@ -1,4 +1,4 @@
-//! How skills are invoked, and what the model is given.
+//! Invocations of skills, and what the model is given.
 
 use rind::grant::SideEffect;
 use rind::point::catalog as at;
@@ -76,7 +76,7 @@ async fn the_model_is_refused_what_is_for_the_person_alone_and_told_not_to_imita
     ] {
         let mut deploy = skill("deploy", "secret steps");
         deploy.invocation = invocation;
-        let mut running = setup(vec![use_skill("deploy"), Reply::text("done")], [deploy]).build();
+        let mut running = setup(vec![use_skill("deploy"), Reply::text("done")], [deploy, skill("other", "")]).build();
         running.turn("go on with the work").await;
         let results = running.results();
         let (text, is_error, _) = &results[0];
@@ -326,7 +326,7 @@ async fn the_text_of_an_active_skill_comes_again_once_after_compaction_and_still
     let messages = running.session.messages();
     let shows = messages.iter().filter(|message| {
         let text = format!("{message:?}");
-        text.contains("Follow the rules.")
+        text.contains(&"A rule. ".repeat(100))
     });
     let compacted = running
         .names()

@@ -3,7 +3,7 @@
 //! Every agent has a list of its own; what is active in the agents above it counts for it as well. Allow lists intersect and deny
 //! lists join, so that one more skill never gives back a tool. It must not know how a skill begins. Start from [`ActiveSkills`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::agent::scope::TurnScope;
@@ -125,7 +125,7 @@ impl ActiveSkill {
         }
     }
 
-    /// What hooks are shown of it; `reason` is that of its end.
+    /// Payload of hooks about it; `reason` is that of its end.
     pub(super) fn info(&self, reason: &str) -> SkillInfo {
         let (allow, deny) = self.patterns();
         SkillInfo {
@@ -173,7 +173,7 @@ enum Forbidden {
 pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
 impl ActiveSkills {
-    /// Those that were active when the session was left.
+    /// Skills that were active when the session was left.
     pub(in crate::agent) fn of_session(session: &Session) -> Self {
         let kept = session.lasting_skills();
         let active = kept
@@ -190,7 +190,7 @@ impl ActiveSkills {
         lock(&self.0).clone()
     }
 
-    fn last(&self) -> Option<Arc<str>> {
+    pub(in crate::agent) fn last(&self) -> Option<Arc<str>> {
         lock(&self.0).last().map(|skill| skill.id.clone())
     }
 
@@ -203,7 +203,7 @@ impl ActiveSkills {
     }
 }
 
-/// What the agents of one session share of its skills.
+/// Memory of a session for its skills, which its agents share.
 #[derive(Default)]
 pub(in crate::agent) struct SkillMemory(Mutex<Remembered>);
 
@@ -245,8 +245,8 @@ impl SkillMemory {
         used.any(|skill| depends_on(skill, plugin))
     }
 
-    /// Folders that commands may read besides: those of the skills that were used.
-    pub(in crate::agent) fn folders(&self) -> Arc<[PathBuf]> {
+    /// Folders of the skills that were used.
+    fn folders(&self) -> Vec<PathBuf> {
         let remembered = lock(&self.0);
         let used = remembered.used.iter().filter(|skill| !skill.is_flat);
         used.map(|skill| skill.dir.clone()).collect()
@@ -316,6 +316,20 @@ impl TurnScope {
                 .parent
                 .as_ref()
                 .is_some_and(|parent| parent.spares(spec, subject))
+    }
+
+    /// Folders that commands may read besides: those of the skills that were used.
+    pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
+        let folders = self.family.skills.folders().into_iter();
+        folders.filter(|folder| self.opens(folder)).collect()
+    }
+
+    /// Whether the folder of a skill may be read: it is not around a folder of the host's own, where secrets and sessions are.
+    pub(super) fn opens(&self, folder: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = real(folder);
+        let mut own = self.spec.own_folders.iter();
+        !own.any(|own| real(own).starts_with(&folder))
     }
 
     /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its tools are for their time.

@@ -108,7 +108,7 @@ fn arguments(skill: &Skill) -> Value {
     })
 }
 
-/// What a skill says that it does, in words.
+/// Declared side effects of a skill, in words.
 fn says(skill: &Skill) -> String {
     let words: Vec<&str> = skill
         .side_effects

@@ -20,6 +20,7 @@ pub(super) use self::active::{ActiveSkill, ActiveSkills, SkillMemory};
 pub(super) use self::person::Invoked;
 pub(super) use self::tool::TOOL;
 use super::AgentSpec;
+use super::archive::BY_NAME_ONLY;
 use super::scope::{ActiveTurns, TurnScope};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
@@ -71,7 +72,7 @@ pub(super) struct Ready {
     pub(super) text: Arc<str>,
 }
 
-/// What decides on invocations in one agent.
+/// Decision on invocations in one agent.
 pub(super) struct Gate<'a> {
     pub(super) spec: &'a AgentSpec,
     /// Tools of the main agent: what a skill names may be there and not be given to a subagent.
@@ -205,7 +206,7 @@ fn checked(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     Ok(named)
 }
 
-/// What is said of a name that no skill has.
+/// Error for a name that no skill has.
 fn unknown(skills: &Skills, name: &str) -> String {
     let names: Vec<&str> = skills
         .iter()
@@ -297,7 +298,9 @@ impl TurnScope {
     fn tools_left_by(&self, skill: &Skill) -> Vec<String> {
         let tools = self.tools();
         let (active, mut left) = (self.active(), Vec::new());
-        for name in active.iter() {
+        // As for any subagent: it should do its work and not hand it on.
+        let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
+        for name in active.iter().filter(|name| !hands_on(name)) {
             let entry = tools.get(name);
             let is_left = entry.is_some_and(|entry| {
                 let plugin = entry.spec.plugin.as_deref();
@@ -333,7 +336,8 @@ impl TurnScope {
                 &skill.text[..end]
             );
             if end < skill.text.len() {
-                text.push_str("\n[cut; the tool `skill` with an offset reads on]");
+                let close = skill.text.lines().last().unwrap_or_default();
+                text.push_str(&format!("\n[cut; the tool `skill` with an offset reads on]\n{close}"));
             }
             again.push(Message::text(Role::User, text).from(Origin::Summary));
         }

@@ -1,4 +1,4 @@
-//! What belongs to a skill: its text in pages, the files of its folder.
+//! Content of a skill: its text in pages, the files of its folder.
 //!
 //! Files are opened beneath the folder: neither `..` nor a link leads out of it. Reading one asks nobody, since whoever let the
 //! skill be used let it be read.

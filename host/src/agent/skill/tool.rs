@@ -83,6 +83,12 @@ async fn answer(
     let offset = asked.offset.unwrap_or(1).max(1);
     if let Some(file) = &asked.file {
         let skill = scope.used_skill(&asked.skill)?;
+        if !scope.opens(&skill.dir) {
+            return Err(format!(
+                "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
+                skill.id
+            ));
+        }
         return read(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
