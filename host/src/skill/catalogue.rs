@@ -83,7 +83,8 @@ impl Skills {
         let mut n_cut = 0;
         for (id, description) in &entries {
             let shown = cut(description, limit);
-            n_cut += usize::from(shown != *description);
+            // The mark at its end says that the entry's own limit cut it before.
+            n_cut += usize::from(shown != *description || description.ends_with('…'));
             if shown.is_empty() || limit < MIN_DESCRIPTION_CHARS && shown != *description {
                 text.push_str(&format!("- {id}\n"));
             } else {

@@ -249,3 +249,6 @@ fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeho
 fn is_index(digits: &str) -> bool {
     matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod expand;
+mod find;
 mod model;
 mod name;
 mod parse;
@@ -14,6 +15,7 @@ mod snapshot;
 
 pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
 pub use expand::{Expanded, SkillArguments};
+pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
 pub use model::{
     AllAvailable, Available, Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires,
     Severity, Shadowed, Skill, Source, Unusable,

@@ -83,7 +83,12 @@ pub(super) fn skill(
         match entry.key.as_str() {
             "description" => description = Some(entry),
             key if weight(key).is_some() => known(entry, &mut skill, reader),
-            _ => unknown(entry, &mut skill, reader),
+            key => {
+                if meant(key).is_some_and(|(known, _)| known == "description") {
+                    description = description.or(Some(entry));
+                }
+                unknown(entry, &mut skill, reader);
+            }
         }
     }
     describe(description, &mut skill, reader)?;
@@ -272,7 +277,7 @@ fn unknown(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
             reader.error(entry.place, format!("unknown key `{key}`"), hint);
         }
         Some((known, _)) => {
-            let hint = format!("`{known}` may be meant; it is ignored as it is");
+            let hint = format!("write `{known}` if that is meant");
             reader.warn(entry.place, format!("unknown key `{key}`"), hint);
         }
         None => reader.note(entry.place, format!("`{key}` has no meaning here"), ""),

@@ -5,10 +5,14 @@ use std::borrow::Cow;
 use super::super::model::Diagnostic;
 use super::MAX_FILE_BYTES;
 use super::diagnose::{Reader, refusal};
+use super::keys::{self, Weight};
 use crate::front_matter::{self, Document, FENCE, Node, NodeKind};
 
 /// Largest front matter, in bytes.
 const MAX_FRONT_BYTES: usize = 64 << 10;
+
+/// Keys whose values have keys of their own, which quotes would hide.
+const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
 
 const BEGINNING: &str =
     "begin the file with a line `---`, `name: …`, `description: …` and a line `---`";
@@ -190,10 +194,21 @@ fn quoted(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
     let is_block = value.trim_start().starts_with(['|', '>']);
-    if !is_plain || is_block || front_matter::read(whole).is_ok() {
+    // A restriction in a value that is damaged, or in a line that became part of one, cannot be told any more.
+    let is_text = !matches!(keys::weight(key), Some(Weight::Rights)) && !NESTED.contains(&key);
+    let rest = block.get(1..).unwrap_or_default();
+    let hides_key = |line: &&str| {
+        line.split_once(':')
+            .is_some_and(|(key, _)| keys::weight(key.trim()).is_some())
+    };
+    if !is_plain
+        || is_block
+        || !is_text
+        || rest.iter().any(hides_key)
+        || front_matter::read(whole).is_ok()
+    {
         return None;
     }
-    let rest = block.get(1..).unwrap_or_default();
     let value = [value.trim()]
         .into_iter()
         .chain(rest.iter().copied())

@@ -2,6 +2,7 @@
 
 use super::super::scope::{Spare, ToolPattern, ToolScope};
 use super::diagnose::Reader;
+use super::values;
 use crate::front_matter::{Entry, Node, NodeKind, Place};
 use crate::tool::command::CommandPattern;
 
@@ -212,33 +213,14 @@ fn items(key: &str, node: &Node, reader: &mut Reader) -> Vec<(String, Place)> {
     };
     let mut items = Vec::new();
     for (text, place) in texts {
-        items.extend(split(text).into_iter().map(|item| (item, place)));
+        let split = values::split(text, ['(', ')']).into_iter();
+        items.extend(split.map(|item| (item, place)));
     }
     if items.len() > MAX_ENTRIES {
         let text = format!("`{key}` has more than {MAX_ENTRIES} entries");
         reader.error(node.place, text, "remove some of them");
         items.clear();
     }
-    items
-}
-
-fn split(text: &str) -> Vec<String> {
-    let mut items = vec![String::new()];
-    let mut depth = 0_usize;
-    for c in text.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        let is_border = depth == 0 && (c == ',' || c.is_whitespace());
-        match items.last_mut() {
-            Some(last) if !is_border => last.push(c),
-            Some(last) if !last.is_empty() => items.push(String::new()),
-            _ => {}
-        }
-    }
-    items.retain(|item| !item.is_empty());
     items
 }
 

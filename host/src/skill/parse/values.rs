@@ -37,12 +37,8 @@ impl Reader {
                 Vec::new()
             }
             NodeKind::Scalar(text, _) => {
-                let is_border = |c: char| c == ',' || c.is_whitespace();
-                let items = text.split(is_border).filter(|item| !item.is_empty());
-                items
-                    .take(MAX_ITEMS)
-                    .map(|item| (item.to_owned(), node.place))
-                    .collect()
+                let items = split(text, ['{', '}']).into_iter().take(MAX_ITEMS);
+                items.map(|item| (item, node.place)).collect()
             }
             NodeKind::List(items) => {
                 let mut texts = Vec::new();
@@ -101,4 +97,32 @@ impl Reader {
         }
         found
     }
+}
+
+/// Splits a text at commas and blanks; neither counts within a pair of brackets. One that opens after a blank belongs to what
+/// stands before the blank.
+pub(super) fn split(text: &str, [open, close]: [char; 2]) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    let mut depth = 0_usize;
+    let mut is_new = true;
+    for c in text.chars() {
+        let is_border = depth == 0 && (c == ',' || c.is_whitespace());
+        if c == open {
+            depth += 1;
+        } else if c == close {
+            depth = depth.saturating_sub(1);
+        }
+        match items.last_mut() {
+            _ if is_border => is_new = true,
+            Some(last) if !is_new || c == '(' => {
+                last.push(c);
+                is_new = false;
+            }
+            _ => {
+                items.push(c.to_string());
+                is_new = false;
+            }
+        }
+    }
+    items
 }
