@@ -163,6 +163,7 @@ async fn a_hook_on_results_puts_parts_in_place_and_makes_up_no_blob() {
             call,
             result: result(parts.clone()),
             duration_ms: 1,
+            plugin: None,
         };
         session
             .dispatcher

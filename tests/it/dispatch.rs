@@ -594,8 +594,15 @@ async fn an_async_hook_does_not_hold_the_turn_up_and_is_waited_for_at_the_end() 
         .dispatch::<PostOutput>(&caller(), "said".to_owned())
         .await;
     assert_eq!(recorder.take(), [""; 0], "it has not ended yet");
+    assert_eq!(
+        dispatcher.longest_in_background(),
+        Some(Duration::from_secs(5))
+    );
+    let short = Duration::from_millis(10);
+    assert_eq!(dispatcher.settle(short).await, ["slow (post-output)"]);
     open.send(()).unwrap();
-    assert!(dispatcher.settle(Duration::from_secs(5)).await);
+    assert_eq!(dispatcher.settle(Duration::from_secs(5)).await, [""; 0]);
+    assert_eq!(dispatcher.longest_in_background(), None);
     assert_eq!(recorder.take(), ["slow Pass"]);
     assert_eq!(recorder.effects.lock().unwrap().len(), 1);
 }

@@ -247,6 +247,7 @@ async fn what_a_hook_only_passes_on_is_masked_too() {
         call: call(),
         result,
         duration_ms: 1,
+        plugin: None,
     };
     let done = dispatch::<PostTool>(&session, finished).await;
     let expected = format!("1: GITHUB_TOKEN={MASK}\n2: é {MASK}");

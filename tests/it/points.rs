@@ -416,6 +416,7 @@ async fn post_tool_may_replace_the_content_and_turn_the_error_flag() {
             call,
             result,
             duration_ms: 12,
+            plugin: None,
         },
     )
     .await;
@@ -493,6 +494,7 @@ async fn output_may_be_replaced_or_held_back_and_is_seen_without_waiting() {
             .dispatcher
             .settle(std::time::Duration::from_secs(10))
             .await
+            .is_empty()
     );
     assert_eq!(session.state("every-point", "post-output"), r#""shown""#);
 }

@@ -41,6 +41,7 @@ fn finished() -> FinishedCall {
         call: call(),
         result,
         duration_ms: 1,
+        plugin: None,
     }
 }
 

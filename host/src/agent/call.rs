@@ -112,12 +112,17 @@ impl TurnScope {
         Refusal::new("user", SKIPPED).of(call, Vec::new())
     }
 
-    fn tell_call(&self, by: By<'_>, call: &ToolCall) {
+    /// Returns the name of the plugin that the tool of a call is from.
+    fn plugin_of(&self, call: &ToolCall) -> Option<String> {
         let tools = self.tools();
         let known = tools.get(&call.name);
+        known.and_then(|entry| entry.spec.plugin.clone())
+    }
+
+    fn tell_call(&self, by: By<'_>, call: &ToolCall) {
         self.spec.events.emit(Event::ToolCall {
             call: call.clone(),
-            plugin: known.and_then(|entry| entry.spec.plugin.clone()),
+            plugin: self.plugin_of(call),
             by: by.name(),
             parent_id: by.caller.call.as_deref().map(str::to_owned),
         });
@@ -371,6 +376,7 @@ impl TurnScope {
             .dispatch::<at::PostTool>(
                 &caller,
                 FinishedCall {
+                    plugin: self.plugin_of(&call),
                     call,
                     result,
                     duration_ms,

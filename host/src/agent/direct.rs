@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::scope::TurnScope;
-use super::{Agent, Error, SETTLE};
+use super::{Agent, Error};
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::dispatch::Dispatched;
@@ -73,7 +73,7 @@ impl DirectTurn<'_> {
                 .injected(&caller, plugin, injection.clone())
                 .await?;
         }
-        self.agent.dispatcher.settle(SETTLE).await;
+        self.agent.settle().await;
         Ok(out)
     }
 

@@ -79,8 +79,11 @@ use sink::{AgentSink, Outlet};
 use skill::{ActiveSkills, Invoked, SkillMemory};
 use turn::{Turn, Work};
 
-/// Time that closing an agent waits for hooks that run in the background.
-const SETTLE: Duration = Duration::from_secs(15);
+/// Shortest time that hooks in the background are waited for at the end: what their calls wait for counts, too.
+const MIN_SETTLE: Duration = Duration::from_secs(15);
+
+/// Longest time that hooks in the background are waited for at the end, whatever their deadlines.
+const MAX_SETTLE: Duration = Duration::from_secs(60);
 
 /// Error that keeps a turn from ending normally: a fault of the host. A failing provider, hook or tool is not one of these.
 #[derive(Debug, thiserror::Error)]
@@ -372,15 +375,33 @@ impl Agent {
             let caller = self.caller();
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
-        self.dispatcher.settle(SETTLE).await;
+        let have_ended = self.settle().await;
         // What failed since the last turn, also in the background. Hooks of `error` may themselves run there.
         self.report_failures().await;
-        self.dispatcher.settle(SETTLE).await;
+        if have_ended {
+            self.settle().await;
+        }
         self.spec.session.synced().await?;
         match self.family.halt.take() {
             Some(why) if self.is_main() => Err(Error::Guard(why)),
             _ => Ok(()),
         }
+    }
+
+    /// Waits for hooks that run in the background as long as the longest deadline among them says, and tells of those that have
+    /// not ended even so. Whether all have.
+    async fn settle(&self) -> bool {
+        let longest = self.dispatcher.longest_in_background().unwrap_or_default();
+        let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);
+        let running = self.dispatcher.settle(limit).await;
+        if !running.is_empty() {
+            self.spec.events.emit(Event::notice(Level::Warn, format!(
+                "hooks in the background have not ended after {} s, and end with the program: {}",
+                limit.as_secs(),
+                running.join(", ")
+            )));
+        }
+        running.is_empty()
     }
 
     /// Tells those who watch that the session is open: once, before the first turn.

@@ -14,10 +14,12 @@ mod lent;
 pub mod new;
 mod python;
 mod rust;
+mod sources;
 mod toolchain;
 mod world;
 
 pub use error::BuildError;
+pub use sources::sources;
 pub use toolchain::has_target;
 
 /// The target that plugins in Rust are compiled to.

@@ -71,11 +71,26 @@ pub(super) async fn ask(
     cancel: &CancellationToken,
 ) -> Result<String, BuildError> {
     let asked = run(program, args, cwd, QUESTION_DEADLINE, None, cancel).await;
-    let finished = asked.map_err(|error| match error.source.kind() {
+    answer_of(asked.map_err(not_run)?, program, args)
+}
+
+/// Asks a program of the toolchain for an answer of any length, and returns its end.
+pub(super) async fn ask_in_lines(
+    program: &str,
+    args: &[&str],
+    cwd: &Path,
+    on_line: OnLine,
+    cancel: &CancellationToken,
+) -> Result<Finished, BuildError> {
+    let asked = run(program, args, cwd, QUESTION_DEADLINE, Some(on_line), cancel);
+    asked.await.map_err(not_run)
+}
+
+fn not_run(error: SpawnError) -> BuildError {
+    match error.source.kind() {
         ErrorKind::NotFound => BuildError::NoCargo(error),
         _ => BuildError::Spawn(error),
-    })?;
-    answer_of(finished, program, args)
+    }
 }
 
 fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String, BuildError> {

@@ -64,7 +64,7 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
         plugins.left_out.iter().for_each(render::plugins::left_out);
         plugins.absent.iter().for_each(render::plugins::absent);
         scripts.iter().for_each(render::scripts::row);
-        super::scripts::warn_writable(&paths, &scripts);
+        super::scripts::warn_writable(&paths, &config, &scripts)?;
         render::plugins::streaming(&reports, &scripts);
     }
     Ok(exit(&plugins))

@@ -74,9 +74,9 @@ impl Programs {
     }
 
     /// Answers the lines that came too late.
-    pub(super) fn finish(&mut self) {
+    pub(super) async fn finish(&mut self) {
         if let Some(steering) = &mut self.steering {
-            steering.finish();
+            steering.finish().await;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::pin::pin;
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,7 +19,7 @@ use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::telemetry::Telemetry;
 use super::{open, render};
-use crate::agent::TurnOutcome;
+use crate::agent::{SteerHandle, TurnOutcome};
 use crate::event::{Events, Stamped};
 use crate::host::Session;
 
@@ -43,7 +44,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
             let commands = prepared.commands()?;
             let call = commands.parse(line).map_err(Usage)?;
             if commands.needs_no_session(&call) {
-                return alone(&commands, &call, args.show).await;
+                return alone(&commands, &call, args.show, programs).await;
             }
             if commands.is_about_session(&call) && args.resume.is_none() {
                 bail_usage!(
@@ -92,16 +93,27 @@ impl From<&str> for Input {
 }
 
 /// Runs a command that needs no session.
-async fn alone(commands: &Commands, call: &Call, show: ShowArgs) -> anyhow::Result<ExitStatus> {
+async fn alone(
+    commands: &Commands,
+    call: &Call,
+    show: ShowArgs,
+    mut programs: Programs,
+) -> anyhow::Result<ExitStatus> {
+    // There is no turn: each line that was to steer one comes too late.
+    programs.begin(SteerHandle::default(), &CancellationToken::new(), show.json);
     let (outcome, event) = commands.run_alone(call).await?;
-    if show.json {
-        let events = Events::default();
-        let mut renderer = TurnRenderer::new(show);
-        let mut stamped = events.subscribe();
-        events.emit(event);
-        if let Some(stamped) = stamped.recv().await {
-            renderer.show(&stamped);
+    let events = Events::default();
+    let mut stamped = events.subscribe();
+    events.emit(event);
+    if let Some(stamped) = stamped.recv().await {
+        programs.take(&stamped);
+        if show.json {
+            TurnRenderer::new(show).show(&stamped);
         }
+    }
+    programs.finish().await;
+    let outcome = outcome?;
+    if show.json {
         return Ok(ExitStatus::Done);
     }
     if let Some(text) = said(outcome)? {
@@ -226,7 +238,8 @@ pub(super) async fn show_all(
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut is_interrupted = false;
-    loop {
+    let mut is_over = false;
+    while !is_over {
         tokio::select! {
             // Events first: a question comes after what led to it.
             biased;
@@ -236,23 +249,44 @@ pub(super) async fn show_all(
                     telemetry.take(&event);
                     programs.take(&event);
                 }
-                None => break,
+                None => is_over = true,
             },
             // Not the end of the channel: who else holds a sender does not matter.
-            () = over.cancelled() => break,
+            () = over.cancelled() => is_over = true,
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;
                 renderer.interrupted();
             }
             Some(asked) = questions.recv() => {
                 renderer.pause();
-                asked.put(&cancel).await;
+                let mut put = pin!(asked.put(&cancel));
+                // The screen is the question's. Programs do not wait for it: one of them may end the turn.
+                let mut unseen = Vec::new();
+                loop {
+                    tokio::select! {
+                        biased;
+                        () = &mut put => break,
+                        event = events.recv(), if !is_over => match event {
+                            Some(event) => {
+                                telemetry.take(&event);
+                                programs.take(&event);
+                                match renderer.shows_elsewhere() {
+                                    true => renderer.show(&event),
+                                    false => unseen.push(event),
+                                }
+                            }
+                            None => is_over = true,
+                        },
+                        line = programs.line() => programs.steer(line),
+                    }
+                }
+                unseen.iter().for_each(|event| renderer.show(event));
             }
             line = programs.line() => programs.steer(line),
             _ = ticks.tick() => renderer.tick(),
         }
     }
-    programs.finish();
+    programs.finish().await;
     renderer.finish();
     telemetry.finish().await;
 }

@@ -86,6 +86,18 @@ pub(super) fn own_folders(paths: &Paths) -> Vec<PathBuf> {
         .to_vec()
 }
 
+/// Returns the folders that tools of the agent may write in: the workspace, and those that the settings open to commands.
+pub(super) fn agent_folders(paths: &Paths, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
+    let config: SandboxConfig = config.section()?;
+    let home = std::env::home_dir().unwrap_or_default();
+    let mut folders = vec![paths.workspace.clone()];
+    for text in &config.write {
+        folders.push(expanded(text, &home)?);
+    }
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    Ok(folders.into_iter().map(real).collect())
+}
+
 fn confinement(paths: &Paths, config: &SandboxConfig) -> anyhow::Result<Confinement> {
     let home = std::env::home_dir().unwrap_or_default();
     let home = home.canonicalize().unwrap_or(home);

@@ -1,13 +1,16 @@
 //! Scripts of the settings: where they stand, whether their programs are there, and who else may change them.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
 
 use super::exit_code::bail_usage;
 use super::render;
+use super::sandbox::agent_folders;
 use crate::config::{Config, Section};
 use crate::grant::policy::Policy;
 use crate::paths::Paths;
-use crate::script::{Base, ClaudeHooks, HooksConfig, Script, read_claude};
+use crate::script::{Base, HooksConfig, Script, read_claude};
 
 /// The scripts that a session calls.
 ///
@@ -21,98 +24,169 @@ pub(super) fn of(paths: &Paths, config: &Config) -> anyhow::Result<Vec<Script>> 
         settings: &paths.config,
     };
     let policy = super::grants::policy(paths)?;
+    // Also those that are not called: the others must not change their names with them.
+    let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
-        let place = config.places(&[HooksConfig::NAME, "scripts", name]).pop();
-        let place = place.unwrap_or_default();
+        let place = place(config, &["scripts", name]);
         let script = settings.script(name, base, place.clone());
         let script = script.and_then(|script| match missing(&script) {
             Some(why) => Err(why),
             None => Ok(script),
         });
         match script {
-            Ok(script) => match policy.disables_script(name) {
-                None => found.push(script),
-                Some(by) => render::warn(&format!(
-                    "{place}: script `{name}` is not called: {by} disables it"
-                )),
-            },
+            Ok(script) => found.push(script),
             Err(why) => bail_usage!("{place}: [hooks.scripts.{name}]: {why}"),
         }
     }
     for file in &claude {
-        let place = config.places(&[HooksConfig::NAME, "claude"]).pop();
-        let place = place.unwrap_or_default();
         match read_claude(&base.path(file), &paths.workspace, base) {
             Ok(hooks) => {
-                add_claude(&mut found, hooks, &policy);
+                // Tells of those that are not supported.
+                hooks.unsupported.iter().for_each(|line| render::warn(line));
+                found.extend(hooks.scripts.into_iter().map(|mut script| {
+                    script.name = free_name(&script.name, &names);
+                    names.insert(script.name.clone());
+                    script
+                }));
             }
-            Err(why) => bail_usage!("{place}: [hooks] claude: {why}"),
+            Err(why) => bail_usage!("{}: [hooks] claude: {why}", place(config, &["claude"])),
         }
+    }
+    found.retain(|script| is_enabled(script, &policy));
+    Ok(found)
+}
+
+/// Returns the place of a key of the section.
+fn place(config: &Config, key: &[&str]) -> String {
+    let key = [&[HooksConfig::NAME], key].concat();
+    config.places(&key).pop().unwrap_or_default()
+}
+
+/// Returns this name, or the same with the first number that no other has: hooks of several files are counted on.
+fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
+    let own = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let mut numbered = (1_u32..).map(|n| format!("{own}{n}"));
+    let free = numbered.find(|name| !taken.contains(name));
+    free.unwrap_or_else(|| name.to_owned())
+}
+
+/// Whether no policy disables a script; tells of one that is.
+fn is_enabled(script: &Script, policy: &Policy) -> bool {
+    let by = policy.disables_script(&script.name);
+    if let Some(by) = &by {
+        render::warn(&format!(
+            "{}: script `{}` is not called: {by} disables it",
+            script.place, script.name
+        ));
+    }
+    by.is_none()
+}
+
+/// Tells of files of scripts that the agent could change: what it wrote would then judge it.
+pub(super) fn warn_writable(
+    paths: &Paths,
+    config: &Config,
+    scripts: &[Script],
+) -> anyhow::Result<()> {
+    for open in writable(paths, config, scripts)? {
+        render::warn(&format!(
+            "{}: the agent can change {}, because {} is in {}; keep what guards it elsewhere",
+            open.place,
+            open.what,
+            open.file.display(),
+            open.folder.display()
+        ));
+    }
+    Ok(())
+}
+
+/// A file of the operator's hooks that the agent can change.
+pub(super) struct Writable {
+    /// Place of the settings that name it.
+    place: String,
+    /// Thing that changes with it, in words.
+    pub(super) what: String,
+    pub(super) file: PathBuf,
+    /// Folder of the agent that it lies in.
+    pub(super) folder: PathBuf,
+}
+
+/// Finds the files of scripts, and those that list scripts, where the agent can write.
+pub(super) fn writable(
+    paths: &Paths,
+    config: &Config,
+    scripts: &[Script],
+) -> anyhow::Result<Vec<Writable>> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let HooksConfig { claude, .. } = config.section()?;
+    let base = Base {
+        home: &home,
+        settings: &paths.config,
+    };
+    let folders = agent_folders(paths, config)?;
+    let within = |file: &Path| folders.iter().find(|folder| is_within(file, folder));
+    let mut found = Vec::new();
+    for file in claude.iter().map(|file| base.path(file)) {
+        if let Some(folder) = within(&file) {
+            found.push(Writable {
+                place: place(config, &["claude"]),
+                what: "which hooks are called".to_owned(),
+                folder: folder.clone(),
+                file,
+            });
+        }
+    }
+    for script in scripts {
+        let mut files = script.named_files(&home, &paths.workspace);
+        files.extend(script.command.first().and_then(|program| in_path(program)));
+        let open = files
+            .into_iter()
+            .find_map(|file| Some((within(&file)?.clone(), file)));
+        found.extend(open.map(|(folder, file)| Writable {
+            place: script.place.clone(),
+            what: format!("what script `{}` does", script.name),
+            file,
+            folder,
+        }));
     }
     Ok(found)
 }
 
-/// Adds hooks of Claude Code, and tells of those that are not supported.
-fn add_claude(found: &mut Vec<Script>, hooks: ClaudeHooks, policy: &Policy) {
-    for line in &hooks.unsupported {
-        render::warn(line);
-    }
-    for mut script in hooks.scripts {
-        // Several files count on.
-        let taken = |name: &str| found.iter().any(|script| script.name == name);
-        let own = script
-            .name
-            .trim_end_matches(|c: char| c.is_ascii_digit())
-            .to_owned();
-        let numbers = 1..;
-        if let Some(free) = numbers
-            .map(|n: u32| format!("{own}{n}"))
-            .find(|name| !taken(name))
-        {
-            script.name = free;
-        }
-        match policy.disables_script(&script.name) {
-            None => found.push(script),
-            Some(by) => render::warn(&format!(
-                "{}: script `{}` is not called: {by} disables it",
-                script.place, script.name
-            )),
-        }
-    }
-}
-
-/// Tells of scripts that the agent could change: what it wrote would then judge it.
-pub(super) fn warn_writable(paths: &Paths, scripts: &[Script]) {
-    for script in scripts {
-        if let Some(file) = writable(paths, script) {
-            render::warn(&format!(
-                "{}: script `{}`: the agent can change {}, which is in the workspace; keep scripts that guard it elsewhere",
-                script.place,
-                script.name,
-                file.display()
-            ));
-        }
-    }
-}
-
-/// Returns a file of a script that lies in the workspace.
-pub(super) fn writable<'a>(paths: &Paths, script: &'a Script) -> Option<&'a Path> {
-    let workspace = paths.workspace.canonicalize();
-    let workspace = workspace.unwrap_or_else(|_| paths.workspace.clone());
-    let is_inside = |file: &&PathBuf| {
-        let real = file.canonicalize().unwrap_or_else(|_| (*file).clone());
-        real.starts_with(&workspace)
+/// Whether a file is in a folder, by its name or by what links on the way lead to. Whoever can change a link changes the file.
+fn is_within(file: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    let own = file.parent().and_then(real).zip(file.file_name());
+    let own = own.map(|(parent, name)| parent.join(name));
+    let below = |path: &Path| {
+        let rest = path.strip_prefix(folder).ok();
+        let first = rest.and_then(|rest| rest.components().next());
+        first.is_some_and(|first| matches!(first, Component::Normal(_)))
     };
-    script.files.iter().find(is_inside).map(PathBuf::as_path)
+    [Some(file.to_owned()), own, real(file)]
+        .iter()
+        .flatten()
+        .any(|path| below(path))
+}
+
+/// Returns the program of this name in `PATH`.
+fn in_path(program: &OsStr) -> Option<PathBuf> {
+    if Path::new(program).components().count() > 1 {
+        return None;
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(program))
+        .find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
 }
 
 /// Returns why the program of a script cannot be started, as far as that can be seen.
 fn missing(script: &Script) -> Option<String> {
     let program = Path::new(script.command.first()?);
-    let is_program = |path: &Path| {
-        rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
-    };
     let shown = program.display();
     if program.is_absolute() {
         if !program.exists() {
@@ -121,7 +195,48 @@ fn missing(script: &Script) -> Option<String> {
         return (!is_program(program))
             .then(|| format!("`{shown}` is not executable; try `chmod +x {shown}`"));
     }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let is_found = std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)));
+    let is_found = in_path(program.as_os_str()).is_some();
     (!is_found).then(|| format!("there is no program `{shown}` in PATH"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_can_be_changed_counts_as_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (workspace, other) = (root.join("w"), root.join("other"));
+        for folder in [&workspace, &other] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("own"), "").unwrap();
+        }
+        let link = |target: &Path, at: &Path| std::os::unix::fs::symlink(target, at).unwrap();
+        link(&other.join("own"), &workspace.join("out"));
+        link(&other, &workspace.join("folder"));
+        link(&workspace.join("own"), &other.join("in"));
+        link(&workspace, &root.join("link"));
+        for (file, expected) in [
+            ("w/own", true),
+            ("other/own", false),
+            ("w/out", true),
+            ("w/folder/own", true),
+            ("other/in", true),
+            ("link/own", true),
+            ("link/out", true),
+            ("w/../other/own", false),
+            ("w", false),
+            ("none/x", false),
+        ] {
+            assert_eq!(is_within(&root.join(file), &workspace), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_counts_on() {
+        let taken = ["a-1", "a-2", "b-3"].map(str::to_owned).into();
+        assert_eq!(free_name("a-1", &taken), "a-3");
+        assert_eq!(free_name("b-7", &taken), "b-1");
+    }
 }

@@ -299,7 +299,7 @@ pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
     policy.mode = parts.mode;
     let policy = Arc::new(policy);
     let scripts = super::scripts::of(parts.paths, parts.config)?;
-    super::scripts::warn_writable(parts.paths, &scripts);
+    super::scripts::warn_writable(parts.paths, parts.config, &scripts)?;
     let host = Host::builder()
         .provider(parts.provider.provider, parts.provider.model)
         .paths(parts.paths.clone())

@@ -8,11 +8,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::exit_code::{Usage, bail_usage};
@@ -26,6 +28,9 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Lines that are read ahead.
 const MAX_LINES: usize = 16;
+
+/// Time at the end in which lines are read that were written before. A named pipe has no end.
+const LAST_READ: Duration = Duration::from_millis(100);
 
 /// A line, or the reason why it cannot be read.
 pub(super) type Line = Result<String, String>;
@@ -227,21 +232,25 @@ impl Steering {
                     }
                 }
             }
-            Event::TurnEnd { .. } => {
-                self.is_over = true;
-                for accepted in std::mem::take(&mut self.waiting).into_values() {
-                    self.answer(&accepted, "too-late", json!({}));
-                }
-            }
+            Event::TurnEnd { .. } => self.too_late(),
             _ => {}
         }
     }
 
-    /// Answers the lines that were not looked at any more.
-    pub(super) fn finish(&mut self) {
-        self.is_over = true;
-        while let Ok(line) = self.lines.try_recv() {
+    /// Answers the lines that no turn took, and those that were not looked at any more.
+    pub(super) async fn finish(&mut self) {
+        self.too_late();
+        let until = Instant::now() + LAST_READ;
+        while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
             self.steer(line);
+        }
+    }
+
+    /// Answers everything that waits, and from now on everything else.
+    fn too_late(&mut self) {
+        self.is_over = true;
+        for accepted in std::mem::take(&mut self.waiting).into_values() {
+            self.answer(&accepted, "too-late", json!({}));
         }
     }
 

@@ -194,7 +194,8 @@ async fn awaited<T>(
         let to_wait = MAX_WAIT.saturating_sub(waited);
         if to_wait.is_zero() {
             return Err(Failure::Unavailable(format!(
-                "the plugin was busy with other calls for {} s; lower `timeout` in its [limits] to end those earlier",
+                "its other calls kept it busy for {} s; to end those earlier, lower `timeout` in [limits] of a plugin's manifest, or \
+                 `timeout_seconds` of a script",
                 MAX_WAIT.as_secs()
             )));
         }

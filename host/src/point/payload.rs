@@ -106,6 +106,8 @@ pub struct FinishedCall {
     pub result: ToolResult,
     /// Milliseconds that the tool ran; 0 when it was refused.
     pub duration_ms: u64,
+    /// Name of the plugin the tool is from; `None` for a built-in tool.
+    pub plugin: Option<String>,
 }
 
 /// A turn about to end.

@@ -8,12 +8,13 @@
 mod claude;
 mod hook;
 mod json;
+mod names;
 mod once;
 mod settings;
 mod warm;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regex::Regex;
@@ -165,6 +166,20 @@ impl Script {
             .strip_prefix("^(?:")
             .and_then(|own| own.strip_suffix(")$"));
         Some(own.unwrap_or(pattern))
+    }
+
+    /// Returns the files that its command names, as far as that shows: relative ones are those of the workspace, in which it runs.
+    #[must_use]
+    pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
+        let places = names::Places {
+            home,
+            variables: &self.env,
+            current: Some(workspace),
+        };
+        let words = self.command.iter().map(|word| word.to_string_lossy());
+        let mut found: Vec<PathBuf> = words.flat_map(|word| names::files(&word, places)).collect();
+        found.extend(self.files.iter().cloned());
+        found
     }
 
     /// Iterates over the rows of its points.

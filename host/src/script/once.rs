@@ -1,5 +1,6 @@
 //! A script that is started for each call: input on its standard input, outcome on its standard output.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -186,11 +187,17 @@ pub(super) fn errors(finished: &Finished) -> String {
 
 /// The end of a text as one line without secrets.
 pub(super) fn line(text: &str) -> String {
-    let text = text.trim();
-    let masked = Scanner::shared().mask(text);
-    let text = masked.as_ref().map_or(text, |masked| masked.text.as_str());
+    let text = masked(text.trim());
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
     clean(&text[start..], SHOWN_ERRORS_BYTES)
+}
+
+/// A text without its secrets.
+pub(super) fn masked(text: &str) -> Cow<'_, str> {
+    match Scanner::shared().mask(text) {
+        Some(masked) => masked.text.into(),
+        None => text.into(),
+    }
 }
 
 /// Stops a script that writes without end.

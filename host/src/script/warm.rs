@@ -22,7 +22,7 @@ use crate::lock::lock;
 use crate::point::deadline::waiting;
 use crate::point::failure::Failure;
 use crate::text::clean;
-use crate::tool::process::{Finished, OnLine, Stream};
+use crate::tool::process::{Finished, MAX_LINE_BYTES, OnLine, Stream};
 
 /// Starts of a script in a session. One that ends after every call costs more than it saves.
 const MAX_STARTS: u32 = 4;
@@ -171,8 +171,12 @@ impl Running {
             // What it wrote counts before how it ended.
             biased;
             answer = answer(&mut self.lines, id) => match answer {
-                Some(answer) => Ok(answer),
-                None => Err(self.why_ended().await),
+                Ok(answer) => Ok(answer),
+                Err(NoAnswer::Ended) => Err(self.why_ended().await),
+                // The rest of the line would be read as the answer to the next call.
+                Err(NoAnswer::TooLong) => Err(Failure::Error(format!(
+                    "it wrote a line of more than {MAX_LINE_BYTES} bytes, so it was stopped; its next call starts it again"
+                ))),
             },
             failure = writing => Err(failure),
         }
@@ -198,10 +202,18 @@ impl Running {
     }
 }
 
-/// Waits for the answer with this number; `None` when the script has ended.
-async fn answer(lines: &mut Receiver<String>, id: u64) -> Option<Result<Value, Failure>> {
+/// Reason why there is no answer, not even a wrong one.
+enum NoAnswer {
+    /// The script has ended.
+    Ended,
+    /// A line was too long to be read in one piece.
+    TooLong,
+}
+
+/// Waits for the answer with this number.
+async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, Failure>, NoAnswer> {
     loop {
-        let line = lines.recv().await?;
+        let line = lines.recv().await.ok_or(NoAnswer::Ended)?;
         if line.trim().is_empty() {
             continue;
         }
@@ -213,15 +225,17 @@ async fn answer(lines: &mut Receiver<String>, id: u64) -> Option<Result<Value, F
         });
         let answer = match read {
             Ok(answer) => answer,
+            Err(_) if line.len() >= MAX_LINE_BYTES => return Err(NoAnswer::TooLong),
             Err(why) => {
-                let line = clean(&line, 80);
-                return Some(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
+                // Masked before it is cut: half a secret is not known as one.
+                let (line, why) = (clean(&once::masked(&line), 80), once::line(&why));
+                return Ok(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
             }
         };
         if answer.id < id {
             continue;
         }
-        return Some(match answer {
+        return Ok(match answer {
             Answer { id: other, .. } if other != id => Err(Failure::Malformed(format!(
                 "it answered call {other}, which was not made"
             ))),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rind_tests::cli::Rind;
 use rind_tests::guests;
@@ -51,6 +52,14 @@ mod guard {{
     )
 }
 
+/// A crate of a guard that depends on these crates.
+fn manifest(dependencies: &str) -> String {
+    format!(
+        "[package]\nname = \"guard\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
+         [dependencies]\n{dependencies}\n"
+    )
+}
+
 fn put(dir: &Path, name: &str, text: &str) {
     let path = dir.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -62,11 +71,10 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     let rind = Rind::with_script(SCRIPT);
     let dir = rind.user_home().join("guard");
     let sdk = guests::workspace().canonicalize().unwrap();
-    let cargo = format!(
-        "[package]\nname = \"guard\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
-         [dependencies]\nrind-sdk = {{ path = \"{}/sdk/rust\" }}\n",
+    let cargo = manifest(&format!(
+        "rind-sdk = {{ path = \"{}/sdk/rust\" }}",
         sdk.display()
-    );
+    ));
     put(&dir, "Cargo.toml", &cargo);
     put(&dir, "plugin.toml", MANIFEST);
     put(&dir, "src/lib.rs", &source(100));
@@ -111,6 +119,17 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     running.wait_until(has("said", "plugin guard is replaced before the next step"));
     rind.file("go-2", "");
     running.wait_until(has("events.jsonl", "\"turn-end\""));
+    // It was put in place within the turn, so no other one begins for it.
+    std::thread::sleep(Duration::from_secs(2));
+    let turns = |log: &Path| {
+        let events = fs::read_to_string(log).unwrap();
+        events.matches("\"type\":\"turn-start\"").count()
+    };
+    assert_eq!(turns(&log), 1);
+    // One that comes now begins another, in which the model has nothing to say.
+    put(&dir, "src/lib.rs", &source(50));
+    let second = log.clone();
+    running.wait_until(move |_| turns(&second) == 2);
     running.signal("INT");
     let ran = running.end();
     let said = fs::read_to_string(said).unwrap();
@@ -119,10 +138,69 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     assert!(!rind.workspace().join("three").exists());
     let events = fs::read_to_string(&log).unwrap();
     assert!(events.contains("write number 3 is too many"), "{events}");
-    assert_eq!(events.matches("\"type\":\"plugin-replaced\"").count(), 1);
+    assert_eq!(events.matches("\"type\":\"plugin-replaced\"").count(), 2);
     assert!(
         said.contains("seen = 1") && said.contains("seen = 3"),
         "{said}"
     );
     assert!(said.contains("expected one of"), "{said}");
+}
+
+#[test]
+fn what_the_agent_could_change_is_not_built() {
+    let depends = |path: &str| manifest(&format!("other = {{ path = \"{path}\" }}"));
+    let library = "[package]\nname = \"other\"\nversion = \"0.1.0\"\n";
+    for (what, crate_, workspace) in [
+        ("its own folder", manifest(""), "plugins/guard"),
+        ("around it", manifest(""), "plugins"),
+        ("within it", manifest(""), "plugins/guard/src"),
+        ("where cargo runs", manifest(""), "playground"),
+        ("a dependency", depends("../../library"), "library"),
+        ("a patch", manifest(""), "patched"),
+    ] {
+        let rind = Rind::with_script(SCRIPT);
+        let root = rind.user_home();
+        let dir = root.join("plugins/guard");
+        put(&dir, "Cargo.toml", &crate_);
+        put(&dir, "plugin.toml", MANIFEST);
+        // Whoever builds it leaves a mark.
+        put(
+            &dir,
+            "build.rs",
+            "fn main() { std::fs::write(\"built\", \"\").unwrap(); }",
+        );
+        put(&dir, "src/lib.rs", "");
+        for folder in ["library", "patched"] {
+            put(&root.join(folder), "Cargo.toml", library);
+            put(&root.join(folder), "src/lib.rs", "");
+        }
+        fs::create_dir_all(root.join("playground")).unwrap();
+        match what {
+            "where cargo runs" => put(
+                &root,
+                "Cargo.toml",
+                "[workspace]\nmembers = [\"plugins/guard\"]\n",
+            ),
+            "a patch" => put(
+                &dir,
+                "Cargo.toml",
+                &(crate_ + "[patch.crates-io]\nother = { path = \"../../patched\" }\n"),
+            ),
+            _ => {}
+        }
+        let (dir_, workspace) = (dir.to_str().unwrap(), root.join(workspace));
+        let args = ["plugin", "dev", dir_, "--run", "go", "--workspace"];
+        let mut command = rind.command(&[&args[..], &[workspace.to_str().unwrap()]].concat());
+        let ran = rind
+            .finish(command.env("CARGO_NET_OFFLINE", "true"))
+            .exits(2);
+        let expected = format!(
+            "and the agent may write in {}, so it could change what the build runs outside of the sandbox; choose a workspace apart",
+            workspace.display()
+        );
+        let expected =
+            expected.replace(rind.home().parent().unwrap().to_str().unwrap(), "[FOLDER]");
+        assert!(ran.stderr.contains(&expected), "{what}: {}", ran.stderr);
+        assert!(!dir.join("built").exists(), "{what}");
+    }
 }

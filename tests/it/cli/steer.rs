@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use rind_tests::cli::{Ran, Rind};
+use rind_tests::cli::{Ran, Rind, Step};
 use serde_json::{Value, json};
 
 /// A command that waits for a file, then an answer to each text.
@@ -37,14 +37,7 @@ fn answers(ran: &Ran) -> Vec<Value> {
 fn steered(args: &[&str], lines: &[u8]) -> (Rind, Ran) {
     let rind = Rind::with_script(WAITS);
     rind.config(GUARD);
-    let pipe = rind.home().join("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let pipe = pipe(&rind);
     let mut all = vec![
         "run",
         "the first",
@@ -236,4 +229,117 @@ fn a_full_disk_is_told_once_and_the_turn_goes_on() {
     assert_eq!(ran.stdout, "Done.\n");
     let told = "cannot write to /dev/full of --events, so it ends before this event: No space left";
     assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+}
+
+/// Makes a named pipe.
+fn pipe(rind: &Rind) -> PathBuf {
+    let pipe = rind.home().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    pipe
+}
+
+#[test]
+fn lines_without_a_turn_come_too_late_and_the_command_is_an_event() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\n");
+    rind.managed("asker");
+    let lines = rind.home().join("lines");
+    fs::write(&lines, "{\"steer\": \"a\"}\n{\"follow_up\": \"b\"}\n").unwrap();
+    let log = rind.home().join("events.jsonl");
+    // Built in, of a plugin, and one that fails.
+    for (n, (line, code)) in [("/help", 0), ("/line on main", 0), ("/help none", 2)]
+        .into_iter()
+        .enumerate()
+    {
+        let args = [
+            "run",
+            line,
+            "--json",
+            "--steer-from",
+            lines.to_str().unwrap(),
+        ];
+        let ran = rind.run(&[&args[..], &["--events", log.to_str().unwrap()]].concat());
+        let ran = ran.exits(code);
+        let last = |line: u64| {
+            let of_line = answers(&ran)
+                .into_iter()
+                .filter(|answer| answer["line"] == line);
+            of_line.last().map(|answer| answer["status"].clone())
+        };
+        for n_line in [1, 2] {
+            let last = last(n_line);
+            assert_eq!(last, Some(json!("too-late")), "{line}: {}", ran.stdout);
+        }
+        let events = fs::read_to_string(&log).unwrap();
+        assert_eq!(
+            events.matches("\"type\":\"command\"").count(),
+            n + 1,
+            "{events}"
+        );
+    }
+}
+
+#[test]
+fn programs_are_told_and_heard_while_a_question_is_open() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"a\", content = \"b\" } }]\n\
+         [[reply]]\ntext = \"Done.\"\n",
+    );
+    // A hook that ends while the question is open.
+    rind.config(
+        "[hooks.scripts.late]\npoint = \"message-end\"\nasync = true\ntimeout_seconds = 60\n\
+         command = [\"sh\", \"-c\", \"while [ ! -e asked ]; do sleep 0.05; done\"]\n",
+    );
+    let (pipe, log) = (pipe(&rind), rind.home().join("events.jsonl"));
+    let args = ["run", "go", "--steer-from", pipe.to_str().unwrap()];
+    let args = [&args[..], &["--events", log.to_str().unwrap()]].concat();
+    let step = Step {
+        once: "[n]o",
+        meanwhile: Box::new(|| {
+            rind.file("asked", "");
+            let late = |event: &str| event.contains("\"hook\"") && event.contains("\"late\"");
+            let has_come = || {
+                let events = fs::read_to_string(&log).unwrap_or_default();
+                events.lines().any(late)
+            };
+            let started = std::time::Instant::now();
+            while !has_come() {
+                assert!(started.elapsed() < Duration::from_secs(30), "it never came");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            fs::write(&pipe, "{\"cancel\": true}\n").unwrap();
+        }),
+        typed: "",
+    };
+    let Some(screen) = rind.at_terminal_then(&args, "echo code $?", vec![step]) else {
+        return;
+    };
+    assert!(screen.contains("code 130"), "{screen}");
+    assert!(screen.contains("--steer-from line 1: accepted"), "{screen}");
+    assert!(!rind.workspace().join("a").exists());
+}
+
+#[test]
+fn a_chat_in_lines_tells_programs_while_a_question_is_open() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"a\", content = \"b\" } }]\n\
+         [[reply]]\ntext = \"Done.\"\n",
+    );
+    rind.config(
+        "[hooks.scripts.late]\npoint = \"message-end\"\nasync = true\ntimeout_seconds = 60\n\
+         command = [\"sh\", \"-c\", \"while [ ! -e asked ]; do sleep 0.05; done\"]\n",
+    );
+    let log = rind.home().join("events.jsonl");
+    let args = ["chat", "go", "--plain", "--events", log.to_str().unwrap()];
+    let Some(mut terminal) = rind.terminal(&args, (100, 30), &[]) else {
+        return;
+    };
+    terminal.sees("[n]o");
+    rind.file("asked", "");
+    terminal.until("the hook in the file", |_| {
+        let events = fs::read_to_string(&log).unwrap_or_default();
+        events.contains("\"plugin\":\"late\"")
+    });
+    terminal.keys("y\n").sees("Done.");
+    assert!(rind.workspace().join("a").exists());
 }

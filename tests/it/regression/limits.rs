@@ -121,6 +121,7 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
             is_error: false,
         },
         duration_ms: 1,
+        plugin: None,
     };
     // Each call takes half a second and has three, and they come one after the other.
     let calls = (0..8).map(|_| {

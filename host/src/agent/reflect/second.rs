@@ -220,6 +220,7 @@ mod tests {
                 result: call.result("x".repeat(100_000), n == 99),
                 call,
                 duration_ms: 1,
+                plugin: None,
             });
         }
         let material = reflected.material(&Reflection {

@@ -105,6 +105,8 @@ impl Shape for FinishedCall {
             result: call.result(content, is_error),
             call,
             duration_ms,
+            // The contract does not tell it to plugins.
+            plugin: None,
         })
     }
 

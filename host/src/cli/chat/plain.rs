@@ -139,7 +139,7 @@ impl Plain {
                 programs.take(&event);
             }
             done = self.worker.done() => self.done(done),
-            Some(asked) = self.questions.recv() => self.ask(asked).await,
+            Some(asked) = self.questions.recv() => self.ask(asked, programs).await,
             line = self.lines.recv(), if !self.is_over && (self.is_typed || !is_running) => match line {
                 Some(line) => self.line(&line),
                 None => {
@@ -282,9 +282,20 @@ impl Plain {
         }
     }
 
-    /// Asks in lines, until there is an answer, no more input, or nobody who waits for one.
-    async fn ask(&mut self, mut asked: Asked) {
+    /// Asks in lines, until there is an answer, no more input, or nobody who waits for one. Programs are told of events meanwhile.
+    async fn ask(&mut self, asked: Asked, programs: &mut Programs) {
         self.renderer.pause();
+        let mut unseen = Vec::new();
+        self.ask_once(asked, programs, &mut unseen).await;
+        unseen.iter().for_each(|event| self.renderer.show(event));
+    }
+
+    async fn ask_once(
+        &mut self,
+        mut asked: Asked,
+        programs: &mut Programs,
+        unseen: &mut Vec<Stamped>,
+    ) {
         let screen = approve::screen(&asked.question);
         let open = hold();
         // What was typed before the question was shown is not its answer.
@@ -300,23 +311,40 @@ impl Plain {
                 at_once(format_args!("{row}\n"));
             }
             at_once(screen.prompt(is_cut));
-            tokio::select! {
-                biased;
-                () = asked.answer.closed() => {
-                    drop(open);
-                    return render::say("no longer asked");
+            let [terminated, hung_up] = &mut self.ended;
+            let line = loop {
+                tokio::select! {
+                    biased;
+                    () = asked.answer.closed() => {
+                        drop(open);
+                        return render::say("no longer asked");
+                    }
+                    _ = terminated.recv() => {
+                        self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+                        return;
+                    }
+                    _ = hung_up.recv() => {
+                        self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+                        return;
+                    }
+                    _ = self.interrupts.recv() => {
+                        drop(open);
+                        return self.interrupt();
+                    }
+                    Some(event) = self.events.recv() => {
+                        self.telemetry.take(&event);
+                        programs.take(&event);
+                        unseen.push(event);
+                    }
+                    line = self.lines.recv() => break line,
                 }
-                _ = self.interrupts.recv() => {
-                    drop(open);
-                    return self.interrupt();
-                }
-                line = self.lines.recv() => match line {
-                    None => break asked.question.unanswered(""),
-                    Some(line) if matches!(line.trim(), "v" | "V" | "view") => is_whole = true,
-                    Some(line) => match approve::parse(line.trim(), &asked.question) {
-                        Some(answer) => break answer,
-                        None => at_once("invalid answer: type one of the letters in brackets\n"),
-                    },
+            };
+            match line {
+                None => break asked.question.unanswered(""),
+                Some(line) if matches!(line.trim(), "v" | "V" | "view") => is_whole = true,
+                Some(line) => match approve::parse(line.trim(), &asked.question) {
+                    Some(answer) => break answer,
+                    None => at_once("invalid answer: type one of the letters in brackets\n"),
                 },
             }
         };
@@ -340,7 +368,7 @@ impl Plain {
                 Some(event) = self.events.recv() => {
                     self.renderer.show(&event);
                     self.telemetry.take(&event);
-                programs.take(&event);
+                    programs.take(&event);
                 }
                 done = self.worker.done() => match done {
                     Some(Done::Closed(closed)) => break closed,

@@ -278,15 +278,18 @@ impl Commands {
     /// Runs a call that [needs no session](Self::needs_no_session), and says so as an event.
     ///
     /// # Errors
-    /// The command could not do its work.
-    pub(super) async fn run_alone(&self, call: &Call) -> anyhow::Result<(Outcome, Event)> {
+    /// There is no such command. One that could not do its work has an event as well.
+    pub(super) async fn run_alone(
+        &self,
+        call: &Call,
+    ) -> anyhow::Result<(anyhow::Result<Outcome>, Event)> {
         let started = Instant::now();
         let outcome = self.run(call, None, &CancellationToken::new()).await;
         let Some(entry) = self.entries.get(call.entry) else {
             bail_usage!("there is no such command");
         };
         let event = event(entry, &outcome, started);
-        Ok((outcome?, event))
+        Ok((outcome, event))
     }
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.

@@ -7,8 +7,12 @@ use crate::paths::Paths;
 
 /// Whether the programs of scripts can be started, and who may change them; nothing where no script is set.
 pub(super) fn check(paths: &Paths, config: &Config) -> Option<Check> {
-    let scripts = match scripts::of(paths, config) {
-        Ok(scripts) => scripts,
+    let found = scripts::of(paths, config).and_then(|scripts| {
+        let open = scripts::writable(paths, config, &scripts)?;
+        Ok((scripts, open))
+    });
+    let (scripts, open) = match found {
+        Ok(found) => found,
         Err(error) => {
             let check = Check::required(format!("{error:#}"));
             return Some(
@@ -18,24 +22,23 @@ pub(super) fn check(paths: &Paths, config: &Config) -> Option<Check> {
             );
         }
     };
-    if scripts.is_empty() {
+    if scripts.is_empty() && open.is_empty() {
         return None;
     }
     let names: Vec<&str> = scripts.iter().map(|script| &*script.name).collect();
-    let found = format!(
-        "{}: {}",
-        render::count(scripts.len() as u64, "script"),
-        names.join(", ")
-    );
-    let open = scripts
-        .iter()
-        .find_map(|script| Some((script, scripts::writable(paths, script)?)));
-    Some(match open {
+    let count = render::count(scripts.len() as u64, "script");
+    let found = match names.is_empty() {
+        true => count,
+        false => format!("{count}: {}", names.join(", ")),
+    };
+    Some(match open.first() {
         None => Check::ok(found).means("they run confined as commands of bash do"),
-        Some((script, file)) => {
-            Check::weaker(format!("{found}; {} is in the workspace", file.display()))
-                .means(format!("the agent can change what `{}` does", script.name))
-                .todo("keep scripts outside of the workspace, for example beside config.toml")
-        }
+        Some(open) => Check::weaker(format!(
+            "{found}; {} is in {}",
+            open.file.display(),
+            open.folder.display()
+        ))
+        .means(format!("the agent can change {}", open.what))
+        .todo("keep scripts and lists of them outside of the workspace, for example beside config.toml"),
     })
 }

@@ -16,9 +16,11 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{Opened, prepare};
 use super::super::programs::Programs;
 use super::super::run::{Interrupts, show_all};
+use super::super::sandbox::agent_folders;
 use super::super::telemetry::Telemetry;
-use super::super::{chat, files, render};
+use super::super::{chat, files, render, setup};
 use super::build_quietly;
+use crate::author::{self, BuildError};
 use crate::host::PluginReplacer;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
@@ -26,7 +28,7 @@ use crate::point::outcome::Level;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct DevArgs {
-    /// Folder of the plugin
+    /// Folder of the plugin, apart from the workspace of the session
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Run this prompt, and again in the same session whenever the plugin was replaced after the turn
@@ -50,8 +52,24 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
         );
     }
     let dir = args.dir.canonicalize().context("find the plugin")?;
+    let paths = setup::paths(args.open.workspace.as_deref())?;
+    let config = setup::config(&paths, &args.open.model, None)?;
+    let source = Source {
+        dir: dir.clone(),
+        open: agent_folders(&paths, &config)?,
+    };
     let seen = files::of(&dir);
     let cancel = CancellationToken::new();
+    match source.overlap(&cancel).await {
+        Ok(None) => {}
+        Ok(Some(why)) => {
+            bail_usage!("{why}; choose a workspace apart from it with --workspace DIR")
+        }
+        Err(error) => {
+            render::plugins::not_built(&error.to_string());
+            return Ok(ExitStatus::Failed);
+        }
+    }
     render::note(&format!("building {}", dir.display()));
     if let Err(why) = build_quietly(&dir, &cancel).await {
         render::plugins::not_built(&why);
@@ -70,7 +88,7 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
     let (told, replaced) = unbounded_channel();
     let author = Author {
         replacer: opened.session.replacer(),
-        dir,
+        source,
         name,
         later,
         told,
@@ -108,12 +126,12 @@ async fn turns(
     ));
     let mut ran = Ok(());
     while !cancel.is_cancelled() {
-        // What came while the last turn ran was seen by it.
-        while replaced.try_recv().is_ok() {}
         ran = session.turn(prompt).until(cancel).await.map(drop);
         if ran.is_err() {
             break;
         }
+        // What came while the turn ran was put in place in it.
+        while replaced.try_recv().is_ok() {}
         tokio::select! {
             () = cancel.cancelled() => {}
             next = replaced.recv() => if next.is_none() {
@@ -129,10 +147,41 @@ async fn turns(
     Ok(ExitStatus::Interrupted)
 }
 
+/// Source of a plugin beside a session.
+struct Source {
+    dir: PathBuf,
+    /// Folders that the agent may write in.
+    open: Vec<PathBuf>,
+}
+
+impl Source {
+    /// Says where the agent could change what a build runs: build scripts and macros run with all rights of the user, and the
+    /// agent must not be the one who writes them.
+    async fn overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
+        // Before anything is asked that reads settings there.
+        if let Some(why) = self.overlap_of(&self.dir) {
+            return Ok(Some(why));
+        }
+        let sources = author::sources(&self.dir, cancel).await?;
+        Ok(sources.iter().find_map(|folder| self.overlap_of(folder)))
+    }
+
+    fn overlap_of(&self, folder: &Path) -> Option<String> {
+        let overlaps = |open: &&PathBuf| folder.starts_with(open) || open.starts_with(folder);
+        let open = self.open.iter().find(overlaps)?;
+        Some(format!(
+            "the plugin is built from {}, and the agent may write in {}, so it could change what the build runs outside of the \
+             sandbox",
+            folder.display(),
+            open.display()
+        ))
+    }
+}
+
 /// Follows the files of a plugin.
 struct Author {
     replacer: PluginReplacer,
-    dir: PathBuf,
+    source: Source,
     name: String,
     /// Options for loading later versions.
     later: LoadOptions,
@@ -143,10 +192,11 @@ struct Author {
 impl Author {
     async fn follow(self, mut seen: files::Files, cancel: CancellationToken) {
         loop {
-            let changed = files::change(&self.dir, &seen).await;
+            let dir = &self.source.dir;
+            let changed = files::change(dir, &seen).await;
             // Before the build: what changes while it runs is built again.
-            seen = files::of(&self.dir);
-            let changed = relative(&changed, &self.dir).display().to_string();
+            seen = files::of(dir);
+            let changed = relative(&changed, dir).display().to_string();
             let replaced = self.replace(&cancel).await;
             let (level, text) = match &replaced {
                 Ok(()) => (
@@ -173,7 +223,12 @@ impl Author {
 
     /// Builds and loads the plugin and puts it in place.
     async fn replace(&self, cancel: &CancellationToken) -> Result<(), String> {
-        build_quietly(&self.dir, cancel).await?;
+        // Dependencies may have come.
+        let overlap = self.source.overlap(cancel).await;
+        if let Some(why) = overlap.map_err(|error| error.to_string())? {
+            return Err(why);
+        }
+        build_quietly(&self.source.dir, cancel).await?;
         let set = PluginSet::load(&self.later).await;
         let set = set.map_err(|error| error.to_string())?;
         let replaced = self.replacer.replace(&set, &self.name);

@@ -1,6 +1,7 @@
 //! A turn as it happens: for people on standard error with the answer on standard output, or as JSON lines.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 
 use super::plain::Plain;
 use super::trace::{Totals, Trace};
@@ -138,6 +139,11 @@ impl TurnRenderer {
     /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
     pub(in super::super) fn tick(&mut self) {
         self.waiting.tick();
+    }
+
+    /// Whether nothing of it comes to the terminal, so that a question need not be waited for.
+    pub(in super::super) fn shows_elsewhere(&self) -> bool {
+        self.is_json && !std::io::stdout().is_terminal()
     }
 
     /// Leaves the terminal to a question.

@@ -10,7 +10,7 @@ mod run;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -23,8 +23,9 @@ use super::caller::{Caller, MAX_NESTING};
 use super::deadline::within;
 use super::failure::Failure;
 use super::quarantine::Quarantine;
-use super::registry::{Bound, Registry};
+use super::registry::{Bound, HookSpec, Registry};
 use super::trace::Sink;
+use crate::lock::lock;
 use report::Report;
 use run::Run;
 
@@ -38,7 +39,11 @@ pub struct Dispatcher {
     quarantine: Arc<Quarantine>,
     sink: Arc<dyn Sink>,
     background: TaskTracker,
+    running: Running,
 }
+
+/// Hooks that nobody waits for and that have not ended, each with the point it was called at.
+type Running = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 
 impl Dispatcher {
     /// A dispatcher over `registry` that reports to `sink`.
@@ -51,6 +56,7 @@ impl Dispatcher {
             quarantine,
             sink,
             background: TaskTracker::new(),
+            running: Running::default(),
         }
     }
 
@@ -60,6 +66,7 @@ impl Dispatcher {
     pub fn for_subagent(&self, sink: Arc<dyn Sink>) -> Self {
         Self {
             background: self.background.clone(),
+            running: self.running.clone(),
             ..Self::new(self.registry(), sink)
         }
     }
@@ -86,14 +93,28 @@ impl Dispatcher {
         self.quarantine.clear();
     }
 
-    /// Waits for `async` hooks that still run, at most `limit`. Whether all have ended.
-    pub async fn settle(&self, limit: Duration) -> bool {
+    /// Waits for `async` hooks that still run, at most `limit`. Returns those that have not ended, as `NAME (POINT)`.
+    pub async fn settle(&self, limit: Duration) -> Vec<String> {
         self.background.close();
-        let settled = tokio::time::timeout(limit, self.background.wait())
-            .await
-            .is_ok();
+        let settled = tokio::time::timeout(limit, self.background.wait()).await;
         self.background.reopen();
-        settled
+        match settled {
+            Ok(()) => Vec::new(),
+            Err(_) => {
+                let running = lock(&self.running);
+                let named = running
+                    .iter()
+                    .map(|(spec, point)| format!("{} ({point})", spec.plugin));
+                named.collect()
+            }
+        }
+    }
+
+    /// Returns the longest deadline among the `async` hooks that still run.
+    #[must_use]
+    pub fn longest_in_background(&self) -> Option<Duration> {
+        let running = lock(&self.running);
+        running.iter().map(|(spec, _)| spec.deadline).max()
     }
 
     /// Calls the hooks of a built-in point.
@@ -202,6 +223,7 @@ impl Dispatcher {
     ) {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
+        let open = InBackground::new(&self.running, &bound.spec, &point);
         // What it logs goes where the lines of the turn go.
         self.background.spawn(
             async move {
@@ -213,9 +235,38 @@ impl Dispatcher {
                     caller: &caller,
                 };
                 report.finish::<P>(&bound.spec, took, result, &mut payload);
+                drop(open);
             }
             .with_current_subscriber(),
         );
+    }
+}
+
+/// A hook in the list of those that run, until it is dropped.
+struct InBackground {
+    running: Running,
+    spec: Arc<HookSpec>,
+}
+
+impl InBackground {
+    fn new(running: &Running, spec: &Arc<HookSpec>, point: &str) -> Self {
+        lock(running).push((spec.clone(), point.to_owned()));
+        Self {
+            running: running.clone(),
+            spec: spec.clone(),
+        }
+    }
+}
+
+impl Drop for InBackground {
+    fn drop(&mut self) {
+        let mut running = lock(&self.running);
+        let own = running
+            .iter()
+            .position(|(spec, _)| Arc::ptr_eq(spec, &self.spec));
+        if let Some(at) = own {
+            running.swap_remove(at);
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl Report<'_> {
     }
 }
 
-/// Refuses an outcome that does what the manifest of its plugin gave up.
+/// Refuses an outcome that does what the hook gave up, in its manifest or its settings.
 fn check_rights(merged: &Merged, may: &[String]) -> Result<(), String> {
     let answer = merged.answer.as_ref().map(|answer| match answer {
         Objection::Ask(_) => "ask",
@@ -134,7 +134,7 @@ fn check_rights(merged: &Merged, may: &[String]) -> Result<(), String> {
     match done.find(|right| !may.iter().any(|name| name == right)) {
         None => Ok(()),
         Some(right) => Err(format!(
-            "it uses the right `{right}`, and its manifest allows only may = {may:?}"
+            "it uses the right `{right}`, and its `may` allows only {may:?}"
         )),
     }
 }

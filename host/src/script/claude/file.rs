@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::Script;
+use super::super::names::{self, Places};
 use super::super::settings::Base;
 use super::{ClaudeEvent, ClaudeHook, EVENTS, Matcher};
 
@@ -208,33 +209,26 @@ impl Reader<'_> {
     }
 
     fn env(&self) -> Vec<(OsString, OsString)> {
-        let root = self.plugin_root().map(|root| ("CLAUDE_PLUGIN_ROOT", root));
-        let project = ("CLAUDE_PROJECT_DIR", self.workspace.to_owned());
-        let all = std::iter::once(project).chain(root);
-        all.map(|(name, path)| (name.into(), path.into())).collect()
+        let project = ("CLAUDE_PROJECT_DIR".into(), self.workspace.into());
+        std::iter::once(project)
+            .chain(self.root_variable())
+            .collect()
     }
 
-    /// Files that a command names: it may read them although commands may not. Those of the project are its own.
+    fn root_variable(&self) -> Option<(OsString, OsString)> {
+        let root = self.plugin_root()?;
+        Some(("CLAUDE_PLUGIN_ROOT".into(), root.into()))
+    }
+
+    /// Files that a command names: it may read them although commands may not. It may read those of the project anyway.
     fn files(&self, command: &str) -> Vec<PathBuf> {
-        let is_border = |c: char| c.is_whitespace() || "\"';|&()<>".contains(c);
-        let root = self.plugin_root();
-        // What is quoted is joined with what follows it, as in `"$DIR"/name`.
-        let words = command.replace(['"', '\''], "");
-        let words = words.split(is_border).map(|word| {
-            let home = ["~/", "$HOME/", "${HOME}/"].iter();
-            let home = home.filter_map(|prefix| word.strip_prefix(prefix)).next();
-            if let Some(rest) = home {
-                return self.base.home.join(rest);
-            }
-            let own = ["$CLAUDE_PLUGIN_ROOT/", "${CLAUDE_PLUGIN_ROOT}/"].iter();
-            let own = own.filter_map(|prefix| word.strip_prefix(prefix)).next();
-            match (own, &root) {
-                (Some(rest), Some(root)) => root.join(rest),
-                _ => PathBuf::from(word),
-            }
-        });
-        let is_file = |path: &PathBuf| path.is_absolute() && path.is_file();
-        words.filter(is_file).collect()
+        let root = self.root_variable();
+        let places = Places {
+            home: self.base.home,
+            variables: root.as_slice(),
+            current: None,
+        };
+        names::files(command, places)
     }
 }
 

@@ -5,6 +5,7 @@
 //! fails closes a gate. Start from [`read`].
 
 mod file;
+mod reply;
 mod tools;
 
 use std::path::Path;
@@ -13,7 +14,7 @@ use std::sync::{Mutex, OnceLock};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::once::{self, line};
+use super::once;
 use crate::lock::lock;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
@@ -312,15 +313,16 @@ impl ClaudeHook {
         }
     }
 
-    /// Reads the JSON that the hook wrote.
+    /// Reads the JSON that the hook wrote. A refusal counts whatever stands beside it; anything else must be as documented, so that
+    /// a refusal by another word is none that passes.
     fn said(&self, caller: &Caller, payload: &Value, said: &Value) -> Result<Value, Failure> {
-        let specific = &said["hookSpecificOutput"];
         let text = |value: &Value| {
             value
                 .as_str()
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned)
         };
+        let specific = &said["hookSpecificOutput"];
         let mut outcome = if said["continue"] == false {
             let why =
                 text(&said["stopReason"]).unwrap_or_else(|| "a hook stopped the turn".to_owned());
@@ -328,10 +330,12 @@ impl ClaudeHook {
         } else if said["decision"] == "block" {
             let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
             self.blocked(&why)
-        } else if self.event == ClaudeEvent::PreToolUse {
-            judged(caller, payload, specific)?
         } else {
-            json!({})
+            reply::check(said)?;
+            match self.event {
+                ClaudeEvent::PreToolUse => judged(caller, payload, specific)?,
+                _ => json!({}),
+            }
         };
         if let (Some(context), Some(outcome)) = (
             text(&specific["additionalContext"]),
@@ -388,28 +392,26 @@ const IDLE: &str = "idle_prompt";
 fn judged(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());
+    let decision = &specific["permissionDecision"];
+    if decision == "deny" {
+        return Ok(json!({"verdict": {"block": reason.unwrap_or("a hook refused it")}}));
+    }
+    reply::check_verdict(specific)?;
     let changed = specific["updatedInput"].as_object();
-    match (specific["permissionDecision"].as_str(), changed) {
-        (Some("deny"), _) => {
-            Ok(json!({"verdict": {"block": reason.unwrap_or("a hook refused it")}}))
-        }
-        (Some("ask"), Some(_)) => Err(Failure::Malformed(
+    match (decision == "ask", changed) {
+        (true, Some(_)) => Err(Failure::Malformed(
             "it asks about a call and changes it at once, which is not supported".to_owned(),
         )),
-        (Some("ask"), None) => {
+        (true, None) => {
             Ok(json!({"verdict": {"ask": reason.unwrap_or("a hook wants you to be asked")}}))
         }
-        (Some("allow" | "defer") | None, None) => Ok(json!({})),
-        (Some("allow" | "defer") | None, Some(changed)) => {
+        (false, None) => Ok(json!({})),
+        (false, Some(changed)) => {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);
             let workspace = Path::new(&*caller.context.workspace);
             let arguments = tools::arguments(tool.unwrap_or_default(), changed, workspace);
             Ok(json!({"verdict": {"change": arguments}}))
         }
-        (Some(other), _) => Err(Failure::Malformed(format!(
-            "`permissionDecision` is `{}`; known: allow, ask, defer, deny",
-            line(other)
-        ))),
     }
 }
 

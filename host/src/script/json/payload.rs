@@ -208,6 +208,8 @@ records! {
         is_error: bool = result.is_error,
         /// Milliseconds that the tool ran; 0 when it was refused.
         duration_ms: u64,
+        /// Name of the plugin the tool is from; null for a built-in tool.
+        plugin: Option<String>,
     }
     /// A tool that ran in a turn.
     p::UsedTool as UsedTool {

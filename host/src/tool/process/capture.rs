@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Longest line that is passed on in one piece.
-const MAX_LINE_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_LINE_BYTES: usize = 1024 * 1024;
 
 /// Output with a cap: of what is longer, the first and the last half of the cap are kept.
 #[derive(Clone, Debug)]

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use capture::Captured;
 use capture::Lines;
+pub(crate) use capture::MAX_LINE_BYTES;
 use confine::{Confinement, Wrapped};
 pub use environment::{base_environment, environment_with};
 use group::{Kept, Running};

@@ -216,6 +216,34 @@ fn what_a_hook_says_counts_and_one_that_fails_closes_the_gate() {
             "echo '{\\\"hookSpecificOutput\\\": {\\\"permissionDecision\\\": \\\"maybe\\\"}}'",
             "`permissionDecision` is `maybe`",
         ),
+        (
+            "echo '{\\\"decision\\\": \\\"deny\\\"}'",
+            "`decision` is `deny`; it must be approve or block",
+        ),
+        (
+            "echo '{\\\"decision\\\": \\\"Block\\\"}'",
+            "`decision` is `Block`",
+        ),
+        (
+            "echo '{\\\"continue\\\": \\\"false\\\"}'",
+            "`continue` is `false`",
+        ),
+        (
+            "echo '{\\\"hookSpecificOutput\\\": {\\\"permissionDecision\\\": [\\\"deny\\\"]}}'",
+            "`permissionDecision` is `[",
+        ),
+        (
+            "echo '{\\\"hookSpecificOutput\\\": \\\"deny\\\"}'",
+            "`hookSpecificOutput` is `deny`",
+        ),
+        (
+            "echo '{\\\"hookSpecificOutput\\\": {\\\"updatedInput\\\": \\\"x\\\"}}'",
+            "`updatedInput` is `x`",
+        ),
+        (
+            "echo '{\\\"permissionDecision\\\": \\\"deny\\\"}'",
+            "`permissionDecision` stands beside `hookSpecificOutput`",
+        ),
     ] {
         let rind = with_hook(&format!(r#"{{"type": "command", "command": "{command}"}}"#));
         let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
@@ -326,4 +354,69 @@ fn the_hooks_of_a_plugin_find_their_folder() {
     let hook =
         |event: &Value| event["type"] == "hook" && event["plugin"] == "claude-user-prompt-submit-1";
     assert!(ran.json_lines().iter().any(hook));
+}
+
+#[test]
+fn a_policy_that_disables_one_hook_leaves_the_others_of_its_event() {
+    let guard = |file: &str| {
+        format!(
+            r#"{{ "type": "command", "command": "if grep -q '{file}'; then echo {file} >&2; exit 2; fi" }}"#
+        )
+    };
+    let settings = |guards: &[String]| {
+        format!(
+            r#"{{"hooks": {{"PreToolUse": [{{"hooks": [{}]}}]}}}}"#,
+            guards.join(",")
+        )
+    };
+    let rind = machine(&settings(&[guard("notes.md"), guard("rm -rf")]));
+    let other = rind.user_home().join(".claude/other.json");
+    fs::write(other, settings(&[guard("echo fine")])).unwrap();
+    rind.config("[hooks]\nclaude = [\"~/.claude/settings.json\", \"~/.claude/other.json\"]\n");
+    rind.user_file(
+        "config/policy.toml",
+        "[plugins.claude-pre-tool-use-1]\ndisable = true\n",
+    );
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    assert_eq!(
+        ran.stderr.matches("is not called: ").count(),
+        1,
+        "{}",
+        ran.stderr
+    );
+    assert!(rind.workspace().join("notes.md").exists());
+    let results = results(&ran);
+    for refused in [
+        "refused by plugin claude-pre-tool-use-2: rm -rf",
+        "refused by plugin claude-pre-tool-use-3: echo fine",
+    ] {
+        assert!(
+            results.iter().any(|result| result.starts_with(refused)),
+            "{refused}: {results:?}"
+        );
+    }
+}
+
+#[test]
+fn tools_of_plugins_have_the_same_name_before_and_after_the_call() {
+    let hook = |event: &str| {
+        format!(
+            r#""{event}": [{{ "matcher": "mcp__hello__.*",
+                "hooks": [{{ "type": "command", "command": "echo {event} $(grep -o 'mcp__[a-z_]*') >> seen" }}]}}]"#
+        )
+    };
+    let rind = machine(&format!(
+        "{{\"hooks\": {{{}, {}}}}}",
+        hook("PreToolUse"),
+        hook("PostToolUse")
+    ));
+    rind.managed("hello").script(
+        "[[reply]]\ntool_calls = [{ name = \"greet\", arguments = { name = \"Ada\" } }, \
+         { name = \"list_files\", arguments = {} }]\n[[reply]]\ntext = \"Done.\"\n",
+    );
+    rind.run(&["run", "go", "--yes"]).exits(0);
+    assert_eq!(
+        fs::read_to_string(rind.workspace().join("seen")).unwrap(),
+        "PreToolUse mcp__hello__greet\nPostToolUse mcp__hello__greet\n"
+    );
 }

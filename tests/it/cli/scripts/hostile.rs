@@ -192,3 +192,27 @@ exit 0"#;
     assert!(!rind.user_home().join(".bashrc").exists());
     assert_eq!(fs::read(&own).unwrap(), before);
 }
+
+#[test]
+fn the_end_of_a_session_waits_for_a_script_in_the_background_as_long_as_it_may_run() {
+    let settings = "point = \"turn-end\"\nasync = true\ntimeout_seconds = 40\n";
+    let rind = guarded(WRITES, "sleep 17; touch made", settings);
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    assert!(rind.workspace().join("made").exists());
+    let events = ran.json_lines();
+    let notices = events.iter().filter(|event| event["type"] == "notice");
+    assert_eq!(notices.count(), 0, "{}", ran.stdout);
+}
+
+#[test]
+fn what_a_script_gave_up_is_its_failure_in_words_of_its_settings() {
+    let settings = "point = \"pre-tool\"\nmay = [\"ask\"]\n";
+    let text = "echo '{\"verdict\": {\"block\": \"no\"}}'";
+    let rind = guarded(WRITES, text, settings);
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    let why = outcomes(&ran)[0].2.clone();
+    assert!(
+        why.contains("it uses the right `block`, and its `may` allows only [\"ask\"]"),
+        "{why}"
+    );
+}

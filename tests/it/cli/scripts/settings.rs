@@ -130,30 +130,77 @@ fn a_policy_switches_scripts_off() {
 
 #[test]
 fn a_script_that_the_agent_can_change_is_reported() {
-    let rind = guarded(WRITES, "true", "point = \"turn-end\"\n");
-    let own = program(&rind, "guard", "#!/bin/sh\n");
-    fs::rename(
-        rind.home().join("config").join(own),
-        rind.workspace().join("guard"),
-    )
-    .unwrap();
-    let path = rind.workspace().join("guard");
-    rind.config(&format!(
-        "[hooks.scripts.guard]\npoint = \"turn-end\"\ncommand = [\"sh\", \"{}\"]\n",
-        path.display()
-    ));
-    let ran = rind.run(&["run", "go", "--yes"]).exits(0);
-    assert!(
-        ran.stderr.contains("script `guard`: the agent can change"),
-        "{}",
-        ran.stderr
-    );
-    let doctor = rind.run(&["doctor"]);
-    assert!(
-        doctor
-            .stdout
-            .contains("the agent can change what `guard` does"),
-        "{}",
-        doctor.stdout
-    );
+    let script = |command: &str| {
+        format!("[hooks.scripts.guard]\npoint = \"turn-end\"\ncommand = [{command}]\n")
+    };
+    let claude = |command: &str| {
+        let hook = format!(r#"{{"type": "command", "command": "{command}"}}"#);
+        format!(r#"{{"hooks": {{"SessionEnd": [{{"hooks": [{hook}]}}]}}}}"#)
+    };
+    let of_guard = "the agent can change what script `guard` does, because";
+    let of_claude = "the agent can change what script `claude-session-end-1` does, because";
+    let list = "[hooks]\nclaude = [\"../list.json\"]\n";
+    for (settings, hooks, expected) in [
+        (
+            script("\"sh\", \"[WORKSPACE]/hooks/guard\""),
+            String::new(),
+            of_guard,
+        ),
+        (script("\"sh\", \"hooks/guard\""), String::new(), of_guard),
+        (
+            script("\"sh\", \"-c\", \"exec ./hooks/guard\""),
+            String::new(),
+            of_guard,
+        ),
+        (
+            script("\"[WORKSPACE]/hooks/link\""),
+            String::new(),
+            of_guard,
+        ),
+        (
+            script("\"sh\", \"[USER]/open/guard\""),
+            String::new(),
+            of_guard,
+        ),
+        (
+            list.to_owned(),
+            claude("\\\"$CLAUDE_PROJECT_DIR\\\"/hooks/guard"),
+            of_claude,
+        ),
+        (list.to_owned(), claude("sh hooks/guard"), of_claude),
+        (
+            "[hooks]\nclaude = [\"[WORKSPACE]/list.json\"]\n".to_owned(),
+            claude("true"),
+            "the agent can change which hooks are called, because [WORKSPACE]/list.json is in [WORKSPACE]",
+        ),
+        // Nothing of it can be changed.
+        (script("\"sh\", \"-c\", \"true\""), String::new(), ""),
+        (list.to_owned(), claude("true"), ""),
+    ] {
+        let rind = guarded(WRITES, "true", "point = \"turn-end\"\n");
+        let own = rind
+            .home()
+            .join("config")
+            .join(program(&rind, "guard", "#!/bin/sh\n"));
+        let workspace = rind.workspace();
+        for folder in [workspace.join("hooks"), rind.user_home().join("open")] {
+            fs::create_dir_all(&folder).unwrap();
+            fs::copy(&own, folder.join("guard")).unwrap();
+        }
+        // The link is the agent's, though what it leads to is not.
+        std::os::unix::fs::symlink(&own, workspace.join("hooks/link")).unwrap();
+        rind.user_file("list.json", &hooks)
+            .file("list.json", &hooks);
+        let settings = settings
+            .replace("[WORKSPACE]", workspace.to_str().unwrap())
+            .replace("[USER]", rind.user_home().to_str().unwrap());
+        rind.config(&format!("{settings}\n[sandbox]\nwrite = [\"~/open\"]\n"));
+        let ran = rind.run(&["run", "go", "--yes"]).exits(0);
+        let said = ran.stderr.contains("the agent can change");
+        assert_eq!(said, !expected.is_empty(), "{settings}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{settings}: {}", ran.stderr);
+        let doctor = rind.run(&["doctor"]).stdout;
+        let said = doctor.contains("the agent can change");
+        assert_eq!(said, !expected.is_empty(), "{settings}: {doctor}");
+    }
 }

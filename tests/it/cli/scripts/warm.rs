@@ -86,3 +86,59 @@ fn answers_that_are_none_are_failures_of_their_call() {
         assert!(!rind.workspace().join("b.txt").exists(), "{answer}");
     }
 }
+
+#[test]
+fn an_answer_of_any_length_is_the_failure_of_one_call() {
+    let long = "head -c 3000000 /dev/zero | tr '\\0' x; echo '\"}'";
+    let fine = r#"echo "{\"id\": $id, \"outcome\": {\"note\": \"call number $n\"}}""#;
+    let answer = format!("if [ -e asked ]; then {fine}; else touch asked; {long}; fi");
+    let rind = guarded(WRITES, &answers(&answer), GATE);
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    assert_eq!(starts(&rind), 2);
+    let outcomes = outcomes(&ran);
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .filter(|(_, outcome, _)| outcome == "failed-blocking")
+        .map(|(.., why)| why.as_str())
+        .collect();
+    assert_eq!(
+        failed,
+        [
+            "it reported an error: it wrote a line of more than 1048576 bytes, so it was stopped; its next call starts it again"
+        ]
+    );
+    assert!(
+        results(&ran)[1].contains("call number 1"),
+        "{:?}",
+        results(&ran)
+    );
+}
+
+#[test]
+fn lines_that_are_quoted_carry_no_secret() {
+    let token = ["ghp", "_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"].concat();
+    let pad = "-".repeat(60);
+    for (answer, expected) in [
+        (
+            format!("echo debug {token}"),
+            "the line `debug [secret masked",
+        ),
+        // Cut in the middle, it would not be known as one.
+        (format!("echo {pad} {token}"), "[secret"),
+        (
+            format!("echo '{{\"id\": \"{token}\"}}'"),
+            "invalid type: string",
+        ),
+        (
+            format!("echo '{{\"id\": 1, \"{token}\": 2}}'"),
+            "unknown field",
+        ),
+    ] {
+        let rind = guarded(WRITES, &answers(&answer), GATE);
+        let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+        let why = outcomes(&ran)[0].2.clone();
+        assert!(why.contains(expected), "{answer}: {why}");
+        let secret = &token[..12];
+        assert!(!ran.stdout.contains(secret), "{answer}: {}", ran.stdout);
+    }
+}

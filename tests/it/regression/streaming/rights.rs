@@ -45,8 +45,8 @@ async fn what_a_hook_gave_up_is_its_failure_and_changes_nothing() {
     assert_eq!(
         failed,
         [
-            "its outcome was refused: it uses the right `text`, and its manifest allows only may = [\"inject\"]",
-            "its outcome was refused: it uses the right `block`, and its manifest allows only may = [\"text\"]",
+            "its outcome was refused: it uses the right `text`, and its `may` allows only [\"inject\"]",
+            "its outcome was refused: it uses the right `block`, and its `may` allows only [\"text\"]",
         ]
     );
 }
