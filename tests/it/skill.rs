@@ -65,7 +65,7 @@ fn patterns(names: &[&str]) -> Vec<ToolPattern> {
 }
 
 /// A skill that leaves these tools.
-fn only(id: &str, tools: &[&str]) -> Skill {
+pub(crate) fn only(id: &str, tools: &[&str]) -> Skill {
     let mut skill = skill(id, "Read and report.");
     skill.tools.allow = Some(patterns(tools));
     skill

@@ -42,6 +42,7 @@ mod scripts;
 mod secrets;
 mod session;
 mod setup;
+mod skill_roots;
 mod steer;
 mod stray;
 mod switch;

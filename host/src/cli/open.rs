@@ -87,7 +87,11 @@ pub(super) async fn prepare(
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
     plugins.check_relied()?;
-    let skills = Arc::new(Skills::default());
+    let skills = Arc::new(super::skill_roots::skills(
+        &paths,
+        project.as_ref(),
+        &plugins,
+    ));
     Ok(Prepared {
         paths,
         config,

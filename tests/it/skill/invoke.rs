@@ -76,7 +76,11 @@ async fn the_model_is_refused_what_is_for_the_person_alone_and_told_not_to_imita
     ] {
         let mut deploy = skill("deploy", "secret steps");
         deploy.invocation = invocation;
-        let mut running = setup(vec![use_skill("deploy"), Reply::text("done")], [deploy, skill("other", "")]).build();
+        let mut running = setup(
+            vec![use_skill("deploy"), Reply::text("done")],
+            [deploy, skill("other", "")],
+        )
+        .build();
         running.turn("go on with the work").await;
         let results = running.results();
         let (text, is_error, _) = &results[0];

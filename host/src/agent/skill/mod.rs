@@ -337,7 +337,9 @@ impl TurnScope {
             );
             if end < skill.text.len() {
                 let close = skill.text.lines().last().unwrap_or_default();
-                text.push_str(&format!("\n[cut; the tool `skill` with an offset reads on]\n{close}"));
+                text.push_str(&format!(
+                    "\n[cut; the tool `skill` with an offset reads on]\n{close}"
+                ));
             }
             again.push(Message::text(Role::User, text).from(Origin::Summary));
         }

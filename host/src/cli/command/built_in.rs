@@ -101,6 +101,11 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new("quit", Does::Quit, "End the program"),
 ];
 
+/// Names that no skill may take.
+pub(in crate::cli) fn reserved() -> Vec<&'static str> {
+    TABLE.iter().map(|command| command.name).collect()
+}
+
 /// The entries of the built-in commands.
 pub(super) fn entries() -> Vec<Entry> {
     let entry = |command: &'static BuiltIn| Entry {

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use self::built_in::BuiltIn;
+pub(super) use self::built_in::reserved;
 use self::template::Template;
 use super::exit_code::{Usage, bail_usage};
 use crate::event::{CommandResult, Event};
