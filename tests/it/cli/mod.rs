@@ -28,6 +28,7 @@ mod ledger;
 mod new;
 mod plugin_command;
 mod scripts;
+mod skill_run;
 mod settings;
 mod steer;
 mod switch;
