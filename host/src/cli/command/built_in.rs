@@ -97,6 +97,11 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new("quit", Does::Quit, "End the program"),
 ];
 
+/// The names of the built-in commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|command| command.name)
+}
+
 /// The entries of the built-in commands.
 pub(super) fn entries() -> Vec<Entry> {
     let entry = |command: &'static BuiltIn| Entry {
