@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::harness::{Running, Setup};
 
 /// A skill of the user with this text, that restricts nothing.
-fn skill(id: &str, body: &str) -> Skill {
+pub(crate) fn skill(id: &str, body: &str) -> Skill {
     Skill {
         id: id.into(),
         label: id.into(),

@@ -11,6 +11,7 @@ use super::args::OpenArgs;
 use super::command::Commands;
 use super::exit_code::bail_usage;
 use super::sandbox::{Sandbox, sandbox};
+use super::skill::Machine;
 use super::{render, setup};
 use crate::config::Config;
 use crate::grant::ask::GrantOptions;
@@ -21,7 +22,7 @@ use crate::paths::Paths;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::provider::Selected;
 use crate::session::{Resolved, SessionStore};
-use crate::skill::Skills;
+use crate::skill::{Skills, discover};
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::Commands as ShellCommands;
 use crate::tool::policy::PolicyMode;
@@ -78,6 +79,7 @@ pub(super) async fn prepare(
     });
     let plugins = PluginSet::load(&options).await;
     let plugins = Arc::new(plugins.context("load plugins")?);
+    let held = options.held.clone();
     // What a project brings may be large, and is not needed any more.
     drop(options);
     setup::check_plugins(&args.plugins, &config, &plugins)?;
@@ -87,11 +89,9 @@ pub(super) async fn prepare(
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
     plugins.check_relied()?;
-    let skills = Arc::new(super::skill_roots::skills(
-        &paths,
-        project.as_ref(),
-        &plugins,
-    ));
+    let roots = super::skill::roots(&paths, &plugins, held.as_ref());
+    let skills = discover(&roots, &super::command::reserved(), &Machine::new());
+    let skills = Arc::new(skills);
     Ok(Prepared {
         paths,
         config,

@@ -53,6 +53,13 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Returns the user's home folder, where other programs keep skills; with `RIND_HOME` it is that folder.
+pub(super) fn home() -> Option<PathBuf> {
+    let home = env(HOME_VARIABLE).map(PathBuf::from);
+    home.or_else(std::env::home_dir)
+        .filter(|home| home.is_absolute())
+}
+
 pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace = match workspace {
         Some(folder) => folder

@@ -304,22 +304,14 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Counts a folder; there is an end to them.
-    fn is_too_many(&mut self, path: &Path) -> bool {
+    fn is_too_many(&mut self) -> bool {
         self.n_folders += 1;
         if self.n_folders == MAX_FOLDERS + 1 {
             let text = format!(
                 "there are more than {MAX_FOLDERS} folders here; the rest was not looked into"
             );
-            let path = if self.n_folders == MAX_FOLDERS + 1 {
-                &self.root.path
-            } else {
-                path
-            };
-            self.refuse(
-                &path.clone(),
-                text,
-                "move what is no skill out of this folder",
-            );
+            let root = self.root;
+            self.refuse(&root.path, text, "move what is no skill out of this folder");
         }
         self.n_folders > MAX_FOLDERS
     }
@@ -373,7 +365,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 continue;
             }
-            if self.is_too_many(&inner) {
+            if self.is_too_many() {
                 return;
             }
             if !self.bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
@@ -455,7 +447,7 @@ impl<'a> Walk<'a, '_> {
             if is_skipped(&name) {
                 continue;
             }
-            if self.is_too_many(&dir) {
+            if self.is_too_many() {
                 return;
             }
             let names = held.file_names_in(&dir);

@@ -4,7 +4,11 @@
 //! the agent, the terminal or processes: a skill restricts tools and asks to be spared questions here, and the agent enforces
 //! the one and decides about the other. Nothing of a skill is ever run here. Start from [`Skills`] and [`Skill`].
 
+/// JSON Schema of the front matter of a skill.
+pub const SCHEMA: &str = include_str!("schema.json");
+
 mod catalogue;
+mod check;
 mod expand;
 mod find;
 mod model;
@@ -14,6 +18,7 @@ mod scope;
 mod snapshot;
 
 pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
+pub use check::{Surroundings, check};
 pub use expand::{Expanded, SkillArguments};
 pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
 pub use model::{

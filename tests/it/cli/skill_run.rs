@@ -12,7 +12,7 @@ fn results(rind: &Rind) -> Vec<String> {
 const COUNT: &str = "---
 name: count
 description: Counts words of notes as references/rules.md says.
-allowed-tools: Bash(python3 *)
+allowed-tools: Bash(/usr/bin/python3 *)
 ---
 Read references/rules.md, then run {baseDir}/scripts/count.py on the notes.
 ";
@@ -29,22 +29,33 @@ fn a_script_without_its_bit_and_a_reference_in_the_users_folder_work_on_files_of
     let script = format!(
         "[[reply]]\ntool_calls = [{{ name = \"skill\", arguments = {{ skill = \"count\" }} }}]\n\
          [[reply]]\ntool_calls = [{{ name = \"skill\", arguments = {{ skill = \"count\", file = \"references/rules.md\" }} }}]\n\
-         [[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = \"python3 {}/scripts/count.py notes.md\" }} }}]\n\
+         [[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = \"/usr/bin/python3 {}/scripts/count.py notes.md\" }} }}]\n\
          [[reply]]\ntext = \"{{tool_result}}\"\n",
         place.display()
     );
     rind.script(&script);
     // No --yes: the skill is the user's, and spares the question about this program.
     let ran = rind.run(&["run", "count my notes"]).exits(0);
-    assert!(ran.stdout.contains("counted 3"), "{}{}", ran.stdout, ran.stderr);
-    assert_eq!(std::fs::read_to_string(rind.workspace().join("count.txt")).unwrap(), "3");
+    assert!(
+        ran.stdout.contains("counted 3"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    assert_eq!(
+        std::fs::read_to_string(rind.workspace().join("count.txt")).unwrap(),
+        "3"
+    );
     let results = results(&rind);
     assert!(results[0].contains("scripts/count.py") && results[0].contains("references/rules.md"));
     assert!(results[1].contains("Count words."), "{results:?}");
     let started = &rind.entries("skill-activated")[0];
-    assert_eq!((&started["skill"], &started["by"]), (&"count".into(), &"model".into()));
+    assert_eq!(
+        (&started["skill"], &started["by"]),
+        (&"count".into(), &"model".into())
+    );
     // What it spares is that program and no other, and nothing after its turn.
-    let script = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"python3 -V; touch x\" } }]\n\
+    let script = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"/usr/bin/python3 -V; touch x\" } }]\n\
                   [[reply]]\ntext = \"{tool_result}\"\n";
     rind.script(script);
     for line in ["/count", "python3 as before"] {
@@ -56,19 +67,30 @@ fn a_script_without_its_bit_and_a_reference_in_the_users_folder_work_on_files_of
 
 #[test]
 fn a_conversational_skill_is_listed_as_active_until_done() {
-    let rind = Rind::with_script("[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"true\" } }]\ntimes = 1\n[[reply]]\ntext = \"{tool_result}\"\ntimes = 0\n");
+    let rind = Rind::with_script(
+        "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"true\" } }]\ntimes = 1\n[[reply]]\ntext = \"{tool_result}\"\ntimes = 0\n",
+    );
     rind.user_file(
         "config/skills/tutor/SKILL.md",
         "---\nskill_format: corteza.skill/v1\nname: tutor\ndescription: Teaches.\ninteraction: conversational\ntools:\n  allow: [read_file]\n---\nTeach $ARGUMENTS.\n",
     );
     let ran = rind.run(&["run", "--yes", "/tutor rust"]).exits(0);
-    assert!(ran.stdout.contains("refused by skill tutor"), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains("refused by skill tutor"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
     let start = &rind.entries("turn-start")[0];
     assert_eq!(start["command"], "/tutor of your skills");
     assert!(start["input"].as_str().unwrap().contains("Teach rust."));
     let listed = rind.run(&["run", "/skills"]).exits(0).stdout;
     assert_eq!(listed, "tutor (user, for you and the model): Teaches.\n");
-    let done = || rind.run(&["run", "--resume", "last", "/done"]).exits(0).stdout;
+    let done = || {
+        rind.run(&["run", "--resume", "last", "/done"])
+            .exits(0)
+            .stdout
+    };
     assert_eq!(done(), "ended: tutor\n");
     assert_eq!(done(), "no skill stays active from turn to turn\n");
 }
@@ -81,18 +103,28 @@ fn a_skill_of_the_project_is_asked_about_and_without_a_person_refused() {
         "---\nname: tidy\ndescription: Tidies.\n---\nTidy.\n",
     );
     let ran = rind.run(&["run", "/tidy"]).exits(2);
-    assert!(ran.stderr.contains("there is no command /tidy"), "{}", ran.stderr);
-    let ran = rind.run(&["run", "--trust-project", "/tidy"]).exits(2);
     assert!(
-        ran.stderr.contains("the skill tidy was refused by policy")
-            && ran.stderr.contains("tools.rules = [{ tool = \"skill\", decision = \"allow\" }]"),
+        ran.stderr.contains("there is no command /tidy"),
         "{}",
         ran.stderr
     );
-    rind.run(&["run", "--trust-project", "--yes", "/tidy"]).exits(0);
-    let ran = rind.run(&["run", "--trust-project", "--dry-run", "/tidy"]).exits(0);
+    let ran = rind.run(&["run", "--trust-project", "/tidy"]).exits(2);
     assert!(
-        ran.stderr.contains("dry run: the skill tidy is read; it does not say what it changes"),
+        ran.stderr.contains("the skill tidy was refused by policy")
+            && ran
+                .stderr
+                .contains("tools.rules = [{ tool = \"skill\", decision = \"allow\" }]"),
+        "{}",
+        ran.stderr
+    );
+    rind.run(&["run", "--trust-project", "--yes", "/tidy"])
+        .exits(0);
+    let ran = rind
+        .run(&["run", "--trust-project", "--dry-run", "/tidy"])
+        .exits(0);
+    assert!(
+        ran.stderr
+            .contains("dry run: the skill tidy is read; it does not say what it changes"),
         "{}",
         ran.stderr
     );

@@ -207,7 +207,10 @@ impl Turn<'_> {
         let mut slice = Arc::unwrap_or_clone(judged.value);
         let is_built_in = slice.summary.trim().is_empty();
         slice.summary = if is_built_in {
-            extract::summarize(&slice.messages, summary_in, limit)
+            let told = slice.messages.iter();
+            let told = told.filter(|message| !self.scope.is_told_again(message));
+            let told: Vec<Message> = told.cloned().collect();
+            extract::summarize(&told, summary_in, limit)
         } else {
             fit::cut_middle(slice.summary.trim(), limit)
         };

@@ -317,6 +317,16 @@ impl TurnScope {
         left
     }
 
+    /// Whether a message is the text of an active skill, which stands again behind a summary and so not in it.
+    pub(super) fn is_told_again(&self, message: &Message) -> bool {
+        let own = self.skills.all();
+        let mut texts = own
+            .iter()
+            .map(|skill| &skill.text)
+            .filter(|text| !text.is_empty());
+        message.role == Role::User && texts.any(|text| shows(message, text))
+    }
+
     /// Messages that give the model the texts of active skills again which are in `removed`: the newest first come in, each cut, all
     /// of them within a bound.
     pub(super) fn texts_again(&self, removed: &[Message]) -> Vec<Message> {

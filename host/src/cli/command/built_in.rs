@@ -101,9 +101,9 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new("quit", Does::Quit, "End the program"),
 ];
 
-/// Names that no skill may take.
-pub(in crate::cli) fn reserved() -> Vec<&'static str> {
-    TABLE.iter().map(|command| command.name).collect()
+/// The names of the built-in commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|command| command.name)
 }
 
 /// The entries of the built-in commands.

@@ -20,7 +20,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use self::built_in::BuiltIn;
-pub(super) use self::built_in::reserved;
 use self::template::Template;
 use super::exit_code::{Usage, bail_usage};
 use crate::event::{CommandResult, Event};
@@ -223,6 +222,11 @@ fn is_skill_name(name: &str) -> bool {
     name.len() <= MAX_NAME_BYTES
         && name.chars().all(fits)
         && name.starts_with(char::is_alphanumeric)
+}
+
+/// Names that no skill may take.
+pub(super) fn reserved() -> Vec<&'static str> {
+    built_in::names().collect()
 }
 
 /// Whether a command may have this name.
