@@ -4,11 +4,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use rind::agent::AgentConfig;
 use rind::event::Event;
 use rind::grant::Trust;
-use rind::host::CommandError;
+use rind::host::{CommandError, HostBuilder};
 use rind::plugin::commands::CommandReply;
+use rind::point::Hook;
+use rind::point::caller::Caller;
+use rind::point::catalog::SessionStart;
+use rind::point::failure::{Failure, OnFailure};
 use rind::point::handle::{PersonAnswer, PersonQuestion};
+use rind::point::outcome::Observed;
+use rind::point::payload::SessionInfo;
+use rind::point::registry::HookSpec;
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind::{Host, PluginFolders, Session};
@@ -16,7 +24,7 @@ use rind_tests::guests;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// A person who answers the questions of plugins after a while.
+/// A person who answers every question after a while.
 struct Somebody {
     after: Duration,
     answer: PersonAnswer,
@@ -25,7 +33,10 @@ struct Somebody {
 
 impl Approver for Somebody {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
-        Box::pin(async { ApprovalAnswer::Yes })
+        Box::pin(async {
+            tokio::time::sleep(self.after).await;
+            ApprovalAnswer::Yes
+        })
     }
 
     fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
@@ -45,8 +56,19 @@ struct Open {
 
 /// A session with the guest, and with somebody who answers, or nobody.
 async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PersonAnswer)>) -> Open {
+    open_with("asker", replies, somebody, |manifest| manifest, |host| host).await
+}
+
+/// The same with any guest under a changed manifest, and a host that has more.
+async fn open_with(
+    guest: &str,
+    replies: Vec<Reply>,
+    somebody: Option<(Duration, PersonAnswer)>,
+    manifest: impl FnOnce(String) -> String,
+    more: impl FnOnce(HostBuilder) -> HostBuilder,
+) -> Open {
     let folder = tempfile::tempdir().unwrap();
-    guests::put("asker", folder.path(), |manifest| manifest);
+    guests::put(guest, folder.path(), manifest);
     let asked = Arc::<Mutex<Vec<PersonQuestion>>>::default();
     let model = Scripted::new(Script::new(replies));
     let mut host = Host::builder()
@@ -60,7 +82,7 @@ async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PersonAnswer)>) -
             asked,
         }));
     }
-    let host = host.build().await.unwrap();
+    let host = more(host).build().await.unwrap();
     Open {
         session: host.session().create().unwrap(),
         asked,
@@ -178,6 +200,137 @@ async fn the_deadline_stands_still_while_the_person_thinks() {
     let asked = open.asked.lock().unwrap().clone();
     assert_eq!(asked[0].plugin, "asker");
     assert_eq!(asked[0].text, "Go\\u{1b}[2K on?");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deadline_of_a_tool_stands_still_as_well() {
+    let after = Duration::from_millis(2_500);
+    let replies = vec![
+        Reply::call("ask_person", serde_json::json!({})),
+        Reply::text("done"),
+    ];
+    let one_second = AgentConfig {
+        tool_timeout_seconds: 1,
+        ..AgentConfig::default()
+    };
+    let somebody = Some((after, PersonAnswer::Yes(true)));
+    let with = |host: HostBuilder| host.config(one_second);
+    let mut open = open_with("asker", replies, somebody, |manifest| manifest, with).await;
+    open.session.turn("go").await.unwrap();
+    assert_eq!(last_result(&open.session), "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deadline_of_a_plugin_stands_still_while_the_person_approves_its_call() {
+    let after = Duration::from_millis(2_500);
+    let write = serde_json::json!({"what": "call", "text": "write_file", "arguments": {"path": "c.txt", "content": "new"}});
+    let replies = vec![Reply::call("act", write), Reply::text("done")];
+    let somebody = Some((after, PersonAnswer::Yes(true)));
+    let one_second = |manifest: String| manifest + "\n[limits]\ntimeout = \"1s\"\n";
+    let mut open = open_with(
+        "external",
+        replies,
+        somebody,
+        one_second,
+        HostBuilder::file_tools,
+    )
+    .await;
+    open.session.turn("go on with the work").await.unwrap();
+    let result = last_result(&open.session);
+    assert!(result.starts_with("ok: "), "{result}");
+}
+
+fn last_result(session: &Session) -> String {
+    let messages = session.messages();
+    let results = messages.iter().flat_map(|m| m.tool_results());
+    results.last().unwrap().content.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_of_session_start_ask_the_person_in_the_first_command() {
+    let somebody = Some((Duration::ZERO, PersonAnswer::Yes(true)));
+    let same = |manifest| manifest;
+    let mut open = open_with("starter", Vec::new(), somebody, same, |host| host).await;
+    let never = CancellationToken::new();
+    let ran = open
+        .session
+        .run_command("starter", "answer", String::new(), &never);
+    assert_eq!(
+        ran.await.unwrap(),
+        CommandReply::Text("Ok(true)".to_owned())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_of_session_start_are_interrupted_with_the_first_command() {
+    let somebody = Some((Duration::from_secs(600), PersonAnswer::Yes(true)));
+    let same = |manifest| manifest;
+    let mut open = open_with("starter", Vec::new(), somebody, same, |host| host).await;
+    let cancel = CancellationToken::new();
+    let (asked, stop) = (open.asked.clone(), cancel.clone());
+    tokio::spawn(async move {
+        while asked.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stop.cancel();
+    });
+    let ran = open
+        .session
+        .run_command("starter", "answer", String::new(), &cancel);
+    let ran = tokio::time::timeout(Duration::from_secs(60), ran).await;
+    let why = ran.expect("it goes on").unwrap_err().to_string();
+    assert!(why.contains("interrupted"), "{why}");
+}
+
+/// A guard that fails after a while.
+struct Blind(Duration);
+
+impl Hook<SessionStart> for Blind {
+    fn call<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: &'a SessionInfo,
+    ) -> BoxFuture<'a, Result<Observed, Failure>> {
+        Box::pin(async {
+            tokio::time::sleep(self.0).await;
+            Err(Failure::Error("it sees nothing".to_owned()))
+        })
+    }
+}
+
+/// A session with the guest and the guard, which must see everything.
+async fn guarded(
+    somebody: Option<(Duration, PersonAnswer)>,
+    after: Duration,
+    is_async: bool,
+) -> Open {
+    let guard = HookSpec {
+        on_failure: OnFailure::Block,
+        is_async,
+        ..HookSpec::of::<SessionStart>("guard")
+    };
+    let with = |host: HostBuilder| host.hook::<SessionStart>(guard, Arc::new(Blind(after)));
+    open_with("asker", Vec::new(), somebody, |manifest| manifest, with).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_does_not_run_when_a_guard_has_failed_before_it() {
+    let somebody = Some((Duration::ZERO, PersonAnswer::Text("Ada".to_owned())));
+    let mut open = guarded(somebody, Duration::ZERO, false).await;
+    let why = open.run("name", "{}").await.unwrap_err().to_string();
+    assert!(why.contains("stopped") && why.contains("guard"), "{why}");
+    assert!(open.asked.lock().unwrap().is_empty());
+    // The failure was told, and counts no longer.
+    assert_eq!(open.text("name", "{}").await, "Ada");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_ends_when_a_guard_fails_while_it_runs() {
+    let somebody = Some((Duration::from_secs(600), PersonAnswer::Yes(true)));
+    let mut open = guarded(somebody, Duration::from_millis(300), true).await;
+    let ran = tokio::time::timeout(Duration::from_secs(60), open.run("confirm", "Go on?")).await;
+    let why = ran.expect("it goes on").unwrap_err().to_string();
+    assert!(why.contains("stopped") && why.contains("guard"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

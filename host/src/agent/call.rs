@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::message::{EffectClass, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
+use crate::point::deadline::paused;
 use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{self, Body};
@@ -256,7 +257,8 @@ impl TurnScope {
         if let Some(plugin) = by.plugin {
             question = question.made_by(plugin);
         }
-        match self.approvals.ask(&*self.spec.approver, &question).await {
+        // A plugin that makes the call does not use up its time while the person thinks.
+        match paused(self.approvals.ask(&*self.spec.approver, &question)).await {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
             // Nobody was asked: the approver of a subagent says no to everything.
             ApprovalAnswer::No(why) if self.spec.depth > 0 => Err(Refusal::new(

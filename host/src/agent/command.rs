@@ -26,7 +26,7 @@ const DROPPED: &str = "[dropped: the turn before ended without a result of this 
 
 impl Agent {
     /// Prepares the session for a command of a plugin: models, tools and subagents are there for it as in a turn, with the budgets of
-    /// one, until `cancel` is set.
+    /// one, until `cancel` is set. In the first one, `session-start` is part of it.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -35,17 +35,38 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Caller, Error> {
         self.announce();
-        self.start().await;
         self.dispatcher.begin_turn();
         self.spec.session.cut_turn(DROPPED)?;
-        Ok(self.enter_turn(cancel.clone()).caller(0))
+        let scope = self.enter_turn(cancel.clone());
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            () = self.start() => {}
+        }
+        Ok(scope.caller(0))
     }
 
-    /// Keeps what was done, and tells those who watch.
+    /// Returns the reason why the command must not go on, once there is one: the failure of a hook that must see everything.
+    pub(crate) async fn halted(&self) -> String {
+        self.family.halt.wait().await
+    }
+
+    /// Keeps what was done, and tells those who watch. Returns what was kept: when a hook that must see everything has failed, the
+    /// command has failed as well.
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) async fn end_command(&mut self, done: CommandDone) -> Result<(), Error> {
+    pub(crate) async fn end_command(
+        &mut self,
+        mut done: CommandDone,
+    ) -> Result<CommandDone, Error> {
+        self.report_failures().await;
+        if let Some(why) = self.family.halt.take()
+            && done.outcome != CommandResult::Failed
+        {
+            done.outcome = CommandResult::Failed;
+            done.text = Some(stopped(&why));
+        }
         let scope = self.scope.clone();
         let used = scope.map(|scope| (scope.usage(), scope.cost()));
         let (usage, cost) = used.unwrap_or_default();
@@ -60,15 +81,19 @@ impl Agent {
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
         })?;
-        self.report_failures().await;
         self.spec.session.synced().await?;
         self.tell(Event::Command {
-            command: done.command,
+            command: done.command.clone(),
             source: format!("plugin {}", done.plugin),
             outcome: done.outcome,
-            text: done.text,
+            text: done.text.clone(),
             duration_ms: done.duration_ms,
         });
-        Ok(())
+        Ok(done)
     }
+}
+
+/// Returns the reason for a command that did not go on.
+pub(crate) fn stopped(why: &str) -> String {
+    format!("it was stopped: {why}")
 }

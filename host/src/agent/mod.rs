@@ -42,7 +42,7 @@ mod turn;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
-pub(crate) use command::CommandDone;
+pub(crate) use command::{CommandDone, stopped};
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 #[cfg(feature = "cases")]

@@ -147,7 +147,7 @@ impl NewKind {
                 "- Tool `count_words` (read): takes a text, answers how many words it has."
             }
             Self::Command => {
-                "- Command `/explain <topic> [for=child|expert]`: starts a turn that asks for an explanation."
+                "- Command `/explain <topic> [reader=child|expert]`: starts a turn that asks for an explanation."
             }
             Self::Prompt => {
                 "- Hook `system-prompt` (collect): adds one part of the tier `stable`.\n\

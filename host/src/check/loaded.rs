@@ -1,6 +1,6 @@
-//! The plugin as the loader has it: its tools, and why it is refused.
+//! The plugin as the loader has it: its tools and commands, and why it is refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -21,11 +21,85 @@ const BUILT_IN: [&str; 6] = [
     "write_file",
 ];
 
-/// Fewest characters of a description that tells a model when to call a tool.
+/// Names of the built-in commands, which are called in place of a plugin's.
+pub(crate) const BUILT_IN_COMMANDS: [&str; 12] = [
+    "help",
+    "model",
+    "plugins",
+    "permissions",
+    "cost",
+    "context",
+    "compact",
+    "undo",
+    "fork",
+    "export",
+    "resume",
+    "quit",
+];
+
+/// Fewest characters of a description that tells a model when to call a tool, or a person what a command does.
 const MIN_DESCRIPTION_CHARS: usize = 12;
 
-/// Checks the tools of a plugin that is loaded.
+/// Checks what a plugin offers that is loaded.
 pub(super) fn check(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+    tools(found, plugin, surface);
+    commands(found, plugin, surface);
+}
+
+fn commands(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+    let exports_commands = surface.is_some_and(|s| s.own_exports().any(|e| e == "commands"));
+    if exports_commands && plugin.commands.is_empty() {
+        let file = plugin.manifest.component.clone().unwrap_or_default();
+        let message = "the component exports `commands` and lists none";
+        found.add("unused-export", file, None, message);
+    }
+    for command in &plugin.commands {
+        let (file, line) = place(found, &plugin.manifest, &command.name);
+        let name = format!("command `/{}`", command.name);
+        if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
+            let message = format!(
+                "the {name} has the name of a built-in one, which is called in its place: rename it; it is called as \
+                 `/{}:{}` until then",
+                plugin.manifest.name, command.name
+            );
+            found.add("commands", &file, line, message);
+        }
+        let description = command.description.trim();
+        if description.chars().count() < MIN_DESCRIPTION_CHARS {
+            let message = format!(
+                "the description of the {name} does not tell a person what it does: `{}`",
+                description.escape_debug()
+            );
+            found.add("description", &file, line, message);
+        }
+        if let Some(schema) = &command.arguments {
+            arguments(found, &name, schema, &file, line);
+        }
+    }
+}
+
+/// Checks the schema of the arguments of a tool or command.
+fn arguments(found: &mut Found<'_>, name: &str, schema: &Value, file: &Path, line: Option<usize>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (argument, property) in properties.into_iter().flatten() {
+        let description = property.get("description").and_then(Value::as_str);
+        if description.is_none_or(|text| text.trim().is_empty()) {
+            let message = format!("the argument `{argument}` of the {name} has no description");
+            found.add("description", file, line, message);
+        }
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    for argument in required.into_iter().flatten().filter_map(Value::as_str) {
+        if !properties.is_some_and(|all| all.contains_key(argument)) {
+            let message = format!(
+                "the {name} requires the argument `{argument}`, which its schema does not describe"
+            );
+            found.add("schema", file, line, message);
+        }
+    }
+}
+
+fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     let exports_tools = surface.is_some_and(|surface| surface.own_exports().any(|e| e == "tools"));
     if exports_tools && plugin.tools.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();
@@ -57,34 +131,8 @@ pub(super) fn check(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Sur
             );
             add("description", message);
         }
-        let properties = tool.parameters.get("properties").and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten() {
-            if property
-                .get("description")
-                .and_then(Value::as_str)
-                .is_none_or(|text| text.trim().is_empty())
-            {
-                add(
-                    "description",
-                    format!(
-                        "the argument `{name}` of the tool `{}` has no description",
-                        tool.name
-                    ),
-                );
-            }
-        }
-        let required = tool.parameters.get("required").and_then(Value::as_array);
-        for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if !properties.is_some_and(|all| all.contains_key(name)) {
-                add(
-                    "schema",
-                    format!(
-                        "the tool `{}` requires the argument `{name}`, which its schema does not describe",
-                        tool.name
-                    ),
-                );
-            }
-        }
+        let name = format!("tool `{}`", tool.name);
+        arguments(found, &name, &tool.parameters, &file, line);
     }
 }
 
@@ -98,6 +146,10 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
         Error::Tool { tool, .. } => {
             let (file, line) = place(found, manifest, tool);
             ("tools", file, line)
+        }
+        Error::Command { command, .. } => {
+            let (file, line) = place(found, manifest, command);
+            ("commands", file, line)
         }
         Error::Reserved { .. } => (
             "manifest",
@@ -113,9 +165,9 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
     found.add(rule, file, line, error.to_string()).refused();
 }
 
-/// Place of a tool: its function in the sources, or else the component.
-fn place(found: &Found<'_>, manifest: &Manifest, tool: &str) -> (PathBuf, Option<usize>) {
-    match function(found.folder, tool) {
+/// Place of a tool or command: its function in the sources, or else the component.
+fn place(found: &Found<'_>, manifest: &Manifest, name: &str) -> (PathBuf, Option<usize>) {
+    match function(found.folder, name) {
         Some((file, line)) => (file, Some(line)),
         None => (manifest.component.clone().unwrap_or_default().into(), None),
     }

@@ -23,6 +23,8 @@ use crate::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 use crate::plugin::surface::Surface;
 use fix::Fix;
+#[cfg(test)]
+pub(crate) use loaded::BUILT_IN_COMMANDS;
 use place::Places;
 
 /// Names of the rules, as `--allow` takes them, each with its subject.
@@ -64,11 +66,12 @@ pub const RULES: &[(&str, &str)] = &[
         "settings are read without being declared, or declared without being read",
     ),
     ("tools", "a tool cannot be offered to a model"),
+    ("commands", "a slash command cannot be called by its name"),
     ("description", "a description is missing or says nothing"),
     ("version", "two files name different versions"),
     (
         "readme",
-        "the README is missing, or lacks a setting or tool",
+        "the README is missing, or lacks a setting, tool or command",
     ),
     ("secret", "a file holds what looks like a secret"),
     ("load", "the plugin cannot be loaded"),
@@ -171,21 +174,21 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
     match Manifest::read(folder, None) {
         Err(error) => {
             manifest::unreadable(&mut found, &text, &error);
-            words::readme(&mut found, None, &[]);
+            words::readme(&mut found, None, &Offered::default());
         }
         Ok(read) => {
             name.clone_from(&read.name);
             let surface = component::read(&mut found, &read);
             manifest::check(&mut found, &read, surface.as_ref());
             settings::check(&mut found, &read, surface.as_ref());
-            let tools = if found.faults.iter().any(|fault| fault.is_refused) {
-                Vec::new()
+            let offered = if found.faults.iter().any(|fault| fault.is_refused) {
+                Offered::default()
             } else {
                 let set = PluginSet::load(options).await?;
                 take_loaded(&mut found, &read, surface.as_ref(), &set)
             };
             words::versions(&mut found, &read);
-            words::readme(&mut found, Some(&read), &tools);
+            words::readme(&mut found, Some(&read), &offered);
         }
     }
     let mut faults = found.faults;
@@ -198,17 +201,29 @@ pub async fn check(folder: &Path, options: &LoadOptions) -> Result<Checked, Erro
     })
 }
 
-/// Names of the tools of the loaded plugin, with the faults that only loading shows.
+/// Names of the tools and commands that a plugin offers.
+#[derive(Default)]
+struct Offered {
+    tools: Vec<String>,
+    commands: Vec<String>,
+}
+
+/// Names of what the loaded plugin offers, with the faults that only loading shows.
 fn take_loaded(
     found: &mut Found<'_>,
     manifest: &Manifest,
     surface: Option<&Surface>,
     set: &PluginSet,
-) -> Vec<String> {
+) -> Offered {
     let checked = |plugin: &Loaded| plugin.manifest.name == manifest.name;
     if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
         loaded::check(found, plugin, surface);
-        return plugin.tools.iter().map(|tool| tool.name.clone()).collect();
+        let tools = plugin.tools.iter().map(|tool| tool.name.clone());
+        let commands = plugin.commands.iter().map(|command| command.name.clone());
+        return Offered {
+            tools: tools.collect(),
+            commands: commands.collect(),
+        };
     }
     for left in set
         .left_out
@@ -219,5 +234,5 @@ fn take_loaded(
             loaded::refused(found, manifest, error);
         }
     }
-    Vec::new()
+    Offered::default()
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Found;
 use super::place::line_of;
+use super::{Found, Offered};
 use crate::plugin::manifest::{FILE_NAME, Manifest};
 use crate::secret::Scanner;
 
@@ -14,7 +14,7 @@ const READMES: [&str; 3] = ["README.md", "README", "readme.md"];
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
 /// Checks that the README is there and explains the settings and tools; and the description of the plugin.
-pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, tools: &[String]) {
+pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered: &Offered) {
     if let Some(manifest) = manifest {
         description(found, manifest);
     }
@@ -51,13 +51,17 @@ pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, tools: 
             found.at("readme", &["config", "properties", setting], message);
         }
     }
-    for tool in tools.iter().filter(|tool| !text.contains(tool.as_str())) {
-        found.add(
-            "readme",
-            name,
-            Some(1),
-            format!("does not mention the tool `{tool}`"),
-        );
+    for tool in &offered.tools {
+        if !text.contains(tool.as_str()) {
+            let message = format!("does not mention the tool `{tool}`");
+            found.add("readme", name, Some(1), message);
+        }
+    }
+    for command in &offered.commands {
+        if !text.contains(&format!("/{command}")) {
+            let message = format!("does not mention the command `/{command}`");
+            found.add("readme", name, Some(1), message);
+        }
     }
 }
 

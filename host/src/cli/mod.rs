@@ -66,6 +66,7 @@ use crate::plugin::compile;
 use crate::script;
 use crate::tool::process::confine;
 use args::{Args, ChatArgs, Command, ConfigCommand, PluginCommand, SchemaOf, SessionCommand};
+use command::helper;
 use exit_code::ExitStatus;
 
 /// Time that leftover tasks have to end when the program ends.
@@ -154,6 +155,9 @@ fn hidden_command() -> Option<ExitCode> {
     let outcome = match command.to_str()? {
         confine::HELPER_COMMAND => confine::helper_main(args),
         compile::COMPILE_COMMAND => compile::compile_main(args)
+            .map(|()| (String::new(), ExitStatus::Done.into()))
+            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
+        helper::TEMPLATE_COMMAND => helper::template_main(args)
             .map(|()| (String::new(), ExitStatus::Done.into()))
             .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
         _ => return None,

@@ -107,14 +107,15 @@ pub(super) async fn prepare(
 
 impl Prepared {
     /// Collects the slash commands.
-    pub(super) fn commands(&self) -> anyhow::Result<Commands> {
+    pub(super) async fn commands(&self) -> anyhow::Result<Commands> {
         let about = setup::about(
             &self.paths,
             &self.config,
             self.plugins.clone(),
             self.skills.clone(),
         )?;
-        Ok(Commands::new(about, self.project.as_deref()))
+        let program = std::env::current_exe().context("find this program")?;
+        Ok(Commands::new(about, self.project.as_deref(), program).await)
     }
 
     /// Returns the options for loading later versions of a plugin: they get what this one was granted and no more, and nobody is

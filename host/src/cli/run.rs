@@ -19,7 +19,7 @@ use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::telemetry::Telemetry;
 use super::{open, render};
-use crate::agent::{SteerHandle, TurnOutcome};
+use crate::agent::{self, SteerHandle, TurnOutcome};
 use crate::event::{Events, Stamped};
 use crate::host::Session;
 
@@ -41,7 +41,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let input = match line {
         None => Input::Prompt(prompt),
         Some(line) => {
-            let commands = prepared.commands()?;
+            let commands = prepared.commands().await?;
             let call = commands.parse(line).map_err(Usage)?;
             if commands.needs_no_session(&call) {
                 return alone(&commands, &call, args.show, programs).await;
@@ -198,7 +198,16 @@ pub(super) async fn turn(
     let closed = session.close().await;
     over.cancel();
     let _ = shown.await;
-    let outcome = match ran? {
+    let outcome = match ran {
+        // A command that was interrupted. A session that cannot be written has failed whatever the reason.
+        Err(error) if cancel.is_cancelled() && !error.is::<agent::Error>() => {
+            closed?;
+            render::error(&error);
+            return Ok(ExitStatus::Interrupted);
+        }
+        ran => ran?,
+    };
+    let outcome = match outcome {
         Ran::Turn(outcome) => outcome,
         Ran::Command(text) => {
             closed?;

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::agent;
-use crate::agent::CommandDone;
+use crate::agent::{CommandDone, stopped};
 use crate::event::CommandResult;
 use crate::plugin::commands::{CommandReply, PluginCommand};
 
@@ -68,8 +68,10 @@ impl Session {
         let caller = self.agent.begin_command(cancel).await?;
         let started = Instant::now();
         let ran = tokio::select! {
-            ran = own.run(&caller, arguments) => ran.map_err(|failure| failure.to_string()),
+            biased;
             () = cancel.cancelled() => Err("it was interrupted".to_owned()),
+            why = self.agent.halted() => Err(stopped(&why)),
+            ran = own.run(&caller, arguments) => ran.map_err(|failure| failure.to_string()),
         };
         let (outcome, text) = match &ran {
             Ok(CommandReply::Text(text)) => (CommandResult::Text, Some(text.clone())),
@@ -84,11 +86,14 @@ impl Session {
             text,
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
-        self.agent.end_command(done).await?;
-        ran.map_err(|why| CommandError::Failed {
-            plugin: plugin.to_owned(),
-            command: command.to_owned(),
-            why,
-        })
+        let done = self.agent.end_command(done).await?;
+        match (done.outcome, ran) {
+            (CommandResult::Failed, _) | (_, Err(_)) => Err(CommandError::Failed {
+                plugin: done.plugin,
+                command: done.command,
+                why: done.text.unwrap_or_default(),
+            }),
+            (_, Ok(reply)) => Ok(reply),
+        }
     }
 }

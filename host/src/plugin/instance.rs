@@ -16,7 +16,7 @@ use super::host::{Backing, HostState};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use super::sanitize::Sanitizer;
 use crate::point::caller::Caller;
-use crate::point::deadline::waiting;
+use crate::point::deadline::{Pauses, holding, waiting};
 use crate::point::failure::Failure;
 
 /// Most instances beside the warm one at once. Each may take as much memory as the manifest asks for, and plugins that call
@@ -47,6 +47,8 @@ pub(super) struct Slot {
     warm: Mutex<Option<Box<Instance>>>,
     /// Instances beside the warm one that may still be made.
     extra: Semaphore,
+    /// Time in which the call that has the warm instance waited for a person.
+    pauses: Arc<Pauses>,
 }
 
 impl Slot {
@@ -56,6 +58,7 @@ impl Slot {
             backing,
             warm: Mutex::new(None),
             extra: Semaphore::new(MAX_EXTRA),
+            pauses: Arc::default(),
         }
     }
 
@@ -78,6 +81,9 @@ impl Slot {
             Ok(place) => (Some(place), None),
             Err(_) => Box::pin(self.wait_or_another(caller)).await,
         };
+        if place.is_some() {
+            holding(&self.pauses);
+        }
         let mut instance = match place.as_mut().and_then(|place| place.take()) {
             Some(instance) => instance,
             None => Box::pin(self.template.instantiate(self.backing.clone()))
@@ -109,7 +115,10 @@ impl Slot {
         let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
         match may_make.then(|| self.extra.try_acquire()) {
             Some(Ok(extra)) => (None, Some(extra)),
-            _ => (Some(waiting(self.warm.lock()).await), None),
+            _ => (
+                Some(waiting(self.warm.lock(), Some(&self.pauses)).await),
+                None,
+            ),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns what counts as the call's own time. A plugin answers one call after the other, so a call may first wait for another
 //! one; that is not the plugin's fault and has the bound [`MAX_WAIT`] of its own. Whoever hands out instances says so with
-//! [`waiting`]. It must not know what is called. Start from [`within`].
+//! [`waiting`], and who has one with [`holding`]: while a person thinks about a question of the holder, the bound stands still as
+//! well. It must not know what is called. Start from [`within`].
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
@@ -23,6 +24,8 @@ struct LazyClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
     clock: OnceLock<Arc<CallClock>>,
+    /// Pauses of what the call holds, for a clock that is made later.
+    held: OnceLock<Arc<Pauses>>,
 }
 
 impl LazyClock {
@@ -32,6 +35,7 @@ impl LazyClock {
                 started: self.started,
                 waits: Mutex::default(),
                 outer: self.outer.clone(),
+                held: self.held.clone(),
             })
         })
     }
@@ -43,6 +47,7 @@ impl From<&Arc<CallClock>> for LazyClock {
             started: clock.started,
             outer: clock.outer.clone(),
             clock: clock.clone().into(),
+            held: OnceLock::new(),
         }
     }
 }
@@ -57,6 +62,92 @@ struct CallClock {
     waits: Mutex<Waits>,
     /// The call that this one is part of: it stands still as well.
     outer: Option<Arc<CallClock>>,
+    /// Pauses of what the call holds.
+    held: OnceLock<Arc<Pauses>>,
+}
+
+/// Time in which whoever holds something that others wait for waited for a person.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses(Mutex<Paused>);
+
+#[derive(Debug, Default)]
+struct Paused {
+    n_open: u32,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Pauses {
+    fn lock(&self) -> MutexGuard<'_, Paused> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, now: Instant) {
+        let mut paused = self.lock();
+        paused.n_open += 1;
+        paused.since.get_or_insert(now);
+    }
+
+    fn end(&self, now: Instant) {
+        let mut paused = self.lock();
+        paused.n_open = paused.n_open.saturating_sub(1);
+        if paused.n_open == 0
+            && let Some(since) = paused.since.take()
+        {
+            paused.total += now.saturating_duration_since(since);
+        }
+    }
+
+    /// Returns the time of all pauses so far.
+    fn total(&self, now: Instant) -> Duration {
+        let paused = self.lock();
+        let open = paused
+            .since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        paused.total + open
+    }
+}
+
+/// Reason why a call stands still.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// For another call of the same plugin.
+    Turn,
+    /// For the end of such a wait of a call that it made.
+    Inner,
+    /// For a person.
+    Person,
+}
+
+impl Wait {
+    /// The reason for the call that made this one.
+    fn of_outer(self) -> Self {
+        match self {
+            Self::Turn | Self::Inner => Self::Inner,
+            Self::Person => Self::Person,
+        }
+    }
+}
+
+/// The wait of a call for its turn.
+struct OwnWait {
+    since: Instant,
+    /// Pauses of what it waits for, and their time when the wait began.
+    pauses: Option<(Arc<Pauses>, Duration)>,
+}
+
+impl OwnWait {
+    /// Returns the time of the wait that counts.
+    fn counted(&self, now: Instant) -> Duration {
+        let passed = now.saturating_duration_since(self.since);
+        let paused = self
+            .pauses
+            .as_ref()
+            .map_or(Duration::ZERO, |(pauses, before)| {
+                pauses.total(now).saturating_sub(*before)
+            });
+        passed.saturating_sub(paused)
+    }
 }
 
 #[derive(Default)]
@@ -66,8 +157,8 @@ struct Waits {
     since: Option<Instant>,
     /// Time that waiting took so far.
     total: Duration,
-    /// Start of its own wait, if it is waiting.
-    own_since: Option<Instant>,
+    /// The wait of the call itself, if it waits.
+    own: Option<OwnWait>,
     own_total: Duration,
 }
 
@@ -76,20 +167,26 @@ impl CallClock {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, now: Instant, is_own: bool) {
+    fn begin(&self, now: Instant, wait: Wait, pauses: Option<&Arc<Pauses>>) {
         let mut waits = self.lock();
         waits.n_open += 1;
         waits.since.get_or_insert(now);
-        if is_own {
-            waits.own_since = Some(now);
+        if wait == Wait::Turn {
+            waits.own = Some(OwnWait {
+                since: now,
+                pauses: pauses.map(|pauses| (pauses.clone(), pauses.total(now))),
+            });
         }
         drop(waits);
+        if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
+            held.begin(now);
+        }
         if let Some(outer) = &self.outer {
-            outer.begin(now, false);
+            outer.begin(now, wait.of_outer(), None);
         }
     }
 
-    fn end(&self, now: Instant, is_own: bool) {
+    fn end(&self, now: Instant, wait: Wait) {
         let mut waits = self.lock();
         waits.n_open = waits.n_open.saturating_sub(1);
         if waits.n_open == 0
@@ -97,56 +194,77 @@ impl CallClock {
         {
             waits.total += now.saturating_duration_since(since);
         }
-        if is_own && let Some(since) = waits.own_since.take() {
-            waits.own_total += now.saturating_duration_since(since);
+        if wait == Wait::Turn
+            && let Some(own) = waits.own.take()
+        {
+            waits.own_total += own.counted(now);
         }
         drop(waits);
+        if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
+            held.end(now);
+        }
         if let Some(outer) = &self.outer {
-            outer.end(now, false);
+            outer.end(now, wait.of_outer());
         }
     }
 
-    /// Returns the time of the call itself so far, and the time it waited.
+    /// Returns the time of the call itself so far, and the time it waited for its turn.
     fn read(&self, now: Instant) -> (Duration, Duration) {
         let waits = self.lock();
-        let open = |since: Option<Instant>| {
-            since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
-        };
-        let waited = waits.total + open(waits.since);
-        let own = waits.own_total + open(waits.own_since);
+        let open = waits
+            .since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let own = waits
+            .own
+            .as_ref()
+            .map_or(Duration::ZERO, |own| own.counted(now));
         let passed = now.saturating_duration_since(self.started);
-        (passed.saturating_sub(waited), own)
+        (
+            passed.saturating_sub(waits.total + open),
+            waits.own_total + own,
+        )
     }
 }
 
-/// Waits for `turn` without using up the deadline of the call that this task is making.
-pub(crate) async fn waiting<T>(turn: impl Future<Output = T>) -> T {
-    struct Open(Arc<CallClock>);
-    impl Drop for Open {
-        fn drop(&mut self) {
-            self.0.end(Instant::now(), true);
-        }
+/// A wait of the call that this task is making, which ends when this is dropped.
+struct Open(Arc<CallClock>, Wait);
+
+impl Open {
+    fn begin(wait: Wait, pauses: Option<&Arc<Pauses>>) -> Option<Self> {
+        let clock = clock()?;
+        clock.begin(Instant::now(), wait, pauses);
+        Some(Self(clock, wait))
     }
-    let _open = clock().map(|clock| {
-        clock.begin(Instant::now(), true);
-        Open(clock)
-    });
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.end(Instant::now(), self.1);
+    }
+}
+
+/// Waits for `turn` without using up the deadline of the call that this task is making. Of the time in which whoever has the turn
+/// waits for a person, which `pauses` knows, nothing counts towards [`MAX_WAIT`].
+pub(crate) async fn waiting<T>(turn: impl Future<Output = T>, pauses: Option<&Arc<Pauses>>) -> T {
+    let _open = Open::begin(Wait::Turn, pauses);
     turn.await
+}
+
+/// Says that the call that this task is making has what others wait for, until its end: its pauses are theirs.
+pub(crate) fn holding(pauses: &Arc<Pauses>) {
+    // Outside of a call nothing stands still.
+    let _ = CLOCK.try_with(|lazy| {
+        let _ = match lazy.clock.get() {
+            Some(clock) => clock.held.set(pauses.clone()),
+            None => lazy.held.set(pauses.clone()),
+        };
+    });
 }
 
 /// Waits for a person: the deadline of the call that this task is making stands still, and so do those of the calls that it is part
 /// of. There is no bound to it; whoever waits has a way to end it.
 pub(crate) async fn paused<T>(answer: impl Future<Output = T>) -> T {
-    struct Open(Arc<CallClock>);
-    impl Drop for Open {
-        fn drop(&mut self) {
-            self.0.end(Instant::now(), false);
-        }
-    }
-    let _open = clock().map(|clock| {
-        clock.begin(Instant::now(), false);
-        Open(clock)
-    });
+    let _open = Open::begin(Wait::Person, None);
     answer.await
 }
 
@@ -165,6 +283,7 @@ pub(crate) async fn within<T>(
         started,
         outer: clock(),
         clock: OnceLock::new(),
+        held: OnceLock::new(),
     };
     let first = CLOCK.scope(lazy, async {
         match futures_util::poll!(&mut call) {
@@ -218,7 +337,7 @@ mod tests {
     #[tokio::test]
     async fn waiting_for_a_turn_does_not_use_the_deadline_up() {
         let call = pin!(async {
-            waiting(tokio::time::sleep(SHORT * 6)).await;
+            waiting(tokio::time::sleep(SHORT * 6), None).await;
             Ok("done")
         });
         assert_eq!(within(SHORT, Instant::now(), call).await, Ok("done"));
@@ -237,7 +356,7 @@ mod tests {
     #[tokio::test]
     async fn what_comes_after_the_wait_has_the_whole_deadline_and_no_more() {
         let call = pin!(async {
-            waiting(tokio::time::sleep(SHORT * 2)).await;
+            waiting(tokio::time::sleep(SHORT * 2), None).await;
             tokio::time::sleep(Duration::from_secs(600)).await;
             Ok(())
         });
@@ -252,25 +371,76 @@ mod tests {
     #[tokio::test]
     async fn a_wait_of_an_inner_call_stops_the_clock_of_the_outer_one() {
         let inner = || async {
-            waiting(tokio::time::sleep(SHORT * 6)).await;
+            waiting(tokio::time::sleep(SHORT * 6), None).await;
             Ok(())
         };
         let outer = pin!(async { within(SHORT, Instant::now(), pin!(inner())).await });
         assert_eq!(within(SHORT, Instant::now(), outer).await, Ok(()));
     }
 
-    #[test]
-    fn a_wait_without_end_is_bounded_and_not_a_missed_deadline() {
-        let clock = CallClock {
+    fn clock_of(outer: Option<Arc<CallClock>>) -> CallClock {
+        CallClock {
             started: Instant::now(),
             waits: Mutex::default(),
-            outer: None,
-        };
-        clock.begin(clock.started, true);
+            outer,
+            held: OnceLock::new(),
+        }
+    }
+
+    #[test]
+    fn a_wait_without_end_is_bounded_and_not_a_missed_deadline() {
+        let clock = clock_of(None);
+        clock.begin(clock.started, Wait::Turn, None);
         let (used, waited) = clock.read(clock.started + MAX_WAIT);
         assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT));
-        clock.end(clock.started + MAX_WAIT, true);
+        clock.end(clock.started + MAX_WAIT, Wait::Turn);
         let later = clock.started + MAX_WAIT + SHORT;
         assert_eq!(clock.read(later), (SHORT, MAX_WAIT));
+    }
+
+    #[test]
+    fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
+        let pauses = Arc::<Pauses>::default();
+        let holder = Arc::new(clock_of(None));
+        holder.held.set(pauses.clone()).unwrap();
+        // It asks by way of a call of its own.
+        let asker = clock_of(Some(holder.clone()));
+        let waiter = clock_of(None);
+        let start = waiter.started;
+        waiter.begin(start, Wait::Turn, Some(&pauses));
+        asker.begin(start + SHORT, Wait::Person, None);
+        let thought = start + SHORT + MAX_WAIT * 3;
+        assert_eq!(waiter.read(thought), (Duration::ZERO, SHORT));
+        asker.end(thought, Wait::Person);
+        assert_eq!(waiter.read(thought + SHORT).1, SHORT * 2);
+        // A wait for another plugin does not count as one: two that wait for each other would do so for ever.
+        asker.begin(thought + SHORT, Wait::Turn, None);
+        assert_eq!(waiter.read(thought + SHORT * 2).1, SHORT * 3);
+        waiter.end(thought + SHORT * 2, Wait::Turn);
+        assert_eq!(waiter.read(thought + SHORT * 3), (SHORT, SHORT * 3));
+    }
+
+    #[tokio::test]
+    async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
+        let pauses = Arc::<Pauses>::default();
+        let is_open = || pauses.lock().n_open == 1;
+        let call = pin!(async {
+            holding(&pauses);
+            assert!(!is_open());
+            paused(async { assert!(is_open()) }).await;
+            // As well once the call has waited, when it has a clock already.
+            tokio::task::yield_now().await;
+            paused(async { assert!(is_open()) }).await;
+            Ok(())
+        });
+        assert_eq!(within(SHORT * 100, Instant::now(), call).await, Ok(()));
+        assert!(!is_open());
+        let later = pin!(async {
+            tokio::task::yield_now().await;
+            holding(&pauses);
+            paused(async { assert!(is_open()) }).await;
+            Ok(())
+        });
+        assert_eq!(within(SHORT * 100, Instant::now(), later).await, Ok(()));
     }
 }

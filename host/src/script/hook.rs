@@ -19,6 +19,10 @@ use crate::point::handle::AgentHandle;
 use crate::point::registry::Registry;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{aside, mask_leaves};
+use crate::text::clean;
+
+/// Longest text about a file that git would run, in bytes. A path may be longer.
+const MAX_PLANTED_BYTES: usize = 500;
 
 /// A script that a session calls.
 pub(crate) struct OpenScript {
@@ -65,14 +69,15 @@ impl OpenScript {
         payload: Value,
     ) -> Result<Value, Failure> {
         let mut outcome = match &self.script.claude {
-            Some(_) => self.ask_claude(caller, &payload).await?,
+            Some(_) => self.ask_claude(point, caller, &payload).await?,
             None => {
                 let call = Call::new(&self.script.name, point, caller, payload);
                 match &self.warm {
                     Some(warm) => warm.ask(call).await?,
                     None => {
                         let input = serde_json::to_vec(&call).map_err(unwritten)?;
-                        once::ask(&self.program, input, &self.script).await?
+                        let on_planted = self.on_planted(point, caller);
+                        once::ask(&self.program, input, &self.script, on_planted).await?
                     }
                 }
             }
@@ -87,7 +92,12 @@ impl OpenScript {
     }
 
     /// Calls a hook of Claude Code, and returns what it said as an outcome of the point.
-    async fn ask_claude(&self, caller: &Caller, payload: &Value) -> Result<Value, Failure> {
+    async fn ask_claude(
+        &self,
+        point: &'static str,
+        caller: &Caller,
+        payload: &Value,
+    ) -> Result<Value, Failure> {
         let nothing = || Value::Object(serde_json::Map::new());
         let Some(hook) = &self.script.claude else {
             return Ok(nothing());
@@ -96,8 +106,26 @@ impl OpenScript {
             return Ok(nothing());
         };
         let input = serde_json::to_vec(&input).map_err(unwritten)?;
-        let finished = once::run(&self.program, input, self.script.deadline).await?;
+        let on_planted = self.on_planted(point, caller);
+        let finished = once::run(&self.program, input, self.script.deadline, on_planted).await?;
         hook.outcome(caller, payload, &finished, &self.claude)
+    }
+
+    /// Leaves a record of everything that a script left for git to run.
+    fn on_planted(&self, point: &'static str, caller: &Caller) -> once::OnPlanted {
+        let (handle, name) = (self.handle.clone(), self.script.name.clone());
+        let mut origin = caller.origin();
+        origin.point = Some(point.into());
+        Box::new(move |planted| {
+            handle.access(AccessRecord {
+                plugin: name.as_str().into(),
+                reached: Reached::Files,
+                target: "leave what git would run".to_owned(),
+                outcome: AccessOutcome::Denied,
+                reason: Some(clean(&planted, MAX_PLANTED_BYTES)),
+                origin: origin.clone(),
+            });
+        })
     }
 
     /// Masks secrets in what a script says, and leaves a record of it.

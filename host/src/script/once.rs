@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Script;
 use crate::json;
+use crate::point::deadline::paused;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::text::clean;
-use crate::tool::builtin::{Around, Commands};
+use crate::tool::builtin::{Around, Commands, Look};
 use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams, base_environment};
 
 /// Most bytes of an outcome: the largest body of a request that a hook may put in place.
@@ -56,6 +58,21 @@ impl Program {
         }
     }
 
+    fn around(&self) -> Result<Around, Failure> {
+        self.commands.clone().around().map_err(|why| {
+            Failure::Unavailable(format!(
+                "scripts run as commands of bash, which must run confined (`bash = \"required\"` in [sandbox] of \
+                 config.toml), and this machine cannot do it: {why}"
+            ))
+        })
+    }
+
+    /// Looks at what the process may change.
+    async fn look(&self) -> Result<Look, Failure> {
+        let confine = self.around()?.confine;
+        Ok(Look::before(&self.workspace, confine.as_ref()).await)
+    }
+
     /// Makes the process, which reads from this file or named pipe.
     pub(super) fn process(
         &self,
@@ -66,12 +83,7 @@ impl Program {
         let Around {
             mut confine,
             keeper,
-        } = self.commands.clone().around().map_err(|why| {
-            Failure::Unavailable(format!(
-                "scripts run as commands of bash, which must run confined (`bash = \"required\"` in [sandbox] of \
-                 config.toml), and this machine cannot do it: {why}"
-            ))
-        })?;
+        } = self.around()?;
         if let Some(confinement) = &mut confine {
             confinement.read.extend(self.files.iter().cloned());
         }
@@ -92,13 +104,17 @@ impl Program {
     }
 }
 
+/// Told of what a script left for git to run, in words, also when nobody waits for the script any more.
+pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
+
 /// Calls a script once. When this future is dropped, the process and what it started end.
 pub(super) async fn ask(
     program: &Program,
     input: Vec<u8>,
     script: &Script,
+    on_planted: OnPlanted,
 ) -> Result<Value, Failure> {
-    let finished = run(program, input, script.deadline).await?;
+    let finished = run(program, input, script.deadline, on_planted).await?;
     let errors = errors(&finished);
     match finished.ending {
         Ending::Exited(0) => outcome(&finished.stdout.text()),
@@ -111,21 +127,29 @@ pub(super) async fn run(
     program: &Program,
     input: Vec<u8>,
     deadline: Duration,
+    on_planted: OnPlanted,
 ) -> Result<Finished, Failure> {
     let cancel = CancellationToken::new();
     let _stop_on_drop = cancel.clone().drop_guard();
     let flood = Flood::new(&cancel);
     let program = program.clone();
     let on_line = flood.on_line();
-    // A task of its own: when nobody waits any more, the process is stopped, and its input goes after it.
+    // Looking at the workspace is not the script's work, and takes none of its time.
+    let look = paused(program.look()).await?;
+    let (ended, has_ended) = oneshot::channel::<()>();
+    // A task of its own: when nobody waits any more, the process is stopped, what it left is looked at, and its input goes.
     let running = tokio::spawn(async move {
         let input = tokio::task::spawn_blocking(move || written(&input)).await;
         let input = input.map_err(failed)?.map_err(failed)?;
         let process = program.process(input.path().to_owned(), deadline + GRACE, on_line)?;
         let finished = process.run(&cancel).await;
+        drop(ended);
+        look.refuse().await.into_iter().for_each(on_planted);
         finished.map_err(|error| Failure::Unavailable(error.to_string()))
     });
-    let finished = running.await.map_err(failed)??;
+    // Nothing is ever sent: it is dropped when the process has ended, or could not be started.
+    let _ = has_ended.await;
+    let finished = paused(running).await.map_err(failed)??;
     match flood.exceeded() {
         Some(why) => Err(Failure::Limit(why)),
         None => Ok(finished),

@@ -79,7 +79,7 @@ impl Warm {
 
     /// Makes a call. When this future is dropped before the answer came, the process is stopped.
     pub(super) async fn ask<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
-        let mut state = waiting(self.state.lock()).await;
+        let mut state = waiting(self.state.lock(), None).await;
         state.n_calls += 1;
         let id = state.n_calls;
         let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten)?;

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -11,7 +12,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Tool, ToolCtx, ToolOutput};
-use crate::point::failure::panic_text;
+use crate::point::deadline::within;
+use crate::point::failure::{Failure, panic_text};
 
 /// Deadline of a call when the configuration says nothing. Longer than the longest that `bash` takes for a command, which is
 /// then told as that command's own.
@@ -25,7 +27,8 @@ pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 const STOP_GRACE: Duration = Duration::from_secs(4);
 
 /// Runs the tool and says how long it took. When `deadline` has passed or the call's token is set, the tool is told to stop
-/// and then dropped; the answer says so. Never panics and never takes much longer than the deadline.
+/// and then dropped; the answer says so. Never panics and never takes much longer than the deadline, which stands still while the
+/// tool waits for a person or for its turn.
 pub async fn run_call(
     tool: &dyn Tool,
     arguments: Value,
@@ -60,20 +63,23 @@ async fn run_bounded(
     // In a block of its own, so that a panic while the future is made is caught as well.
     let call = AssertUnwindSafe(async { tool.run(arguments, &inner).await })
         .catch_unwind()
-        .map(|outcome| outcome.unwrap_or_else(|panic| panicked(&name, panic.as_ref())));
-    let mut call = std::pin::pin!(call);
+        .map(|outcome| Ok(outcome.unwrap_or_else(|panic| panicked(&name, panic.as_ref()))));
+    let mut call = pin!(call);
     let (why, is_fault) = tokio::select! {
         biased;
-        output = &mut call => return output,
+        answer = within(deadline, Instant::now(), &mut call) => match answer {
+            Ok(output) => return output,
+            Err(Failure::Deadline(_)) => {
+                let seconds = deadline.as_secs_f64();
+                (format!("the call was stopped: it ran longer than {seconds:.1} s"), true)
+            }
+            Err(failure) => (format!("the call was stopped: {failure}"), true),
+        },
         () = ctx.cancel.cancelled() => ("the call was cancelled while it ran".to_owned(), false),
-        () = tokio::time::sleep(deadline) => {
-            let seconds = deadline.as_secs_f64();
-            (format!("the call was stopped: it ran longer than {seconds:.1} s"), true)
-        }
     };
     inner.cancel.cancel();
     let content = match tokio::time::timeout(STOP_GRACE, &mut call).await {
-        Ok(output) if output.content != "" => format!("{why}\n\n{}", output.content),
+        Ok(Ok(output)) if output.content != "" => format!("{why}\n\n{}", output.content),
         _ => why,
     };
     ToolOutput {

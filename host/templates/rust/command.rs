@@ -14,7 +14,7 @@ mod plugin {
         topic: String,
         /// Reader that it is for.
         #[serde(default)]
-        r#for: Reader,
+        reader: Reader,
     }
 
     /// A reader.
@@ -30,7 +30,7 @@ mod plugin {
     /// Asks for a short explanation.
     #[command]
     fn explain(args: Explain) -> CommandOutcome {
-        let reader = match args.r#for {
+        let reader = match args.reader {
             Reader::Child => "a child",
             Reader::Expert => "an expert",
         };

@@ -1,24 +1,39 @@
 //! Keeps a repository safe from a model that works in it: no forced push, and no commit on a protected branch without a yes.
 //!
-//! `.git/HEAD` says which branch it is. A command is judged by its words, which any shell can hide: what must hold against a model
-//! that means harm stands in the rules of `[tools]` and in the server's own protection.
+//! `.git/HEAD` says which branch it is; where that is not known, a person is asked as well. A command is judged by its words, which
+//! any shell can hide: what must hold against a model that means harm stands in the rules of `[tools]` and in the server's own
+//! protection.
 
 mod words;
 
 #[rind_sdk::plugin]
 mod git_guard {
-    use crate::words::{Deed, deeds};
+    use crate::words::{Uses, uses};
     use rind_sdk::prelude::*;
     use rind_sdk::{files, serde_json};
 
     /// Bytes of `.git/HEAD` that are read; a name has fewer.
     const MAX_BYTES: u32 = 1_024;
 
+    /// Longest name of a branch in a question, in bytes.
+    const MAX_BRANCH_BYTES: usize = 100;
+
+    /// Longest command in a question, in bytes: with the other words it fits, and what is escaped takes more.
+    const MAX_COMMAND_BYTES: usize = 600;
+
     /// Settings of the plugin; the manifest has their defaults.
     #[data]
     struct Settings {
         protected: Vec<String>,
         tools: Vec<String>,
+    }
+
+    /// The repository in the workspace.
+    enum Repository {
+        Missing,
+        Branch(String),
+        /// No branch can be read, for this reason.
+        Unknown(&'static str),
     }
 
     #[hook]
@@ -30,22 +45,63 @@ mod git_guard {
         }
         let arguments: serde_json::Value = serde_json::from_str(&proposed.call.arguments)?;
         let command = arguments["command"].as_str().unwrap_or_default();
-        let deeds = deeds(command);
-        if deeds.contains(&Deed::ForcePush) {
+        let uses = uses(command, &caller::workspace());
+        if uses.is_forced {
             let why = "a forced push can destroy what others have pushed; ask the person to do it";
             return Ok(CallOutcome::block(why));
         }
-        let branch = current().filter(|branch| is_protected(branch, &settings));
-        let (Some(branch), Some(Deed::Change(what))) = (branch, deeds.first()) else {
+        let Some((place, why)) = danger(&uses, &settings) else {
             return Ok(CallOutcome::pass());
         };
-        let question = format!("Let the model run `git {what}` on the protected branch {branch}?");
+        let changes: Vec<String> = uses
+            .changes
+            .iter()
+            .map(|name| format!("git {name}"))
+            .collect();
+        let question = format!(
+            "Let the model run {} {place}? The command: {}",
+            changes.join(", "),
+            cut(command, MAX_COMMAND_BYTES)
+        );
         if ask::confirm(&question, false)? {
             return Ok(CallOutcome::pass());
         }
-        Ok(CallOutcome::block(format!(
-            "the branch {branch} is protected and nobody said yes; make a branch first: git switch -c NAME"
-        )))
+        Ok(CallOutcome::block(why))
+    }
+
+    /// Returns where a command changes what is protected, and what the model is told without a yes.
+    fn danger(uses: &Uses, settings: &Settings) -> Option<(String, String)> {
+        if uses.changes.is_empty() {
+            return None;
+        }
+        let current = current();
+        let mut named = uses.branches.iter();
+        let protected = named.find(|branch| is_protected(branch, settings));
+        let protected = match (&current, protected) {
+            (_, Some(branch)) => Some(branch),
+            (Repository::Branch(branch), None) if is_protected(branch, settings) => Some(branch),
+            _ => None,
+        };
+        if let Some(branch) = protected {
+            let branch = cut(branch, MAX_BRANCH_BYTES);
+            return Some((
+                format!("on the protected branch {branch}"),
+                format!(
+                    "the branch {branch} is protected and nobody said yes; make a branch first: git switch -c NAME"
+                ),
+            ));
+        }
+        let unknown = match (uses.unknown, current) {
+            (Some(why), _) | (None, Repository::Unknown(why)) => why,
+            (None, Repository::Missing | Repository::Branch(_)) => return None,
+        };
+        Some((
+            format!("on a branch that is not known ({unknown})"),
+            format!(
+                "it is not known whether the branch is protected ({unknown}), and nobody said yes; \
+                 run it in the workspace, on a branch of its own"
+            ),
+        ))
     }
 
     /// Shows the branch, and whether it is protected.
@@ -54,28 +110,47 @@ mod git_guard {
         let settings: Settings = config::all()?;
         show_status(&settings);
         Ok(match current() {
-            None => "the workspace is no git repository, or HEAD is on no branch".to_owned(),
-            Some(branch) if is_protected(&branch, &settings) => {
+            Repository::Missing => "the workspace has no .git: nothing is protected".to_owned(),
+            Repository::Unknown(why) => {
+                format!("the branch is not known ({why}): commits and pushes need a yes")
+            }
+            Repository::Branch(branch) if is_protected(&branch, &settings) => {
                 format!("{branch} (protected: commits and pushes need a yes)")
             }
-            Some(branch) => format!("{branch} (not protected)"),
+            Repository::Branch(branch) => format!("{branch} (not protected)"),
         })
     }
 
     fn show_status(settings: &Settings) {
         status::set(&match current() {
-            None => String::new(),
-            Some(branch) if is_protected(&branch, settings) => format!("on {branch}, protected"),
-            Some(branch) => format!("on {branch}"),
+            Repository::Missing => String::new(),
+            Repository::Unknown(_) => "branch not known".to_owned(),
+            Repository::Branch(branch) if is_protected(&branch, settings) => {
+                format!("on {branch}, protected")
+            }
+            Repository::Branch(branch) => format!("on {branch}"),
         });
     }
 
-    /// Returns the branch that HEAD names.
-    fn current() -> Option<String> {
-        let head = files::read("workspace/.git/HEAD", 0, MAX_BYTES).ok()?;
-        let head = String::from_utf8(head).ok()?;
-        let name = head.trim().strip_prefix("ref: refs/heads/")?;
-        Some(name.to_owned())
+    /// Reads the branch that HEAD names.
+    fn current() -> Repository {
+        let head = match files::read("workspace/.git/HEAD", 0, MAX_BYTES) {
+            Ok(head) => head,
+            Err(Error::NotFound(_)) => {
+                return match files::list("workspace/.git") {
+                    Err(Error::NotFound(_)) => Repository::Missing,
+                    _ => Repository::Unknown(".git has no HEAD"),
+                };
+            }
+            Err(_) => {
+                return Repository::Unknown(".git is no folder that can be read, as in a worktree");
+            }
+        };
+        let head = String::from_utf8_lossy(&head);
+        match head.trim().strip_prefix("ref: refs/heads/") {
+            Some(name) if !name.is_empty() => Repository::Branch(name.to_owned()),
+            _ => Repository::Unknown("HEAD is on no branch"),
+        }
     }
 
     fn is_protected(branch: &str, settings: &Settings) -> bool {
@@ -86,5 +161,12 @@ mod git_guard {
                 Some(beginning) => branch.starts_with(beginning),
                 None => branch == name,
             })
+    }
+
+    fn cut(text: &str, bytes: usize) -> String {
+        match text.len() > bytes {
+            true => format!("{}…", &text[..text.floor_char_boundary(bytes)]),
+            false => text.to_owned(),
+        }
     }
 }

@@ -2,5 +2,6 @@
 // import it does not ask for.
 export { hooks } from "./hooks.js";
 export { tools } from "./tools.js";
+export { commands, prompt } from "./commands.js";
 export { asError } from "./hook.js";
 export { verdict, text, utf8 } from "./values.js";

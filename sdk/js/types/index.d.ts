@@ -1,6 +1,7 @@
 /// <reference path="./contract.d.ts" />
 import type { Answer, EffectClass, Error as ContractError, Part } from "rind:plugin/types@0.1.0";
 import type { CallVerdict } from "rind:plugin/outcomes@0.1.0";
+import type { CommandOutcome, CommandSpec } from "rind:plugin/commands@0.1.0";
 import type { ToolSpec } from "rind:plugin/tools@0.1.0";
 
 export { hooks, type Hook } from "./hooks.js";
@@ -22,6 +23,25 @@ export declare function tools(all: Record<string, Tool>): {
   list(): ToolSpec[];
   call(name: string, args: string): Answer;
 };
+
+/** One slash command. `Args` fits `arguments`: the host reads them from the line and checks them. */
+export interface Command<Args = any> {
+  /** Description for the person, one line. */
+  description: string;
+  /** JSON Schema of the arguments, with `type: "object"`; without one, `run` is given the text behind the name. */
+  arguments?: object;
+  /** Runs the command. A text is shown, `prompt` starts a turn, nothing shows nothing; what is thrown is a failed call. */
+  run(args: Args): string | CommandOutcome | object | void;
+}
+
+/** Makes the export `commands` of functions with their descriptions; the key is the name of the command, without the slash. */
+export declare function commands(all: Record<string, Command>): {
+  list(): CommandSpec[];
+  run(name: string, args: string): CommandOutcome;
+};
+
+/** Starts a turn with this input. */
+export declare function prompt(text: string): CommandOutcome;
 
 /** Verdicts on a tool call, for the outcome of `hooks.preTool`. */
 export declare const verdict: {

@@ -113,6 +113,13 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
 }
 
 #[test]
+fn commands_that_nobody_can_call_or_understand_are_faults() {
+    let rind = Rind::default();
+    put(&rind, "helper", "starter", |m| m);
+    assert_snapshot!(rind.run(&["plugin", "check", "wrong/helper"]).screen(), @"");
+}
+
+#[test]
 fn the_core_plugins_and_the_first_example_have_no_faults() {
     let rind = Rind::default();
     let root = guests::guest("hello").parent().unwrap();

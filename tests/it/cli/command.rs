@@ -243,3 +243,103 @@ fn a_command_is_an_event() {
     assert_eq!(lines[1]["outcome"], "prompt");
     assert_eq!(lines[2]["command"], "/review of your prompts");
 }
+
+/// A template with this after its front matter.
+fn template(body: &str) -> String {
+    format!("---\ndescription: Does it\n---\n{body}\n")
+}
+
+/// Templates that are read, and would take all memory, the whole stack or all time when they are rendered.
+fn hostile_when_rendered() -> Vec<String> {
+    let lists = format!(
+        "{{% set a = [1, 1] %}}{}",
+        "{% set a = [a, a] %}".repeat(40)
+    );
+    let maps = format!(
+        "{{% set a = {{'x': 1}} %}}{}",
+        "{% set a = {'x': a, 'y': a} %}".repeat(40)
+    );
+    let own = "{% set ns = namespace() %}{% set ns.a = ns %}";
+    let other = "{% set other = namespace() %}{% set other.a = other %}";
+    vec![
+        format!("{own}{{{{ ns|tojson }}}}"),
+        format!("{own}{{{{ ns }}}}"),
+        format!("{own}{{{{ ns ~ '' }}}}"),
+        format!("{own}{{{{ ns|pprint }}}}"),
+        format!("{own}{other}{{{{ ns == other }}}}"),
+        "{{ [1]|tojson(indent=100000000000) }}".to_owned(),
+        format!("{lists}{{{{ a }}}}"),
+        format!("{lists}{{{{ a ~ '' }}}}"),
+        format!("{lists}{{{{ a|string }}}}"),
+        format!("{lists}{{{{ a|join }}}}"),
+        format!("{lists}{{{{ a|pprint }}}}"),
+        format!("{lists}{{{{ a|list|sort }}}}"),
+        format!("{maps}{{{{ a|tojson }}}}"),
+    ]
+}
+
+/// Templates that the parser cannot take.
+fn hostile_when_read() -> Vec<String> {
+    let chain = "{% elif arguments %}".repeat(3_000);
+    vec![
+        format!("{{{{ {}1 }}}}", "-".repeat(60_000)),
+        format!("{{{{ {}1 }}}}", "not ".repeat(15_000)),
+        format!("{{{{ arguments{} }}}}", ".a".repeat(30_000)),
+        format!("{{{{ arguments{} }}}}", "|e".repeat(30_000)),
+        format!("{{{{ arguments{} }}}}", "+1".repeat(30_000)),
+        format!("{{% if arguments %}}{chain}{{% endif %}}"),
+    ]
+}
+
+#[test]
+fn a_hostile_template_ends_a_process_of_its_own_and_nothing_else() {
+    let rind = with_prompts();
+    for (n, body) in hostile_when_rendered().iter().enumerate() {
+        rind.user_file(&format!("config/prompts/h{n}.md"), &template(body));
+    }
+    for (n, body) in hostile_when_rendered().iter().enumerate() {
+        let ran = rind.run(&["run", &format!("/h{n}")]).exits(2);
+        let is_named = |why: &str| ran.stderr.contains(&format!("h{n}.md: {why}"));
+        assert!(
+            is_named("an expression or a value in it is nested too deeply")
+                || is_named("it takes more than 2 s of processor time")
+                || is_named("it takes more than 256 MiB of memory"),
+            "{body}: {}",
+            ran.stderr
+        );
+    }
+    rind.run(&["run", "/review src"]).exits(0);
+}
+
+#[test]
+fn a_template_that_no_parser_takes_is_named_and_the_others_are_there() {
+    for body in hostile_when_read() {
+        let rind = with_prompts();
+        rind.user_file("config/prompts/a.md", &template(&body));
+        rind.user_file("config/prompts/z.md", &template("Fine."));
+        let ran = rind.run(&["run", "/a x"]);
+        let start = body.chars().take(40).collect::<String>();
+        if ran.code != Some(0) {
+            assert_eq!(ran.code, Some(2), "{start}: {}", ran.stderr);
+            assert!(ran.stderr.contains("a.md"), "{start}: {}", ran.stderr);
+        }
+        assert_eq!(
+            rind.run(&["run", "/z"]).exits(0).stdout,
+            "You said: Fine.\n"
+        );
+    }
+}
+
+#[test]
+fn many_templates_that_end_their_process_do_not_keep_the_program() {
+    let rind = with_prompts();
+    let body = template(&format!("{{{{ {}1 }}}}", "-".repeat(60_000)));
+    for n in 0..10 {
+        rind.user_file(&format!("config/prompts/b{n}.md"), &body);
+    }
+    let help = rind.run(&["run", "/help"]).exits(0).stdout;
+    assert_eq!(help.matches("nested too deeply").count(), 3, "{help}");
+    let left = "not checked: other templates ended the process that checks them";
+    // The good one is behind them.
+    assert_eq!(help.matches(left).count(), 8, "{help}");
+}

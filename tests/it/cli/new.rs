@@ -20,10 +20,6 @@ fn a_folder_of_each_kind_and_language_is_whole_and_its_manifest_is_read() {
         ("python", "plugin.py"),
     ] {
         for kind in ["hook", "tool", "prompt", "command"] {
-            // The template of a command is in Rust alone.
-            if kind == "command" && lang != "rust" {
-                continue;
-            }
             let name = format!("{lang}-{kind}");
             let output = rind
                 .command(&["plugin", "new", &name, "--lang", lang, "--kind", kind])
@@ -80,10 +76,6 @@ fn names_and_kinds_that_cannot_be_are_refused_with_what_to_do() {
     for (args, reason) in [
         (&["../up"][..], "cannot be the name of a plugin"),
         (&["Upper"], "use 1 to 64 of a-z, 0-9 and -"),
-        (
-            &["x", "--kind", "command", "--lang", "js"],
-            "a template of a command in Rust only",
-        ),
         (&["x", "--kind", "loop"], "Use `--kind hook`"),
     ] {
         let output = rind
@@ -148,11 +140,11 @@ fn make_and_use(lang: &str, kind: &str, prepare: impl Fn(&Path)) {
     assert!(list.contains("made"), "{lang} {kind}: {installed}{list}");
 }
 
-const KINDS: [&str; 3] = ["hook", "tool", "prompt"];
+const KINDS: [&str; 4] = ["hook", "tool", "prompt", "command"];
 
 #[test]
 fn each_kind_in_rust_builds_has_no_fault_passes_its_cases_and_is_installed() {
-    for kind in KINDS.into_iter().chain(["command"]) {
+    for kind in KINDS {
         // What it depends on is there at the versions of this tree.
         let lock = guests::workspace().join("Cargo.lock");
         make_and_use("rust", kind, |folder| {

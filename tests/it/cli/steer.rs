@@ -261,10 +261,9 @@ fn lines_without_a_turn_come_too_late_and_the_command_is_an_event() {
         let ran = rind.run(&[&args[..], &["--events", log.to_str().unwrap()]].concat());
         let ran = ran.exits(code);
         let last = |line: u64| {
-            let of_line = answers(&ran)
-                .into_iter()
-                .filter(|answer| answer["line"] == line);
-            of_line.last().map(|answer| answer["status"].clone())
+            let mut answers = answers(&ran).into_iter().rev();
+            let last = answers.find(|answer| answer["line"] == line)?;
+            Some(last["status"].clone())
         };
         for n_line in [1, 2] {
             let last = last(n_line);

@@ -58,7 +58,7 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
     loop {
         let prepared = open::prepare(&args.open, resume.as_deref(), has_terminal).await?;
-        let commands = prepared.commands()?;
+        let commands = prepared.commands().await?;
         let opened = prepared.open(&args.open).await?;
         let prompt = prompt.take();
         let left = match is_plain {

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::helper::Helper;
 use super::template::Template;
 use super::{Entry, Kind, MAX_DESCRIPTION_BYTES, Origin, is_name, user_prompts};
 use crate::grant::Trust;
@@ -89,6 +90,30 @@ fn unusable(skill: &Unusable) -> Entry {
         origin: Origin::Skill(Trust::Local, skill.source.clone()),
         may: Vec::new(),
         kind: Kind::Broken(format!("{}:{why}", skill.file.display())),
+    }
+}
+
+/// Parses all templates. One that cannot be used becomes an entry that says why.
+pub(super) async fn check_templates(entries: &mut [Entry], helper: &Helper) {
+    let sources: Vec<&str> = entries
+        .iter()
+        .filter_map(|entry| match &entry.kind {
+            Kind::Template(template) => Some(template.source()),
+            _ => None,
+        })
+        .collect();
+    if sources.is_empty() {
+        return;
+    }
+    let mut names = helper.names(&sources).await.into_iter();
+    for entry in entries {
+        let Kind::Template(template) = &mut entry.kind else {
+            continue;
+        };
+        let Some(Err(why)) = names.next().map(|names| template.check(names)) else {
+            continue;
+        };
+        *entry = broken(&template.path, why, &entry.origin);
     }
 }
 

@@ -9,6 +9,8 @@ mod arguments;
 mod built_in;
 mod find;
 mod help;
+pub(super) mod helper;
+mod language;
 mod own;
 mod template;
 
@@ -20,6 +22,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use self::built_in::BuiltIn;
+use self::helper::Helper;
 use self::template::Template;
 use super::exit_code::{Usage, bail_usage};
 use crate::event::{CommandResult, Event};
@@ -41,6 +44,7 @@ const MAX_NAME_BYTES: usize = 64;
 pub(super) struct Commands {
     entries: Vec<Entry>,
     about: About,
+    helper: Helper,
 }
 
 /// Parts of the host that built-in commands tell of.
@@ -237,8 +241,12 @@ fn is_name(name: &str) -> bool {
 
 impl Commands {
     /// Collects the commands: those that are built in, those of the plugins that run, and the templates of plugins, of the user
-    /// and of the project, whose folder is given when it is trusted.
-    pub(super) fn new(about: About, project: Option<&HeldFolder>) -> Self {
+    /// and of the project, whose folder is given when it is trusted. `program` is Rind's own, which renders templates.
+    pub(super) async fn new(about: About, project: Option<&HeldFolder>, program: PathBuf) -> Self {
+        Self::with_helper(about, project, Helper::Program(program)).await
+    }
+
+    async fn with_helper(about: About, project: Option<&HeldFolder>, helper: Helper) -> Self {
         let mut entries = built_in::entries();
         entries.extend(find::of_user(&about.paths));
         entries.extend(find::of_plugins(&about.plugins));
@@ -250,7 +258,12 @@ impl Commands {
         entries.extend(find::of_skills(&about.skills));
         // Stable: of one source, the order is that in which they were found.
         entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
-        Self { entries, about }
+        find::check_templates(&mut entries, &helper).await;
+        Self {
+            entries,
+            about,
+            helper,
+        }
     }
 
     /// Reads a line that [calls](split) a command.
@@ -357,7 +370,8 @@ impl Commands {
                 own::run(self, command, &call.arguments, session, cancel).await
             }
             Kind::Template(template) => {
-                let text = template.render(&call.arguments).map_err(Usage)?;
+                let text = template.render(&call.arguments, &self.helper, cancel);
+                let text = text.await.map_err(Usage)?;
                 let command = format!("/{} of {}", entry.name, entry.origin);
                 Ok(Outcome::Prompt { text, command })
             }

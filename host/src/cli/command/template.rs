@@ -1,22 +1,21 @@
 //! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the command that it is.
 //!
-//! The front matter is YAML within a budget, the rest is a template within its fuel. A template reaches no file and no other
-//! template, and a name that it was not given is an error. Errors say file, line and column. Start from [`Template::read`].
+//! The front matter is YAML within a budget. What follows it is only text here: a [`Helper`] parses and renders it. A name that a
+//! template was not given is an error. Errors say file, line and column. Start from [`Template::read`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use minijinja::{Environment, UndefinedBehavior};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::MAX_DESCRIPTION_BYTES;
+use super::helper::{Helper, Refusal};
+use super::language::Fault;
 use crate::front_matter::{self, Entry, Node, Place, split};
 use crate::plugin::prompts::MAX_BYTES;
 use crate::text::clean;
 use crate::tool::schema;
-
-/// Work that rendering may take: some 50,000 instructions, or 3 MB of text.
-const FUEL: u64 = 50_000;
 
 /// Keys of the front matter.
 const KEYS: [&str; 2] = ["arguments", "description"];
@@ -27,7 +26,7 @@ const TEXT: &str = "arguments";
 /// Names that a template finds without declaring them.
 const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
 
-/// A template that was read and can be rendered.
+/// A template whose front matter was read.
 #[derive(Debug)]
 pub(super) struct Template {
     pub(super) path: PathBuf,
@@ -36,12 +35,12 @@ pub(super) struct Template {
     pub(super) arguments: Option<Value>,
     /// The template, with an empty line for each of the front matter, so that lines are those of the file.
     source: String,
-    /// Whether it uses the text behind its name.
+    /// Whether it uses the text behind its name, once it was [checked](Self::check).
     pub(super) takes_text: bool,
 }
 
 impl Template {
-    /// Reads a file.
+    /// Reads the front matter of a file.
     ///
     /// # Errors
     /// Reason why it cannot be used, with file, line and column.
@@ -98,25 +97,26 @@ impl Template {
             }
         }
         let n_lines = front.lines().count() + 1;
-        let mut template = Self {
+        Ok(Self {
             path: path.to_owned(),
             description,
             arguments,
             source: "\n".repeat(n_lines) + body,
             takes_text: false,
-        };
-        template.check()?;
-        Ok(template)
+        })
     }
 
-    /// Checks that the template can be parsed and uses no name that it is not given.
-    fn check(&mut self) -> Result<(), String> {
-        let used = {
-            let environment = environment();
-            let parsed = environment.template_from_named_str("template", &self.source);
-            let parsed = parsed.map_err(|error| self.fault(&error))?;
-            parsed.undeclared_variables(false)
-        };
+    /// Returns what follows the front matter, with an empty line for each line of that.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Checks that the template could be parsed and uses no name that it is not given.
+    ///
+    /// # Errors
+    /// Why it cannot be used, with file, line and column.
+    pub(super) fn check(&mut self, used: Result<BTreeSet<String>, Refusal>) -> Result<(), String> {
+        let used = used.map_err(|refusal| self.refused(refusal))?;
         self.takes_text = used.contains(TEXT);
         let declared = self.arguments.as_ref().and_then(|schema| {
             let properties = schema.get("properties")?.as_object()?;
@@ -145,11 +145,16 @@ impl Template {
         ))
     }
 
-    /// Renders the template. `arguments` fit its schema; without one they are the text behind the name.
+    /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they are the text behind the name.
     ///
     /// # Errors
     /// Why it cannot be rendered, with file, line and column.
-    pub(super) fn render(&self, arguments: &Value) -> Result<String, String> {
+    pub(super) async fn render(
+        &self,
+        arguments: &Value,
+        helper: &Helper,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
         let given = match (&self.arguments, arguments) {
             (Some(_), arguments) => arguments.clone(),
             (None, Value::String(text)) if !self.takes_text && !text.trim().is_empty() => {
@@ -160,11 +165,8 @@ impl Template {
             }
             (None, text) => json!({ TEXT: text }),
         };
-        let environment = environment();
-        let parsed = environment.template_from_named_str("template", &self.source);
-        let rendered = parsed
-            .and_then(|template| template.render(minijinja::value::Serde(given)))
-            .map_err(|error| self.fault(&error))?;
+        let rendered = helper.render(&self.source, &given, cancel).await;
+        let rendered = rendered.map_err(|refusal| self.refused(refusal))?;
         let text = rendered.trim();
         if text.is_empty() {
             return Err(format!("{}: the prompt is empty", self.path.display()));
@@ -172,17 +174,17 @@ impl Template {
         Ok(text.to_owned())
     }
 
-    fn fault(&self, error: &minijinja::Error) -> String {
-        let mut why = error.kind().to_string();
-        if let Some(detail) = error.detail() {
-            why = format!("{why}: {detail}");
-        }
-        match error.range() {
-            Some(range) => self.at(range.start, &first_line(&why)),
-            None => {
-                let line = error.line().unwrap_or(1);
+    fn refused(&self, refusal: Refusal) -> String {
+        match refusal {
+            Refusal::Fault(Fault {
+                offset: Some(offset),
+                why,
+                ..
+            }) => self.at(offset, &first_line(&why)),
+            Refusal::Fault(Fault { line, why, .. }) => {
                 format!("{}:{line}:1: {}", self.path.display(), first_line(&why))
             }
+            Refusal::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
         }
     }
 
@@ -193,16 +195,6 @@ impl Template {
         let column = last.chars().count() + 1;
         format!("{}:{line}:{column}: {why}", self.path.display())
     }
-}
-
-/// An environment with nothing in it: no loader, no other template. Printing what is not there fails; asking whether it is
-/// there does not.
-fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
-    environment
 }
 
 /// Offset of the first use of a name in a template.
@@ -226,42 +218,52 @@ fn first_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Template, String> {
-        Template::read(Path::new("p/x.md"), text.as_bytes())
+    /// Reads and checks a file as the registry does, in this process.
+    async fn read(text: &str) -> Result<Template, String> {
+        let mut template = Template::read(Path::new("p/x.md"), text.as_bytes())?;
+        let mut used = Helper::Here.names(&[template.source()]).await;
+        template.check(used.remove(0))?;
+        Ok(template)
     }
 
-    #[test]
-    fn a_template_is_rendered_with_its_arguments() {
+    async fn render(template: &Template, arguments: Value) -> Result<String, String> {
+        let cancel = CancellationToken::new();
+        template.render(&arguments, &Helper::Here, &cancel).await
+    }
+
+    #[tokio::test]
+    async fn a_template_is_rendered_with_its_arguments() {
         let template = read(
             "---\ndescription: Reviews a folder\narguments:\n  properties:\n    path: {type: string}\n    focus: {type: string}\n  \
              required: [path]\n---\n\nReview {{ path }}{% if focus %} for {{ focus }}{% endif %}.\n",
         )
+        .await
         .unwrap();
         assert_eq!(template.description, "Reviews a folder");
-        let render = |given| template.render(&given).unwrap();
-        assert_eq!(render(json!({"path": "a<b"})), "Review a<b.");
-        assert_eq!(
-            render(json!({"path": "a", "focus": "{{ path }}"})),
-            "Review a for {{ path }}."
-        );
+        for (given, expected) in [
+            (json!({"path": "a<b"}), "Review a<b."),
+            (
+                json!({"path": "a", "focus": "{{ path }}"}),
+                "Review a for {{ path }}.",
+            ),
+        ] {
+            assert_eq!(render(&template, given).await.unwrap(), expected);
+        }
     }
 
-    #[test]
-    fn without_declared_arguments_the_text_is_at_hand_and_never_lost() {
-        let with = read("---\ndescription: x\n---\nDo {{ arguments }}").unwrap();
-        assert_eq!(with.render(&json!("it well")).unwrap(), "Do it well");
-        let without = read("---\ndescription: x\n---\nDo.").unwrap();
-        assert_eq!(without.render(&json!("")).unwrap(), "Do.");
-        assert!(
-            without
-                .render(&json!("it"))
-                .unwrap_err()
-                .contains("takes no arguments")
-        );
+    #[tokio::test]
+    async fn without_declared_arguments_the_text_is_at_hand_and_never_lost() {
+        let with = read("---\ndescription: x\n---\nDo {{ arguments }}").await;
+        let done = render(&with.unwrap(), json!("it well")).await;
+        assert_eq!(done.unwrap(), "Do it well");
+        let without = read("---\ndescription: x\n---\nDo.").await.unwrap();
+        assert_eq!(render(&without, json!("")).await.unwrap(), "Do.");
+        let why = render(&without, json!("it")).await.unwrap_err();
+        assert!(why.contains("takes no arguments"), "{why}");
     }
 
-    #[test]
-    fn errors_name_file_line_and_column() {
+    #[tokio::test]
+    async fn errors_name_file_line_and_column() {
         let front = "---\ndescription: x\n---\n";
         for (text, expected) in [
             (
@@ -302,7 +304,7 @@ mod tests {
             (format!("{front}{{% extends 'x' %}}"), "p/x.md:4:"),
             (format!("{front}{{% import 'x' as y %}}"), "p/x.md:4:"),
         ] {
-            let why = read(&text).unwrap_err();
+            let why = read(&text).await.unwrap_err();
             assert!(why.starts_with(expected), "{text}\n{why}");
         }
         let bytes = b"---\ndescription: \xff\n---\n";
@@ -310,8 +312,8 @@ mod tests {
         assert_eq!(why, "p/x.md:2:1: this line is not UTF-8");
     }
 
-    #[test]
-    fn a_hostile_template_runs_out_of_fuel() {
+    #[tokio::test]
+    async fn what_a_template_computes_takes_fuel() {
         let doubled = "{% set a = a ~ a %}".repeat(60);
         for body in [
             "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}"
@@ -319,8 +321,8 @@ mod tests {
             format!("{{% set a = 'xxxxxxxx' %}}{doubled}{{{{ a }}}}"),
             "{{ 'x' * 90000000 }}".to_owned(),
         ] {
-            let template = read(&format!("---\ndescription: x\n---\n{body}")).unwrap();
-            let why = template.render(&json!("")).unwrap_err();
+            let template = read(&format!("---\ndescription: x\n---\n{body}")).await;
+            let why = render(&template.unwrap(), json!("")).await.unwrap_err();
             assert!(why.contains("fuel"), "{why}");
         }
     }

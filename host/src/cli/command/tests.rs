@@ -5,7 +5,7 @@ use super::*;
 const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";
 
 /// The commands of a user with these templates, and of a project with those.
-fn commands(user: &[&str], project: &[&str]) -> Commands {
+async fn commands(user: &[&str], project: &[&str]) -> Commands {
     let folder = tempfile::tempdir().unwrap();
     let paths = Paths::under(&folder.path().join("home"), &folder.path().join("work"));
     let put = |folder: &std::path::Path, names: &[&str]| {
@@ -24,7 +24,7 @@ fn commands(user: &[&str], project: &[&str]) -> Commands {
         rules: Vec::new(),
         compacts_at: None,
     };
-    Commands::new(about, Some(&held))
+    Commands::with_helper(about, Some(&held), Helper::Here).await
 }
 
 fn completed(commands: &Commands, line: &str) -> Vec<String> {
@@ -53,9 +53,9 @@ fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
     }
 }
 
-#[test]
-fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
-    let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]);
+#[tokio::test]
+async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
+    let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]).await;
     let source = |line: &str| {
         let call = commands.parse(line).unwrap();
         commands.entries[call.entry].origin.to_string()
@@ -76,9 +76,9 @@ fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
     );
 }
 
-#[test]
-fn names_and_arguments_complete() {
-    let commands = commands(&["look.md"], &["look.md"]);
+#[tokio::test]
+async fn names_and_arguments_complete() {
+    let commands = commands(&["look.md"], &["look.md"]).await;
     assert_eq!(completed(&commands, "/lo"), ["/look"]);
     assert_eq!(completed(&commands, "/project:"), ["/project:look"]);
     assert_eq!(completed(&commands, "/look q"), ["/look quick"]);
@@ -94,9 +94,9 @@ fn names_and_arguments_complete() {
     assert!(completed(&commands, "/").contains(&"/undo".to_owned()));
 }
 
-#[test]
-fn no_line_makes_parsing_or_completing_fail() {
-    let commands = commands(&["look.md"], &[]);
+#[tokio::test]
+async fn no_line_makes_parsing_or_completing_fail() {
+    let commands = commands(&["look.md"], &[]).await;
     for line in [
         "",
         "/",
@@ -111,4 +111,11 @@ fn no_line_makes_parsing_or_completing_fail() {
         let _ = commands.parse(line);
         let _ = commands.complete(line);
     }
+}
+
+#[test]
+fn the_check_of_plugins_knows_every_built_in_name() {
+    let entries = built_in::entries();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, crate::check::BUILT_IN_COMMANDS);
 }

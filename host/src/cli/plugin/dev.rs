@@ -81,7 +81,7 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
     let prepared = prepare(&args.open, None, has_terminal).await?;
     let later = prepared.later(&args.open, &name)?;
-    let commands = prepared.commands()?;
+    let commands = prepared.commands().await?;
     let opened = prepared.open(&args.open).await?;
     render::note(&opened.chosen);
     render::note(&format!("watching {}", dir.display()));

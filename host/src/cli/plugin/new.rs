@@ -36,7 +36,7 @@ enum Kind {
     Hook,
     /// Offers the model a tool
     Tool,
-    /// Offers the person a slash command; in Rust
+    /// Offers the person a slash command
     Command,
     /// Runs by itself; this version of Rind runs no loop yet
     Loop,
@@ -54,15 +54,7 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
         Kind::Hook => NewKind::Hook,
         Kind::Tool => NewKind::Tool,
         Kind::Prompt => NewKind::Prompt,
-        Kind::Command if language == NewLanguage::Rust => NewKind::Command,
-        Kind::Command => {
-            return Err(Usage(
-                "there is a template of a command in Rust only; in JavaScript and Python, export the interface `commands` with \
-                 `list` and `run`, as the contract's `commands.wit` says"
-                    .to_owned(),
-            )
-            .into());
-        }
+        Kind::Command => NewKind::Command,
         Kind::Loop => {
             return Err(Usage(
                 "this version of Rind calls no loop of a plugin yet: one would be built and loaded, and never run. Use `--kind \

@@ -160,11 +160,6 @@ impl Bash {
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
             .clamp(1, MAX_DEADLINE_SECONDS);
         let root = self.workspace.root();
-        let folders = confine.as_ref().map(|confinement| {
-            let others = confinement.write.iter().filter(|path| *path != root);
-            let folders = std::iter::once(root).chain(others.map(PathBuf::as_path));
-            folders.map(Path::to_owned).collect()
-        });
         let process = Process {
             program: "bash".into(),
             args: vec![OsString::from("-c"), asked.command.into()],
@@ -181,7 +176,7 @@ impl Bash {
         let cancel = ctx.cancel.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
         // A task of its own: when nobody waits for the answer any more, the command is stopped, and what it left is looked at.
-        let (result, refused) = match tokio::spawn(run_and_look(process, folders, cancel)).await {
+        let (result, refused) = match tokio::spawn(run_and_look(process, cancel)).await {
             Ok(ended) => ended,
             Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
         };
@@ -192,26 +187,44 @@ impl Bash {
     }
 }
 
-/// Runs the command, and takes what it left in these folders for git to run out of git's way; `None`: nobody looks.
+/// Search for files that a program leaves in its folders and git would run.
+pub(crate) struct Look(Option<Result<Before, JoinError>>);
+
+impl Look {
+    /// Looks at the folders that a program in `root` may change; at none where nothing confines it.
+    pub(crate) async fn before(root: &Path, confine: Option<&Confinement>) -> Self {
+        let Some(confinement) = confine else {
+            return Self(None);
+        };
+        let others = confinement.write.iter().filter(|path| *path != root);
+        let folders = std::iter::once(root).chain(others.map(PathBuf::as_path));
+        let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
+        Self(Some(
+            tokio::task::spawn_blocking(move || Before::look(&folders)).await,
+        ))
+    }
+
+    /// Takes what the program left out of git's way. Returns a line for each.
+    pub(crate) async fn refuse(self) -> Vec<String> {
+        match self.0 {
+            Some(before) => what_was_refused(before).await,
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Runs the command, and takes what it left for git to run out of git's way.
 async fn run_and_look(
     process: Process,
-    folders: Option<Vec<PathBuf>>,
     cancel: CancellationToken,
 ) -> (Result<Finished, SpawnError>, Vec<String>) {
-    let before = match folders {
-        Some(folders) => Some(tokio::task::spawn_blocking(move || Before::look(&folders)).await),
-        None => None,
-    };
+    let look = Look::before(&process.cwd, process.confine.as_ref()).await;
     let mut result = process.clone().run(&cancel).await;
     if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
         let program = "sh".into();
         result = Process { program, ..process }.run(&cancel).await;
     }
-    let refused = match before {
-        Some(before) => what_was_refused(before).await,
-        None => Vec::new(),
-    };
-    (result, refused)
+    (result, look.refuse().await)
 }
 
 impl Tool for Bash {

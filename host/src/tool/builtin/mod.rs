@@ -25,7 +25,7 @@ use super::workspace::{Workspace, WorkspaceError};
 use super::{SharedTool, Tool, ToolCtx, ToolOutput};
 use crate::message::{EffectClass, ToolSpec};
 
-pub(crate) use bash::Around;
+pub(crate) use bash::{Around, Look};
 pub use bash::{Bash, Commands, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
 pub(crate) use read_file::read_within;
 

@@ -161,11 +161,54 @@ fn an_interrupt_ends_a_script_with_everything_that_it_started() {
     assert_eq!(beats(), before);
 }
 
-#[test]
-fn a_script_is_confined_as_commands_are() {
+/// Whether this machine confines commands.
+fn confines() -> bool {
     let report = Rind::default().run(&["doctor", "--json"]);
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
-    if report["checks"][0]["state"] != "ok" {
+    report["checks"][0]["state"] == "ok"
+}
+
+#[test]
+fn what_a_script_leaves_for_git_to_run_is_taken_out_of_its_way() {
+    if !confines() {
+        return;
+    }
+    let text = r#"
+mkdir -p sub/.git/objects sub/.git/refs sub/.git/hooks
+echo 'ref: refs/heads/main' > sub/.git/HEAD
+printf '#!/bin/sh\ntouch ran\n' > sub/.git/hooks/pre-commit
+chmod +x sub/.git/hooks/pre-commit
+"#;
+    let waits = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \
+        \"while [ -e sub/.git/hooks/pre-commit ]; do sleep 0.05; done\" } }]\n[[reply]]\ntext = \"Done.\"\n";
+    // Also where nobody waits for its end any more.
+    for (hangs, seconds) in [("", 60), ("sleep 60", 3)] {
+        let settings = format!("point = \"turn-start\"\ntimeout_seconds = {seconds}\n");
+        let rind = guarded(waits, &format!("{text}{hangs}"), &settings);
+        let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+        let hook = rind.workspace().join("sub/.git/hooks/pre-commit");
+        assert!(!hook.exists(), "{hangs}");
+        assert!(hook.with_extension("refused").exists(), "{hangs}");
+        if hangs.is_empty() {
+            let events = ran.json_lines();
+            let denied = events.iter().find(|event| event["outcome"] == "denied");
+            let denied = denied.unwrap_or_else(|| panic!("{}", ran.stdout));
+            assert_eq!(
+                (&denied["plugin"], &denied["point"]),
+                (&"guard".into(), &"turn-start".into())
+            );
+            let why = denied["reason"].as_str().unwrap();
+            assert!(
+                why.contains("is run at the next git command outside"),
+                "{why}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_script_is_confined_as_commands_are() {
+    if !confines() {
         return;
     }
     let text = r#"

@@ -1,0 +1,70 @@
+//! The language of templates, that of Jinja: parses and renders.
+//!
+//! A template reaches no file and no other template. Its fuel bounds what it computes, but not how deep an expression or a value is
+//! nested, nor the text of a value in which one part stands many times: a few lines can take all memory or the whole stack. So this
+//! is called in the process of [`helper`](super::helper) alone, which has limits.
+
+use std::collections::BTreeSet;
+
+use minijinja::{Environment, UndefinedBehavior};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Work that rendering may take: some 50,000 instructions, or 3 MB of text.
+const FUEL: u64 = 50_000;
+
+/// A fault of a template.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Fault {
+    /// Offset in the template, in bytes, where it is known.
+    pub(super) offset: Option<usize>,
+    /// Line, from 1.
+    pub(super) line: usize,
+    /// Reason.
+    pub(super) why: String,
+}
+
+/// Returns the names that a template uses and does not set.
+///
+/// # Errors
+/// It cannot be parsed.
+pub(super) fn names(source: &str) -> Result<BTreeSet<String>, Fault> {
+    let environment = environment();
+    let parsed = environment.template_from_named_str("template", source);
+    let parsed = parsed.map_err(|error| fault(&error))?;
+    Ok(parsed.undeclared_variables(false).into_iter().collect())
+}
+
+/// Renders a template.
+///
+/// # Errors
+/// It cannot be parsed or rendered.
+pub(super) fn render(source: &str, arguments: &Value) -> Result<String, Fault> {
+    let environment = environment();
+    let parsed = environment.template_from_named_str("template", source);
+    parsed
+        .and_then(|template| template.render(minijinja::value::Serde(arguments)))
+        .map_err(|error| fault(&error))
+}
+
+/// An environment with nothing in it: no loader, no other template. Printing what is not there fails; asking whether it is
+/// there does not.
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment
+}
+
+fn fault(error: &minijinja::Error) -> Fault {
+    let mut why = error.kind().to_string();
+    if let Some(detail) = error.detail() {
+        why = format!("{why}: {detail}");
+    }
+    Fault {
+        offset: error.range().map(|range| range.start),
+        line: error.line().unwrap_or(1),
+        why,
+    }
+}
