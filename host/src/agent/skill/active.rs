@@ -300,22 +300,15 @@ impl TurnScope {
         Some((id.clone(), text))
     }
 
-    /// Whether a skill of this turn spares the question about a call.
+    /// Whether a skill of this turn spares the question about a call of this agent's model. Subagents that somebody runs meanwhile
+    /// are not spared anything.
     pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.skills.all();
         let mut of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        let is_spared = |skill: &Arc<ActiveSkill>| {
-            skill
-                .spares
-                .iter()
-                .any(|spare| covers(spare, spec, subject))
-        };
-        of_turn.any(is_spared)
-            || self
-                .family
-                .parent
-                .as_ref()
-                .is_some_and(|parent| parent.spares(spec, subject))
+        of_turn.any(|skill| {
+            let mut spares = skill.spares.iter();
+            spares.any(|spare| covers(spare, spec, subject))
+        })
     }
 
     /// Folders that commands may read besides: those of the skills that were used.
