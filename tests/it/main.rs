@@ -40,6 +40,7 @@ mod sandbox;
 mod secret;
 mod session;
 mod skill;
+mod skill_session;
 mod tidy;
 mod tool;
 mod turn;

@@ -28,6 +28,7 @@ use crate::price::Prices;
 use crate::provider::{self, ProviderConfig, Selected, scripted};
 use crate::script::HooksConfig;
 use crate::session::Resolved;
+use crate::skill::Skills;
 use crate::tool::approval::Approver;
 use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
@@ -237,6 +238,7 @@ pub(super) fn about(
     paths: &Paths,
     config: &Config,
     plugins: Arc<PluginSet>,
+    skills: Arc<Skills>,
 ) -> anyhow::Result<About> {
     let policy: ToolPolicy = config.section()?;
     let compact = agent_config(config)?.compact;
@@ -244,6 +246,7 @@ pub(super) fn about(
         paths: paths.clone(),
         plugins,
         rules: policy.rules.iter().map(ToString::to_string).collect(),
+        skills,
         compacts_at: compact.enabled.then_some(compact.threshold_tokens),
     })
 }
@@ -294,6 +297,7 @@ pub(super) struct Parts<'a> {
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) commands: Commands,
+    pub(super) skills: Arc<Skills>,
 }
 
 /// Opens or resumes a session of a host made of these parts.
@@ -309,6 +313,7 @@ pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
         .plugins(parts.plugins)
         .scripts(scripts, parts.commands.clone())
         .built_in_tools(parts.commands)
+        .skills(parts.skills)
         .policy(policy.clone())
         .approver(parts.approver)
         .config(agent_config(parts.config)?)
