@@ -233,12 +233,6 @@ pub(super) fn reserved() -> Vec<&'static str> {
     built_in::names().collect()
 }
 
-/// Whether a command may have this name.
-/// Names that no skill may take.
-pub(super) fn reserved() -> Vec<&'static str> {
-    built_in::names().collect()
-}
-
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
