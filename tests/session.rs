@@ -233,10 +233,7 @@ impl Session {
             .iter()
             .find(is_it)
             .unwrap_or_else(|| panic!("no tool `{name}`"));
-        let ctx = ToolCtx {
-            caller: self.caller.clone(),
-            cancel: CancellationToken::new(),
-        };
+        let ctx = ToolCtx::new(self.caller.clone(), CancellationToken::new());
         tool.run(arguments, &ctx).await
     }
 

@@ -330,6 +330,31 @@ pub enum Event {
         /// The line, at most 80 characters; empty when it is taken away.
         text: String,
     },
+    /// A skill became active: from here on calls are kept to the tools that it leaves.
+    SkillActivated {
+        /// Id of the skill: its folder, or `plugin:folder`.
+        skill: String,
+        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        trust: String,
+        /// Digest of the skill.
+        hash: String,
+        /// Maker of the call: `user`, `model`, or `plugin NAME`.
+        by: String,
+        /// Whether it stays until `/done`, and not only until the end of the turn.
+        is_conversational: bool,
+        /// Tools that its allow list names; absent without one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        allow: Option<Vec<String>>,
+        /// Tools that it denies.
+        deny: Vec<String>,
+    },
+    /// A skill ended, and with it what it kept calls to.
+    SkillEnded {
+        /// Id of the skill.
+        skill: String,
+        /// Reason: `turn`, `done`, or `dropped` when the turn before never ended.
+        reason: String,
+    },
     /// A line for the person at the terminal.
     Notice {
         /// Level.
@@ -435,6 +460,8 @@ impl Event {
             Self::SubagentEnd { .. } => "subagent-end",
             Self::Hook { .. } => "hook",
             Self::Access { .. } => "access",
+            Self::SkillActivated { .. } => "skill-activated",
+            Self::SkillEnded { .. } => "skill-ended",
             Self::Notice { .. } => "notice",
             Self::Metric { .. } => "metric",
             Self::Injected { .. } => "injected",

@@ -67,6 +67,7 @@
 pub(crate) mod beneath;
 pub(crate) mod clock;
 pub(crate) mod disk;
+pub(crate) mod front_matter;
 pub(crate) mod git;
 #[doc(hidden)]
 pub mod json;
@@ -96,6 +97,9 @@ pub mod price;
 pub mod provider;
 pub mod session;
 pub mod tool;
+
+// Skills.
+pub mod skill;
 
 // Network access of plugins.
 pub mod egress;

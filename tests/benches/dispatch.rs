@@ -39,7 +39,7 @@ mod bare {
     //! The component called by wasmtime alone, with the engine's settings and limits that plugins get.
     wasmtime::component::bindgen!({
         path: "../../wit",
-        inline: "package bench:echo; world echo { export rind:plugin/after-system-prompt@0.1.0; }",
+        inline: "package bench:echo; world echo { export rind:plugin/after-system-prompt@0.1.1; }",
         imports: { default: async },
         exports: { default: async },
     });

@@ -19,6 +19,7 @@ use rind::point::registry::HookSpec;
 use rind::point::{Hook, Point};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
+use rind::skill::Skills;
 use rind::tool::approval::ApprovalAnswer;
 use rind::tool::builtin::Commands;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
@@ -40,6 +41,7 @@ pub(crate) struct Setup {
     /// Loaded plugins, which reach the agent as those of `rind run` do.
     pub(crate) plugins: PluginSet,
     pub(crate) tools: Vec<SharedTool>,
+    pub(crate) skills: Skills,
     pub(crate) policy: ToolPolicy,
     pub(crate) approver: Arc<Answers>,
     pub(crate) config: AgentConfig,
@@ -65,6 +67,7 @@ impl Setup {
             hooks: Vec::new(),
             plugins: PluginSet::default(),
             tools: Vec::new(),
+            skills: Skills::default(),
             policy,
             approver: Arc::default(),
             config: AgentConfig::default(),
@@ -177,6 +180,7 @@ impl Setup {
             .store(self.store())
             .plugins(Arc::new(self.plugins))
             .built_in_tools(Commands::Free)
+            .skills(self.skills)
             .policy(Arc::new(self.policy))
             .approver(self.approver.clone())
             .config(self.config)

@@ -149,7 +149,7 @@ async fn imports_that_are_not_covered_are_refused_by_name() {
     let text = refused("reach-http", |manifest| manifest).await;
     assert_eq!(
         text,
-        "it imports `rind:plugin/http@0.1.0`, which needs `side_effects = [\"network\"]` in plugin.toml"
+        "it imports `rind:plugin/http@0.1.1`, which needs `side_effects = [\"network\"]` in plugin.toml"
     );
     let text = refused("reach-http", |manifest| {
         manifest + "side_effects = [\"network\"]\n"
@@ -157,7 +157,7 @@ async fn imports_that_are_not_covered_are_refused_by_name() {
     .await;
     assert_eq!(
         text,
-        "it imports `rind:plugin/http@0.1.0`, but no host was granted: list those that it talks to under `[network] hosts` in plugin.toml"
+        "it imports `rind:plugin/http@0.1.1`, but no host was granted: list those that it talks to under `[network] hosts` in plugin.toml"
     );
     let text = refused("reach-sockets", |manifest| manifest).await;
     assert!(
@@ -423,7 +423,7 @@ async fn a_report_is_made_from_the_bytes() {
         .map(|i| i.interface.as_str())
         .filter(|i| i.starts_with("rind:plugin/") && !i.contains("/types@"))
         .collect();
-    let expected = ["payloads", "outcomes", "log"].map(|name| format!("rind:plugin/{name}@0.1.0"));
+    let expected = ["payloads", "outcomes", "log"].map(|name| format!("rind:plugin/{name}@0.1.1"));
     assert_eq!(ours, expected, "what it calls, and nothing else");
 }
 

@@ -39,6 +39,8 @@ mod replace;
 mod sandbox;
 mod secret;
 mod session;
+mod skill;
+mod skill_session;
 mod tidy;
 mod tool;
 mod turn;

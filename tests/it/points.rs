@@ -567,6 +567,21 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
         session.state("every-point", "subagent-end"),
         format!("{subagent:?}")
     );
+    let skill = SkillInfo {
+        id: "review".into(),
+        trust: "user".into(),
+        hash: "h".into(),
+        by: "model".into(),
+        allow: Some(vec!["read_file".into()]),
+        deny: vec!["bash".into()],
+        reason: String::new(),
+    };
+    dispatch::<SkillActivated>(&session, skill.clone()).await;
+    dispatch::<SkillEnded>(&session, skill.clone()).await;
+    assert_eq!(
+        session.state("every-point", "skill-ended"),
+        format!("{skill:?}")
+    );
     let report = FailureReport {
         where_: "provider".into(),
         message: "down".into(),

@@ -63,7 +63,7 @@ pub(super) struct RanCall {
     pub(super) call: ToolCall,
     pub(super) result: ToolResult,
     duration_ms: u64,
-    /// `host`, `policy`, `user` or `plugin NAME`.
+    /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,
     notes: Vec<AttributedText>,
     /// Report for the `error` point, when the tool itself broke.
@@ -156,7 +156,11 @@ impl TurnScope {
     ) -> Result<(ToolEntry, Subject), Refusal> {
         let active = self.active();
         let tools = self.tools();
-        let entry = match tools.get(&call.name) {
+        let known = tools.get(&call.name);
+        if let Some(refusal) = known.and_then(|entry| self.refusal_of_skill(entry)) {
+            return Err(refusal);
+        }
+        let entry = match known {
             Some(entry) if active.contains(&call.name) => entry.clone(),
             _ => {
                 let text = format!(
@@ -196,6 +200,18 @@ impl TurnScope {
         Ok((entry, subject))
     }
 
+    /// The refusal of a tool that the active skills do not leave.
+    fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<Refusal> {
+        if let Some((skill, why)) = self.forbidden_by_skill(&entry.spec) {
+            return Some(Refusal::new(format!("skill {skill}"), why));
+        }
+        let why = self.withheld(&entry.spec)?;
+        Some(Refusal::new(
+            "host",
+            format!("the tool {why}; invoke that one first"),
+        ))
+    }
+
     /// Policy, then approval where the policy or a hook asks for it.
     async fn approve(
         &self,
@@ -205,15 +221,24 @@ impl TurnScope {
         subject: &Subject,
         asked: Vec<AttributedText>,
     ) -> Result<(), Refusal> {
-        let decision = self.spec.policy.decide(&PolicyCall {
+        let judged = PolicyCall {
             spec: &entry.spec,
             arguments: &call.arguments,
             subject,
             may: &entry.may,
             is_asked: !asked.is_empty(),
-        });
+        };
+        let decision = self.spec.policy.decide(&judged);
+        // A question of a hook, a rule or a plugin's call is never spared.
+        let is_spared = || {
+            asked.is_empty()
+                && by.plugin.is_none()
+                && self.spares(&entry.spec, subject)
+                && self.spec.policy.may_spare(&judged)
+        };
         match decision.verdict {
             policy::ToolVerdict::Allow => return Ok(()),
+            policy::ToolVerdict::Ask | policy::ToolVerdict::Deny(_) if is_spared() => return Ok(()),
             policy::ToolVerdict::Deny(why) => {
                 return Err(Refusal::new("policy", format!("refused by policy: {why}")));
             }
@@ -296,9 +321,14 @@ impl TurnScope {
         if entry.tool.subject(&call.arguments).await != subject {
             return Refusal::new("policy", MOVED).of(call, notes);
         }
+        // A skill may have become active while somebody thought about it, or beside it.
+        if let Some(refusal) = self.refusal_of_skill(&entry) {
+            return refusal.of(call, notes);
+        }
         let ctx = ToolCtx {
             caller: by.caller.for_call(&call.id),
             cancel: self.cancel.clone(),
+            readable: self.readable(),
         };
         let config = &self.spec.config;
         let (output, duration) = run_call(

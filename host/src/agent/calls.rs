@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use futures_util::StreamExt;
 
 use super::call::{Allowed, By, RanCall};
+use super::skill;
 use super::turn::{Stop, Turn};
 use crate::message::{Content, EffectClass, Message, Role, ToolCall};
 use crate::point::dispatch::Dispatched;
@@ -74,7 +75,9 @@ impl Turn<'_> {
     fn groups(&self, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
         let is_read = |call: &ToolCall| {
             let entry = self.agent.spec.tools.get(&call.name);
+            // What stands beside the invocation of a skill is judged when that is active.
             entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
+                && call.name != skill::TOOL
         };
         let mut groups: Vec<Vec<ToolCall>> = Vec::new();
         let mut is_open = false;

@@ -67,6 +67,7 @@ impl Turn<'_> {
             self.agent.stop_archival().await;
         }
         self.end_agents().await;
+        scope.end_skills(&self.caller()).await;
         let mut outcome = TurnOutcome {
             turn: self.number,
             output: self.outputs.join("\n\n"),
@@ -262,6 +263,9 @@ mod tests {
             config: AgentConfig::default(),
             workspace: place.to_owned(),
             parts: Vec::new(),
+            skills: Arc::default(),
+            plugins: Arc::default(),
+            own_folders: Arc::default(),
             name: "main".into(),
             depth: 0,
             call_chain: Vec::new(),

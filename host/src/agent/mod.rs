@@ -32,6 +32,7 @@ mod replace;
 mod request;
 mod scope;
 mod sink;
+mod skill;
 mod steering;
 mod step;
 mod stream;
@@ -70,11 +71,13 @@ use crate::point::payload::{PromptPart, SessionInfo, Source, TurnInput, TurnSumm
 use crate::point::registry::Registry;
 use crate::provider::Provider;
 use crate::session::{self, Body, Entry, Session, Undone};
+use crate::skill::Skills;
 use crate::tool::approval::{Approver, SessionApprovals};
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 use scope::{ActiveTurns, Family, TurnScope};
 use sink::{AgentSink, Outlet};
+use skill::{ActiveSkills, Invoked, SkillMemory};
 use turn::{Turn, Work};
 
 /// Shortest time that hooks in the background are waited for at the end: what their calls wait for counts, too.
@@ -125,6 +128,12 @@ pub(crate) struct AgentSpec {
     pub workspace: PathBuf,
     /// Further parts of the system prompt: skills, what a subagent is to do.
     pub parts: Vec<PromptPart>,
+    /// Skills of the session.
+    pub skills: Arc<Skills>,
+    /// Names of the plugins that run.
+    pub plugins: Arc<[String]>,
+    /// Folders of the host's own: a skill whose folder holds one of them opens nothing.
+    pub own_folders: Arc<[PathBuf]>,
     /// `main`, or the id of a subagent.
     pub name: Arc<str>,
     /// 0 for the main agent, one more for each level of subagent.
@@ -165,6 +174,10 @@ pub(crate) struct Agent {
     steering: SteerHandle,
     replacements: Replacements,
     approvals: Arc<SessionApprovals>,
+    /// Active skills, of the turn that runs and those that stay.
+    skills: Arc<ActiveSkills>,
+    /// The skill that the next turn begins with.
+    invoked: Option<Invoked>,
     family: Family,
     /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
     scope: Option<Arc<TurnScope>>,
@@ -193,9 +206,14 @@ impl Agent {
             halt: Arc::default(),
             root: spec.session.clone(),
             parent: None,
+            skills: Arc::new(SkillMemory::default()),
         };
         archive::add_tools(&mut spec, &family.active_turns);
-        Self::of_family(spec, family)
+        let notice = skill::add_to(&mut spec, &family.active_turns);
+        let mut agent = Self::of_family(spec, family);
+        let lasting = agent.skills.all();
+        agent.tell_at_opening(lasting.iter().map(|skill| skill.event()).chain(notice));
+        agent
     }
 
     /// An agent that shares with others what its family says.
@@ -216,6 +234,8 @@ impl Agent {
             steering: SteerHandle::default(),
             replacements: Replacements::default(),
             approvals: Arc::default(),
+            skills: Arc::new(ActiveSkills::of_session(&spec.session)),
+            invoked: None,
             family,
             scope: None,
             compaction: compact::Compaction::default(),
@@ -334,6 +354,7 @@ impl Agent {
             self.dispatcher.clone(),
             self.sink.clone(),
             self.approvals.clone(),
+            self.skills.clone(),
             self.family.clone(),
             cancel,
         );
@@ -446,7 +467,10 @@ impl Agent {
     /// Returns the caller of hooks outside a turn.
     fn caller(&self) -> Caller {
         Caller {
-            context: self.spec.call_context(self.spec.session.id().clone()),
+            context: CallContext {
+                skill: self.skills.last(),
+                ..self.spec.call_context(self.spec.session.id().clone())
+            },
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         }

@@ -17,6 +17,7 @@ use super::AgentSpec;
 use super::halt::Halt;
 use super::host_calls::{HostCall, HostCallCounts};
 use super::sink::AgentSink;
+use super::skill::{ActiveSkills, SkillMemory};
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::{Message, Usage};
@@ -63,6 +64,8 @@ pub(super) struct Family {
     pub(super) root: Arc<Session>,
     /// The turn that runs this agent, when it is a subagent.
     pub(super) parent: Option<Arc<TurnScope>>,
+    /// Skills that were used in the session.
+    pub(super) skills: Arc<SkillMemory>,
 }
 
 /// The shared part of one turn.
@@ -71,6 +74,8 @@ pub(super) struct TurnScope {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
     pub(super) approvals: Arc<SessionApprovals>,
+    /// Active skills of this agent.
+    pub(super) skills: Arc<ActiveSkills>,
     pub(super) family: Family,
     pub(super) number: u32,
     /// Set when the turn is interrupted.
@@ -105,6 +110,7 @@ impl TurnScope {
         dispatcher: Arc<Dispatcher>,
         sink: Arc<AgentSink>,
         approvals: Arc<SessionApprovals>,
+        skills: Arc<ActiveSkills>,
         family: Family,
         cancel: CancellationToken,
     ) -> Arc<Self> {
@@ -115,6 +121,7 @@ impl TurnScope {
             dispatcher,
             sink,
             approvals,
+            skills,
             family,
             cancel,
             is_over: AtomicBool::new(false),
@@ -168,6 +175,8 @@ impl TurnScope {
         caller.context.cost_usd = tally.cost.usd;
         caller.context.unpriced_tokens = tally.cost.unpriced_tokens;
         caller.context.tool_calls = tally.n_calls;
+        drop(tally);
+        caller.context.skill = self.skill();
     }
 
     /// Calls the hooks of a point, then tells the `error` point of those that failed.
@@ -244,20 +253,27 @@ impl TurnScope {
         lock(&self.tally).n_calls += 1;
     }
 
-    /// Names of the tools that may be called now: those of the present step, or all before the first.
+    /// Names of the tools that may be called now: those of the present step, or all before the first, as far as the active skills
+    /// leave them.
     pub(super) fn active(&self) -> Arc<[String]> {
         let active = lock(&self.tally).active.clone();
-        active.unwrap_or_else(|| self.tool_names().into())
+        let Some(active) = active else {
+            return self.tool_names().into();
+        };
+        let left = self.tool_names();
+        let active = active.iter().filter(|name| left.contains(name));
+        active.cloned().collect()
     }
 
     pub(super) fn set_active(&self, names: Vec<String>) {
         lock(&self.tally).active = Some(names.into());
     }
 
-    /// Names of all tools in the order of the registry.
+    /// Names of the tools that the active skills leave, in the order of the registry.
     pub(super) fn tool_names(&self) -> Vec<String> {
-        let specs = self.tools().specs();
-        specs.into_iter().map(|spec| spec.name.clone()).collect()
+        let specs = self.tools().specs().into_iter();
+        let left = specs.filter(|spec| self.leaves(spec));
+        left.map(|spec| spec.name.clone()).collect()
     }
 
     /// Takes one from what a plugin may do in one turn. Subagents spend what is their parent's: otherwise every one of them

@@ -94,7 +94,9 @@ impl Turn<'_> {
             request.messages.push(message);
         }
         let specs = self.agent.spec.tools.specs();
-        let tools = specs.into_iter().filter(|s| wanted.tools.contains(&s.name));
+        let left = self.scope.tool_names();
+        let is_wanted = |name: &String| wanted.tools.contains(name) && left.contains(name);
+        let tools = specs.into_iter().filter(|spec| is_wanted(&spec.name));
         request.tools = tools.map(|spec| (*spec).clone()).collect();
         let names = request.tools.iter().map(|spec| spec.name.clone());
         self.scope.set_active(names.collect());

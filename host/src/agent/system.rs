@@ -1,5 +1,6 @@
 //! The system prompt of a turn: collected, edited, frozen, rendered.
 
+use super::skill;
 use super::turn::{Stop, Turn};
 use crate::event::Event;
 use crate::point::catalog as at;
@@ -58,7 +59,11 @@ impl Turn<'_> {
             decision,
             has_tools: !spec.tools.entries().is_empty(),
         });
-        parts.extend(spec.parts.iter().cloned());
+        // Of no use to an agent that cannot read them.
+        let reads_skills = spec.tools.get(skill::TOOL).is_some();
+        let own = spec.parts.iter();
+        let own = own.filter(|part| reads_skills || !skill::is_list(part));
+        parts.extend(own.cloned());
         parts.extend(super::archive::live_part(&spec.session));
         if spec.config.context_files {
             let found = prompt::context_files(&spec.workspace);

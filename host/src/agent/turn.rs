@@ -174,7 +174,11 @@ impl<'a> Turn<'a> {
         if matches!(self.work, Work::Compact) {
             return self.compact_now().await;
         }
+        let fork = self.begin_skill().await;
         let decision = self.take_input().await?;
+        if let Some(ready) = fork {
+            return self.answer_by_fork(ready).await;
+        }
         let scope = self.scope.clone();
         self.agent.join_archived(&scope).await;
         self.agent.begin_archival(&scope);

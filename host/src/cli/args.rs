@@ -9,6 +9,7 @@ use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
 use super::render::trace::Detail;
+use super::skill::SkillCommand;
 use crate::grant::decide::GrantFlag;
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
@@ -32,6 +33,11 @@ pub(super) enum Command {
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
+    },
+    /// List, show, check and make skills: guidance that the model reads when it needs it
+    Skill {
+        #[command(subcommand)]
+        command: SkillCommand,
     },
     /// Look at what earlier turns left behind
     Session {
@@ -217,6 +223,8 @@ pub(super) enum SchemaOf {
     Hooks,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,
+    /// The front matter of `SKILL.md`
+    Skill,
 }
 
 #[derive(Debug, Subcommand)]

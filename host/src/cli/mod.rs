@@ -43,6 +43,7 @@ mod scripts;
 mod secrets;
 mod session;
 mod setup;
+mod skill;
 mod steer;
 mod stray;
 mod switch;
@@ -182,6 +183,10 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
         Command::Schema(schema) => match schema.of {
             SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),
             SchemaOf::Hooks => render::json(&script::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Skill => {
+                render::answer(crate::skill::SCHEMA);
+                Ok(ExitStatus::Done)
+            }
             SchemaOf::Manifest => {
                 render::answer(author::new::schema());
                 Ok(ExitStatus::Done)
@@ -196,6 +201,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
         Command::Doctor(doctor) => doctor::doctor(doctor).await,
         Command::Completions(args) => completion::completions(&args),
         Command::Manual(args) => manual::pages(&args),
+        Command::Skill { command } => skill::skill(command).await,
         Command::Session { command } => match command {
             SessionCommand::List(list) => session::list(&setup::paths(None)?, &list),
             SessionCommand::Prompt(prompt) => session::prompt(&setup::paths(None)?, &prompt),

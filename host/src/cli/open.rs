@@ -11,6 +11,7 @@ use super::args::OpenArgs;
 use super::command::Commands;
 use super::exit_code::bail_usage;
 use super::sandbox::{Sandbox, sandbox};
+use super::skill::Machine;
 use super::terminal::ExitAtSignals;
 use super::{render, setup};
 use crate::config::Config;
@@ -22,6 +23,7 @@ use crate::paths::Paths;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::provider::Selected;
 use crate::session::{Resolved, SessionStore};
+use crate::skill::{Skills, discover};
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::Commands as ShellCommands;
 use crate::tool::policy::PolicyMode;
@@ -35,6 +37,7 @@ pub(super) struct Prepared {
     /// Whole id of the session to go on with.
     resume: Option<String>,
     plugins: Arc<PluginSet>,
+    skills: Arc<Skills>,
     sandbox: JoinHandle<anyhow::Result<Sandbox>>,
     /// Whether a person at a terminal answers questions.
     has_terminal: bool,
@@ -81,6 +84,7 @@ pub(super) async fn prepare(
     });
     let plugins = PluginSet::load(&options).await;
     let plugins = Arc::new(plugins.context("load plugins")?);
+    let held = options.held.clone();
     // What a project brings may be large, and is not needed any more.
     drop(options);
     setup::check_plugins(&args.plugins, &config, &plugins)?;
@@ -90,6 +94,9 @@ pub(super) async fn prepare(
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
     plugins.check_relied()?;
+    let roots = super::skill::roots(&paths, &plugins, held.as_ref());
+    let skills = discover(&roots, &super::command::reserved(), &Machine::new());
+    let skills = Arc::new(skills);
     Ok(Prepared {
         paths,
         config,
@@ -97,6 +104,7 @@ pub(super) async fn prepare(
         provider,
         resume,
         plugins,
+        skills,
         sandbox,
         has_terminal,
         exits,
@@ -106,7 +114,12 @@ pub(super) async fn prepare(
 impl Prepared {
     /// Collects the slash commands.
     pub(super) async fn commands(&self) -> anyhow::Result<Commands> {
-        let about = setup::about(&self.paths, &self.config, self.plugins.clone())?;
+        let about = setup::about(
+            &self.paths,
+            &self.config,
+            self.plugins.clone(),
+            self.skills.clone(),
+        )?;
         let program = std::env::current_exe().context("find this program")?;
         Ok(Commands::new(about, self.project.as_deref(), program).await)
     }
@@ -149,6 +162,7 @@ impl Prepared {
                 has_terminal: self.has_terminal,
             },
             approver,
+            skills: self.skills,
             commands: commands.clone(),
         };
         Ok(Opened {

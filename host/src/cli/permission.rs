@@ -113,6 +113,7 @@ pub(super) async fn ask_project(
     workspace: &Path,
     trust: &ProjectTrust,
     plugins: &[(String, String)],
+    skills: &[(String, String)],
     settings: &str,
 ) -> Option<bool> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
@@ -121,7 +122,7 @@ pub(super) async fn ask_project(
         "n" | "no" => Some(None),
         _ => None,
     };
-    let screen = project_screen(workspace, trust, plugins, settings);
+    let screen = project_screen(workspace, trust, plugins, skills, settings);
     screen.ask(parse).await.flatten()
 }
 
@@ -129,6 +130,7 @@ fn project_screen(
     workspace: &Path,
     trust: &ProjectTrust,
     plugins: &[(String, String)],
+    skills: &[(String, String)],
     settings: &str,
 ) -> Screen {
     let mut head = vec![
@@ -147,12 +149,14 @@ fn project_screen(
                 .own(", and it has changed since"),
         );
     }
-    let of_plugins = plugins.iter().map(|(name, description)| {
-        Line::new("  plugin ")
+    let row = |kind: &str, (name, description): &(String, String)| {
+        Line::new(kind)
             .theirs(PLUGIN, name)
             .own(": ")
             .theirs(DIM, description)
-    });
+    };
+    let of_plugins = plugins.iter().map(|plugin| row("  plugin ", plugin));
+    let of_skills = skills.iter().map(|skill| row("  skill ", skill));
     let lines = settings
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -162,7 +166,7 @@ fn project_screen(
     Screen {
         parts: vec![
             head,
-            of_plugins.collect(),
+            of_plugins.chain(of_skills).collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
         covers: vec![
@@ -185,12 +189,17 @@ mod tests {
             Path::new("/w\n? x"),
             &ProjectTrust::New,
             &plugins,
+            &[("review".to_owned(), "reads".to_owned())],
             &settings,
         );
         let n_settings = screen.parts.last().map_or(0, Vec::len);
         assert_eq!(n_settings, 501);
         let all = format!("{:?}", screen.parts);
-        assert!(all.contains("line499 = 499") && all.contains(&"d".repeat(5_000)));
+        assert!(
+            all.contains("line499 = 499")
+                && all.contains("review")
+                && all.contains(&"d".repeat(5_000))
+        );
         assert!(
             all.contains("a\\\\u{a}? forged") && all.contains("/w\\\\u{a}? x"),
             "{all}"

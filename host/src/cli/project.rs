@@ -14,14 +14,18 @@ use super::render;
 use crate::config::{Config, Layer, PluginsConfig};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
-use crate::grant::project::{ProjectTrust, Projects};
+use crate::grant::project::{ProjectError, ProjectTrust, Projects};
 use crate::paths::Paths;
 use crate::plugin::discover::{Source, discover};
 use crate::plugin::manifest::Manifest;
 use crate::plugin::prompts;
+use crate::skill;
 
 /// Sections that a project's settings may have. The others decide where keys and commands go: those are the user's.
 pub(super) const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
+
+/// Folders of a project outside of `.rind` with skills that other programs read too. They are trusted together with it.
+const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
 
 /// Returns the project's folder in its present state, when it is trusted. Asks where nothing is known and somebody can be
 /// asked; says what is left out and how to change that otherwise.
@@ -33,7 +37,7 @@ pub(super) async fn trusted(
     if !brings_something(paths) {
         return Ok(None);
     }
-    let held = match HeldFolder::read(&paths.project()) {
+    let held = match read(paths) {
         Ok(held) => Arc::new(held),
         Err(error) if by_flag => {
             return Err(anyhow::Error::new(error)
@@ -65,7 +69,8 @@ pub(super) async fn trusted(
     }
     let plugins = plugins(paths, &held);
     let settings = settings(paths, &held);
-    let answer = ask_project(&paths.workspace, &trust, &plugins, &settings).await;
+    let skills = skills(paths, &held);
+    let answer = ask_project(&paths.workspace, &trust, &plugins, &skills, &settings).await;
     let Some(is_always) = answer else {
         return Ok(None);
     };
@@ -108,11 +113,46 @@ pub(super) fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Lay
     Ok(layers)
 }
 
+/// Reads the project's `.rind`, and the folders of skills that other programs read too.
+fn read(paths: &Paths) -> Result<HeldFolder, ProjectError> {
+    let own = paths.project();
+    let own = match own.symlink_metadata() {
+        Ok(_) => HeldFolder::read(&own)?,
+        Err(_) => HeldFolder::of(own, []),
+    };
+    let folders = SKILL_FOLDERS
+        .iter()
+        .map(|folder| paths.workspace.join(folder));
+    let folders = folders.filter(|folder| folder.symlink_metadata().is_ok());
+    let read = folders.filter_map(|folder| match HeldFolder::read(&folder) {
+        Ok(held) => Some(held),
+        Err(error) => {
+            render::warn(&format!("the project's skills are not used: {error}"));
+            None
+        }
+    });
+    Ok(own.with(read.collect()))
+}
+
+/// The project's skills, each with its place and description.
+fn skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
+    let roots = skill::project_roots(&paths.workspace, held);
+    let skills = skill::discover(&roots, &[], &skill::AllAvailable);
+    let described = skills
+        .iter()
+        .map(|skill| (skill.id.clone(), skill.description.clone()));
+    described.collect()
+}
+
 fn brings_something(paths: &Paths) -> bool {
     // A link counts as well: that it is left out is said.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
     is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))
+        || is_there(paths.project().join(skill::FOLDER))
+        || SKILL_FOLDERS
+            .iter()
+            .any(|folder| is_there(paths.workspace.join(folder)))
         || file_names(paths).into_iter().any(is_there)
 }
 

@@ -28,6 +28,7 @@ use crate::price::Prices;
 use crate::provider::{self, ProviderConfig, Selected, scripted};
 use crate::script::HooksConfig;
 use crate::session::Resolved;
+use crate::skill::Skills;
 use crate::tool::approval::Approver;
 use crate::tool::builtin::Commands;
 use crate::tool::policy::{PolicyMode, ToolPolicy};
@@ -50,6 +51,13 @@ pub(super) const SECTIONS: &[&str] = &[
 /// A variable of the environment that is set to text and not empty.
 pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Returns the user's home folder, where other programs keep skills; with `RIND_HOME` it is that folder.
+pub(super) fn home() -> Option<PathBuf> {
+    let home = env(HOME_VARIABLE).map(PathBuf::from);
+    home.or_else(std::env::home_dir)
+        .filter(|home| home.is_absolute())
 }
 
 pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
@@ -230,6 +238,7 @@ pub(super) fn about(
     paths: &Paths,
     config: &Config,
     plugins: Arc<PluginSet>,
+    skills: Arc<Skills>,
 ) -> anyhow::Result<About> {
     let policy: ToolPolicy = config.section()?;
     let compact = agent_config(config)?.compact;
@@ -237,6 +246,7 @@ pub(super) fn about(
         paths: paths.clone(),
         plugins,
         rules: policy.rules.iter().map(ToString::to_string).collect(),
+        skills,
         compacts_at: compact.enabled.then_some(compact.threshold_tokens),
     })
 }
@@ -287,6 +297,7 @@ pub(super) struct Parts<'a> {
     pub(super) mode: PolicyMode,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) commands: Commands,
+    pub(super) skills: Arc<Skills>,
 }
 
 /// Opens or resumes a session of a host made of these parts.
@@ -302,6 +313,7 @@ pub(super) async fn session(parts: Parts<'_>) -> anyhow::Result<Session> {
         .plugins(parts.plugins)
         .scripts(scripts, parts.commands.clone())
         .built_in_tools(parts.commands)
+        .skills(parts.skills)
         .policy(policy.clone())
         .approver(parts.approver)
         .config(agent_config(parts.config)?)

@@ -62,6 +62,12 @@ pub(super) async fn tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
+/// The names of the tools of a session in this folder, each with its plugin.
+pub(super) async fn names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    let all = described(args).await?.into_iter();
+    Ok(all.map(|tool| (tool.spec.name, tool.spec.plugin)).collect())
+}
+
 /// The tools of a session in this folder, which is opened elsewhere and runs no turn.
 async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
     let (options, config) = plugin::options(args).await?;

@@ -109,6 +109,30 @@ impl HeldFolder {
         self
     }
 
+    /// Holds other folders as well, which count for the digest.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn with(mut self, others: Vec<Self>) -> Self {
+        if others.is_empty() {
+            return self;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.digest().as_bytes());
+        for other in &others {
+            let root = other.root.as_os_str().as_encoded_bytes();
+            hasher.update(&(root.len() as u64).to_le_bytes());
+            hasher.update(root);
+            hasher.update(other.digest().as_bytes());
+        }
+        self.digest = format!("blake3:{}", hasher.finalize().to_hex()).into();
+        let mut beside = self.beside.take();
+        for other in others.into_iter().rev() {
+            beside = Some(Arc::new(other.beside(beside)));
+        }
+        self.beside = beside;
+        self
+    }
+
     /// Digest of all names and bytes.
     #[must_use]
     pub fn digest(&self) -> &str {

@@ -45,6 +45,9 @@ pub(super) fn agent(
             opening.push(Event::notice(Level::Warn, error.to_string()));
         }
     }
+    let own_folders = [&parts.paths.config, &parts.paths.data, &parts.paths.cache];
+    let plugins = parts.plugins.plugins.iter();
+    let plugins = plugins.map(|plugin| plugin.manifest.name.clone());
     let mut agent = Agent::new(AgentSpec {
         provider: builder.provider,
         model: builder.model,
@@ -60,6 +63,9 @@ pub(super) fn agent(
         config: parts.config.clone(),
         workspace: parts.paths.workspace.clone(),
         parts: Vec::new(),
+        skills: parts.skills.clone(),
+        plugins: plugins.collect(),
+        own_folders: own_folders.map(Clone::clone).into(),
         name: Arc::from("main"),
         depth: 0,
         call_chain: Vec::new(),

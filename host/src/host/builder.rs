@@ -22,6 +22,7 @@ use crate::point::{Hook, Point};
 use crate::provider::Provider;
 use crate::script::Script;
 use crate::session::SessionStore;
+use crate::skill::Skills;
 use crate::tool::SharedTool;
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::{self, Commands};
@@ -41,6 +42,7 @@ pub struct HostBuilder {
     plugins: Plugins,
     built_in: BuiltIn,
     tools: Vec<SharedTool>,
+    skills: Arc<Skills>,
     hooks: Vec<Bind>,
     scripts: (Vec<Arc<Script>>, Commands),
     policy: Option<Arc<dyn Policy>>,
@@ -121,6 +123,14 @@ impl HostBuilder {
     #[must_use]
     pub fn tool(mut self, tool: SharedTool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Gives sessions these skills: the model reads them with the tool `skill`, [`Session::invoke_skill`](super::Session::invoke_skill)
+    /// runs one for a person. While one is active, calls are kept to the tools that it leaves.
+    #[must_use]
+    pub fn skills(mut self, skills: impl Into<Arc<Skills>>) -> Self {
+        self.skills = skills.into();
         self
     }
 
@@ -241,6 +251,7 @@ impl HostBuilder {
             paths,
             plugins,
             tools,
+            skills: self.skills,
             hooks: self.hooks,
             scripts,
             commands,

@@ -13,6 +13,7 @@ mod folders;
 mod native;
 mod replace;
 mod session;
+mod skill;
 
 use std::fmt;
 use std::path::Path;
@@ -29,6 +30,7 @@ use crate::plugin::load::{LeftOut, PluginSet};
 use crate::provider::Provider;
 use crate::script::Script;
 use crate::session::SessionStore;
+use crate::skill::Skills;
 use crate::tool::approval::Approver;
 use crate::tool::builtin::Commands;
 use crate::tool::policy::Policy;
@@ -40,6 +42,7 @@ pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
+pub use skill::SkillError;
 
 /// Runs agents. Cheap to clone, and as many sessions as one likes may be open at once; they share what is in it. What was
 /// made for it, which are temporary folders at most, goes when the last clone and the last session are dropped.
@@ -54,6 +57,7 @@ struct Parts {
     store: SessionStore,
     plugins: Arc<PluginSet>,
     tools: ToolRegistry,
+    skills: Arc<Skills>,
     hooks: Vec<native::Bind>,
     scripts: Vec<Arc<Script>>,
     /// Way in which scripts run.
@@ -93,6 +97,12 @@ impl Host {
     #[must_use]
     pub fn workspace(&self) -> &Path {
         &self.0.paths.workspace
+    }
+
+    /// Skills of this host's sessions.
+    #[must_use]
+    pub fn skills(&self) -> &Skills {
+        &self.0.skills
     }
 
     /// Plugins that were found and do not run, each with the cause. Every session tells of them as events, too.

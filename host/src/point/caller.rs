@@ -31,6 +31,8 @@ pub struct CallContext {
     pub unpriced_tokens: u64,
     /// Tool calls made so far in this turn.
     pub tool_calls: u32,
+    /// Id of the skill that became active last.
+    pub skill: Option<Arc<str>>,
 }
 
 /// Maximum depth of plugins calling plugins.
@@ -105,6 +107,7 @@ impl Caller {
         kept.cost_usd = context.cost_usd;
         kept.unpriced_tokens = context.unpriced_tokens;
         kept.tool_calls = context.tool_calls;
+        kept.skill.clone_from(&context.skill);
         self.call_chain.clone_from(&now.call_chain);
         self.point.clone_from(&now.point);
         self.call.clone_from(&now.call);

@@ -14,7 +14,7 @@ use crate::message::Usage;
 mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",
-        inline: "package rind:host; world data { import rind:plugin/outcomes@0.1.0; }",
+        inline: "package rind:host; world data { import rind:plugin/outcomes@0.1.1; }",
         additional_derives: [PartialEq],
         trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },
     });

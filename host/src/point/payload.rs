@@ -11,7 +11,8 @@ use serde_json::Value;
 
 pub use super::contract::payloads::{
     Assessment, Decision, Failure as FailureReport, ModelRequest, PromptPart, Purpose,
-    ReflectVerdict, SessionInfo, Source, StopReason, SubagentInfo, Tier, TurnInput, UsedTool,
+    ReflectVerdict, SessionInfo, SkillInfo, Source, StopReason, SubagentInfo, Tier, TurnInput,
+    UsedTool,
 };
 use super::outcome::VerdictChange;
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};

@@ -65,6 +65,23 @@ pub struct DueTurn {
     pub tries: u32,
 }
 
+/// A skill that stays active from turn to turn, as [`Body::SkillActivated`] keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastingSkill {
+    /// Id of the skill.
+    pub skill: String,
+    /// Trust of its source.
+    pub trust: String,
+    /// Digest of the skill.
+    pub hash: String,
+    /// Maker of the call.
+    pub by: String,
+    /// Tools that its allow list names; `None` without one.
+    pub allow: Option<Vec<String>>,
+    /// Tools that it denies.
+    pub deny: Vec<String>,
+}
+
 /// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -349,6 +366,33 @@ pub enum Body {
         /// Whether it was kept.
         keep: bool,
     },
+    /// A skill became active.
+    SkillActivated {
+        /// Id of the skill.
+        skill: String,
+        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        trust: String,
+        /// Digest of the skill.
+        hash: String,
+        /// Maker of the call: `user`, `model`, or `plugin NAME`.
+        by: String,
+        /// Whether it stays until `/done`: it is active again when the session is resumed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_conversational: bool,
+        /// Tools that its allow list names; `None` without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allow: Option<Vec<String>>,
+        /// Tools that it denies.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        deny: Vec<String>,
+    },
+    /// A skill ended.
+    SkillEnded {
+        /// Id of the skill.
+        skill: String,
+        /// Reason: `turn`, `done`, or `dropped`.
+        reason: String,
+    },
     /// System prompt, written when it changed.
     Prompt {
         /// The parts in order.
@@ -413,6 +457,8 @@ const KNOWN: &[&str] = &[
     "custom",
     "corrected",
     "injected",
+    "skill-activated",
+    "skill-ended",
     "prompt",
     "cut",
     "replaced",

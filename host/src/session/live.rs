@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::blobs::Blobs;
 use super::children::Child;
-use super::entry::{Body, DueTurn, Entry, Report, ReportLine, VERSION};
+use super::entry::{Body, DueTurn, Entry, LastingSkill, Report, ReportLine, VERSION};
 use super::log::{FILE, Log};
 use super::state::States;
 use super::synced::Unsynced;
@@ -246,6 +246,12 @@ impl Session {
     #[must_use]
     pub fn archival_due(&self) -> Vec<DueTurn> {
         self.lock().transcript.due.values().cloned().collect()
+    }
+
+    /// Returns the skills that stay active from turn to turn, oldest first.
+    #[must_use]
+    pub fn lasting_skills(&self) -> Vec<LastingSkill> {
+        self.lock().transcript.skills.clone()
     }
 
     /// Gives every call of the last assistant message that has no result the one in `known`, or an error result that says

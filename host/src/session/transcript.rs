@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
-use super::entry::{Body, DueTurn};
+use super::entry::{Body, DueTurn, LastingSkill};
 use crate::message::{Message, Role, ToolCall, unanswered};
 
 /// Conversation, and the position of its last turn.
@@ -22,6 +22,8 @@ pub(super) struct Transcript {
     pub(super) children: Vec<Child>,
     /// Finished turns that are to be archived, by their number.
     pub(super) due: BTreeMap<u32, DueTurn>,
+    /// Skills that stay active from turn to turn, oldest first.
+    pub(super) skills: Vec<LastingSkill>,
 }
 
 impl Transcript {
@@ -55,6 +57,23 @@ impl Transcript {
             Body::Replaced {
                 removed, messages, ..
             } => self.replace(removed, messages),
+            Body::SkillActivated {
+                skill,
+                trust,
+                hash,
+                by,
+                is_conversational: true,
+                allow,
+                deny,
+            } => self.skills.push(LastingSkill {
+                skill: skill.clone(),
+                trust: trust.clone(),
+                hash: hash.clone(),
+                by: by.clone(),
+                allow: allow.clone(),
+                deny: deny.clone(),
+            }),
+            Body::SkillEnded { skill, .. } => self.skills.retain(|own| own.skill != *skill),
             _ => {}
         }
     }

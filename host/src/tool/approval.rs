@@ -94,6 +94,14 @@ impl Question {
         self
     }
 
+    /// The same question without an answer that covers more than this call, for this reason.
+    #[must_use]
+    pub(crate) fn only_now(mut self, why: &str) -> Self {
+        self.covers = Err(why.to_owned());
+        self.parts = Vec::new();
+        self
+    }
+
     /// Keys that must all have been answered with always for the call to run without a question; empty when nothing is enough.
     fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
         let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();

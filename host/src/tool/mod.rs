@@ -22,6 +22,7 @@ pub mod subject;
 mod walk;
 pub mod workspace;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -93,6 +94,20 @@ pub struct ToolCtx {
     pub caller: Caller,
     /// Set when the call is to stop; a tool that may take long must watch it. The future may also just be dropped.
     pub cancel: CancellationToken,
+    /// Folders besides the workspace that commands of this call may read: those of skills.
+    pub readable: Arc<[PathBuf]>,
+}
+
+impl ToolCtx {
+    /// A call that may read nothing besides.
+    #[must_use]
+    pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
+        Self {
+            caller,
+            cancel,
+            readable: Arc::default(),
+        }
+    }
 }
 
 /// A tool that the model may call.

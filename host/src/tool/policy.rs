@@ -129,6 +129,13 @@ pub struct PolicyCall<'a> {
 pub trait Policy: Send + Sync {
     /// Decides on one call. It must not block: a person is asked by the approver, where this says [`ToolVerdict::Ask`].
     fn decide(&self, call: &PolicyCall<'_>) -> Decision;
+
+    /// Whether a skill that the operator trusts may spare the question about a call: nobody said anything about it, so that only a
+    /// default asks. The answer is no unless a policy says otherwise.
+    fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
+        _ = call;
+        false
+    }
 }
 
 /// The operator's rules and the modes of this run; the `[tools]` section of the configuration.
@@ -237,6 +244,25 @@ impl Policy for ToolPolicy {
             Strictness::Allow | Strictness::Deny => ToolVerdict::Allow,
         };
         Decision { verdict, rule }
+    }
+
+    /// Spares what a default asks and no rule, of no part of the call.
+    fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
+        let ruled = |facet| {
+            let mut rules = self.rules.iter();
+            rules.any(|rule| rule.matched(call.spec, facet) != Matched::No)
+        };
+        let is_ruled = match call.subject {
+            Subject::Any => ruled(Facet::Whole),
+            Subject::File(place) => ruled(Facet::File(place)),
+            Subject::Tree(place) => ruled(Facet::Tree(place)),
+            Subject::Command(command) => {
+                let mut parts = command.parts.iter();
+                parts.any(|part| ruled(Facet::Part(part))) || command.doubt.is_some()
+            }
+        };
+        let default = self.defaults.of(call.spec.effect_class);
+        !call.is_asked && !is_ruled && default == Rule::Ask && !self.mode.dry_run
     }
 }
 

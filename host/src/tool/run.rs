@@ -56,6 +56,7 @@ async fn run_bounded(
     let inner = ToolCtx {
         caller: ctx.caller.clone(),
         cancel: CancellationToken::new(),
+        readable: ctx.readable.clone(),
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();

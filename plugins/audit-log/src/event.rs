@@ -33,6 +33,15 @@ pub(crate) enum Event {
         #[serde(flatten)]
         output: Text,
     },
+    Skill {
+        skill: String,
+        trust: String,
+        by: String,
+        /// Digest of the file of the skill.
+        file: String,
+        /// `active`, or the reason for its end.
+        state: String,
+    },
     Failure {
         r#where: String,
         plugin: Option<String>,
@@ -108,6 +117,21 @@ pub(crate) fn turn_end(summary: &TurnSummary) -> Event {
         input_tokens: summary.usage.input_tokens,
         output_tokens: summary.usage.output_tokens,
         output: Text::of(&summary.output),
+    }
+}
+
+/// Returns the event for a skill that became active or ended.
+pub(crate) fn skill(skill: &SkillInfo) -> Event {
+    let state = match skill.reason.as_str() {
+        "" => "active",
+        reason => reason,
+    };
+    Event::Skill {
+        skill: short(&skill.id),
+        trust: short(&skill.trust),
+        by: short(&skill.by),
+        file: skill.hash.clone(),
+        state: short(state),
     }
 }
 

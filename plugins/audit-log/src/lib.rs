@@ -24,6 +24,16 @@ mod audit_log {
     }
 
     #[hook]
+    fn skill_activated(skill: SkillInfo) -> Result<(), Error> {
+        keep::append(&[event::skill(&skill)])
+    }
+
+    #[hook]
+    fn skill_ended(skill: SkillInfo) -> Result<(), Error> {
+        keep::append(&[event::skill(&skill)])
+    }
+
+    #[hook]
     fn error(failure: Failure) -> Result<(), Error> {
         keep::append(&[event::failure(&failure)])
     }

@@ -140,6 +140,9 @@ pub(crate) struct Ledger {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, Sum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
+    /// Requests while a skill was active, by its id; of several skills the last counts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) skills: BTreeMap<String, Sum>,
     /// Open request of each agent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) waiting: BTreeMap<String, Waiting>,
@@ -216,6 +219,11 @@ impl Ledger {
         if let Some(by) = by {
             entry(&mut self.plugins, &by).request(usage, cost);
         }
+    }
+
+    /// An answer that came while a skill was active.
+    pub(crate) fn answered_for(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
+        entry(&mut self.skills, skill).request(usage, cost);
     }
 
     /// The plugin whose tool an agent is running, if there is just one.

@@ -1,4 +1,4 @@
-//! Counts tokens and money per session, model, tool and plugin, says so when a turn ends, and stops when a budget is spent.
+//! Counts tokens and money per session, model, tool, plugin and skill, says so when a turn ends, and stops when a budget is spent.
 
 mod budget;
 mod ledger;
@@ -69,6 +69,9 @@ mod cost_tracker {
         let is_new = !ledger.models.contains_key(model);
         let usage = &response.usage();
         ledger.answered(&at(), model, usage, cost);
+        if let Some(skill) = caller::skill() {
+            ledger.answered_for(&skill, usage, cost);
+        }
         keep(ledger)?;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut outcome = Observed::default().metric("cost.request.tokens", tokens as f64);
@@ -122,6 +125,17 @@ mod cost_tracker {
             .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
             .metric("cost.session.usd", ledger.session.usd)
             .metric("cost.session.tokens", ledger.session.tokens() as f64))
+    }
+
+    #[hook]
+    fn skill_ended(skill: SkillInfo) -> Result<Observed, Error> {
+        let ledger = open()?;
+        let Some(sum) = ledger.skills.get(&skill.id) else {
+            return Ok(Observed::default());
+        };
+        Ok(Observed::default()
+            .metric("cost.skill.usd", sum.usd)
+            .metric("cost.skill.tokens", sum.tokens() as f64))
     }
 
     #[hook]

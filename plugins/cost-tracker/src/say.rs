@@ -50,6 +50,7 @@ pub(crate) fn summary(ledger: &Ledger, has_details: bool) -> Option<String> {
         });
         text += &listed("models", sums(&ledger.models));
         text += &listed("plugins", sums(&ledger.plugins));
+        text += &listed("skills", sums(&ledger.skills));
         text += &listed("results of tools, estimated", tools.collect());
     }
     Some(text)

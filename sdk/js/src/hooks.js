@@ -31,5 +31,7 @@ export const hooks = {
   afterArchive: (run) => hook(run, () => ({ effects: [] })),
   subagentStart: (run) => hook(run, () => ({ effects: [] })),
   subagentEnd: (run) => hook(run, () => ({ effects: [] })),
+  skillActivated: (run) => hook(run, () => ({ effects: [] })),
+  skillEnded: (run) => hook(run, () => ({ effects: [] })),
   error: (run) => hook(run, () => ({ effects: [] })),
 };

@@ -10,10 +10,10 @@
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/after-archive@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Slice } from "rind:plugin/handles@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/after-archive@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Slice } from "rind:plugin/handles@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Slice): Observed;
 }
@@ -28,10 +28,10 @@ declare module "rind:plugin/after-archive@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/after-compact@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Slice } from "rind:plugin/handles@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/after-compact@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Slice } from "rind:plugin/handles@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Slice): Observed;
 }
@@ -46,10 +46,10 @@ declare module "rind:plugin/after-compact@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/after-provider-response@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { WireResponse } from "rind:plugin/handles@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/after-provider-response@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { WireResponse } from "rind:plugin/handles@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: WireResponse): Observed;
 }
@@ -65,9 +65,9 @@ declare module "rind:plugin/after-provider-response@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/after-system-prompt@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { TextOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/after-system-prompt@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { TextOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: string): TextOutcome;
 }
@@ -83,8 +83,8 @@ declare module "rind:plugin/after-system-prompt@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `external` and `[external] agents = true`.
  */
-declare module "rind:plugin/agents@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/agents@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** One task for a subagent. */
   export interface Task {
     /** Task of the subagent. */
@@ -110,8 +110,8 @@ declare module "rind:plugin/agents@0.1.0" {
  * Deadline: stands still while the person thinks; interrupting the turn ends the wait, and the call is told that it failed.
  * Access: every plugin; `rind plugin inspect` shows that a plugin asks, and each question with its answer is an event.
  */
-declare module "rind:plugin/ask@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/ask@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** Asks for a yes or a no. `text` is at most 1,000 bytes. */
   export function confirm(text: string, default: boolean): boolean;
   /**
@@ -133,10 +133,10 @@ declare module "rind:plugin/ask@0.1.0" {
  * or `agents`.
  * Access: every plugin; to bring a summary needs the side effect `session`.
  */
-declare module "rind:plugin/before-archive@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Slice } from "rind:plugin/handles@0.1.0";
-  import type { SliceOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/before-archive@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Slice } from "rind:plugin/handles@0.1.1";
+  import type { SliceOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Slice): SliceOutcome;
 }
@@ -151,10 +151,10 @@ declare module "rind:plugin/before-archive@0.1.0" {
  * or `agents`.
  * Access: every plugin; to bring a summary needs the side effect `session`.
  */
-declare module "rind:plugin/before-compact@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Slice } from "rind:plugin/handles@0.1.0";
-  import type { SliceOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/before-compact@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Slice } from "rind:plugin/handles@0.1.1";
+  import type { SliceOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Slice): SliceOutcome;
 }
@@ -170,10 +170,10 @@ declare module "rind:plugin/before-compact@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/before-provider-request@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { WireRequest } from "rind:plugin/handles@0.1.0";
-  import type { WireOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/before-provider-request@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { WireRequest } from "rind:plugin/handles@0.1.1";
+  import type { WireOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: WireRequest): WireOutcome;
 }
@@ -189,10 +189,10 @@ declare module "rind:plugin/before-provider-request@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/before-system-prompt@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { PromptPart } from "rind:plugin/payloads@0.1.0";
-  import type { PartsOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/before-system-prompt@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { PromptPart } from "rind:plugin/payloads@0.1.1";
+  import type { PartsOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Array<PromptPart>): PartsOutcome;
 }
@@ -208,8 +208,8 @@ declare module "rind:plugin/before-system-prompt@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: every plugin.
  */
-declare module "rind:plugin/blobs@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/blobs@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /**
    * Reads the bytes of the blob with this id from `offset` on, at most `length` of them and at most 8 MiB; less at its
    * end. Bytes that are missing or were damaged are `not-found`.
@@ -227,8 +227,8 @@ declare module "rind:plugin/blobs@0.1.0" {
  * Deadline: none: the answer is there.
  * Access: every plugin.
  */
-declare module "rind:plugin/caller@0.1.0" {
-  import type { Usage as TurnUsage } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/caller@0.1.1" {
+  import type { Usage as TurnUsage } from "rind:plugin/types@0.1.1";
   /** Session id. */
   export function session(): string;
   /** Number of the turn within the session, from 1; 0 outside a turn. */
@@ -243,7 +243,7 @@ declare module "rind:plugin/caller@0.1.0" {
   export function workspace(): string;
   /** Name of the agent's model. A request may go to another one: see `pre-reason`. */
   export function model(): string;
-  /** Name of the skill that is active. This host has no skills: always none. */
+  /** Id of the skill that is active; of several the one that became so last. None while none is. */
   export function skill(): string | undefined;
   /** Tokens that this turn has used so far, by the model, by plugins and by subagents. */
   export function usage(): TurnUsage;
@@ -265,8 +265,8 @@ declare module "rind:plugin/caller@0.1.0" {
  * Deadline: 5 s for `list`; 60 s for `run`, which `[limits] timeout` sets to at most 600 s.
  * Access: every plugin may export it; a command runs with the plugin's permissions, which `/help` shows.
  */
-declare module "rind:plugin/commands@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/commands@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** One command. */
   export interface CommandSpec {
     /** Name without the slash, `[a-z0-9-]`, at most 64 bytes. A plugin has at most 32 commands. */
@@ -305,7 +305,7 @@ declare module "rind:plugin/commands@0.1.0" {
  * Deadline: none: the answer is there.
  * Access: every plugin.
  */
-declare module "rind:plugin/config@0.1.0" {
+declare module "rind:plugin/config@0.1.1" {
   /** All settings as JSON text, an object that fits `[config]`, with its defaults filled in. */
   export function all(): string;
   /** One setting as JSON text, if it is set or has a default. It fits what `[config]` says of the key. */
@@ -323,10 +323,10 @@ declare module "rind:plugin/config@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/context@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Conversation } from "rind:plugin/handles@0.1.0";
-  import type { ContextOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/context@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Conversation } from "rind:plugin/handles@0.1.1";
+  import type { ContextOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Conversation): ContextOutcome;
 }
@@ -341,10 +341,10 @@ declare module "rind:plugin/context@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/error@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Failure } from "rind:plugin/payloads@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/error@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Failure } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Failure): Observed;
 }
@@ -360,8 +360,8 @@ declare module "rind:plugin/error@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `filesystem`, folder by folder.
  */
-declare module "rind:plugin/files@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/files@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** Kind of an entry. */
   export type Kind = "file" | "folder" | "other";
   /** One entry of a folder. */
@@ -408,11 +408,11 @@ declare module "rind:plugin/files@0.1.0" {
  * Deadline: none: the answer is there, and the deadline of the hook bounds how often it can be asked.
  * Access: every plugin.
  */
-declare module "rind:plugin/handles@0.1.0" {
-  import type { Message } from "rind:plugin/types@0.1.0";
-  import type { Part } from "rind:plugin/types@0.1.0";
-  import type { ToolCall } from "rind:plugin/types@0.1.0";
-  import type { Usage } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/handles@0.1.1" {
+  import type { Message } from "rind:plugin/types@0.1.1";
+  import type { Part } from "rind:plugin/types@0.1.1";
+  import type { ToolCall } from "rind:plugin/types@0.1.1";
+  import type { Usage } from "rind:plugin/types@0.1.1";
   /** Messages of one request, oldest first. */
   export class Conversation {
     private constructor();
@@ -506,8 +506,8 @@ declare module "rind:plugin/handles@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it, and 30 s.
  * Access: granted to plugins with the side effect `network`, host by host.
  */
-declare module "rind:plugin/http@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/http@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** A header. */
   export interface Header {
     /** Name of the header. */
@@ -559,9 +559,9 @@ declare module "rind:plugin/http@0.1.0" {
  * Deadline: that of a hook: 5 s, which manifest and operator lower.
  * Access: every plugin may export it; `[implements]` lists the points.
  */
-declare module "rind:plugin/implement@0.1.0" {
-  import type { Effect } from "rind:plugin/types@0.1.0";
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/implement@0.1.1" {
+  import type { Effect } from "rind:plugin/types@0.1.1";
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** Verdict of an implementation on a payload. */
   export type Verdict =
     /** No objection, no change. */
@@ -596,8 +596,8 @@ declare module "rind:plugin/implement@0.1.0" {
  * Deadline: none: the line is taken.
  * Access: every plugin.
  */
-declare module "rind:plugin/log@0.1.0" {
-  import type { Level } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/log@0.1.1" {
+  import type { Level } from "rind:plugin/types@0.1.1";
   /** Writes one line. A plugin that writes too much is cut off for the rest of the session, with a notice. */
   export function write(level: Level, text: string): void;
 }
@@ -611,8 +611,8 @@ declare module "rind:plugin/log@0.1.0" {
  * Deadline: none yet.
  * Access: every plugin may export it.
  */
-declare module "rind:plugin/loop@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/loop@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** Another run of the loop. */
   export interface NextRun {
     /** Milliseconds to wait before it. The instance may be thrown away meanwhile. */
@@ -640,10 +640,10 @@ declare module "rind:plugin/loop@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/message-end@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Message } from "rind:plugin/types@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/message-end@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Message } from "rind:plugin/types@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Message): Observed;
 }
@@ -659,9 +659,9 @@ declare module "rind:plugin/message-end@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `external` and `[external] model = true`.
  */
-declare module "rind:plugin/model@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Usage } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/model@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Usage } from "rind:plugin/types@0.1.1";
   /** One question without tools. */
   export interface Question {
     /** System prompt. */
@@ -698,12 +698,12 @@ declare module "rind:plugin/model@0.1.0" {
  * Deadline: none.
  * Access: every plugin.
  */
-declare module "rind:plugin/outcomes@0.1.0" {
-  import type { Effect } from "rind:plugin/types@0.1.0";
-  import type { Injection } from "rind:plugin/types@0.1.0";
-  import type { Part } from "rind:plugin/types@0.1.0";
-  import type { Assessment } from "rind:plugin/payloads@0.1.0";
-  import type { PromptPart } from "rind:plugin/payloads@0.1.0";
+declare module "rind:plugin/outcomes@0.1.1" {
+  import type { Effect } from "rind:plugin/types@0.1.1";
+  import type { Injection } from "rind:plugin/types@0.1.1";
+  import type { Part } from "rind:plugin/types@0.1.1";
+  import type { Assessment } from "rind:plugin/payloads@0.1.1";
+  import type { PromptPart } from "rind:plugin/payloads@0.1.1";
   /** Outcome of a hook that only observes. */
   export interface Observed {
     /** Extra requests. */
@@ -970,10 +970,10 @@ declare module "rind:plugin/outcomes@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/output-delta@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { TextDelta } from "rind:plugin/payloads@0.1.0";
-  import type { DeltaOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/output-delta@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { TextDelta } from "rind:plugin/payloads@0.1.1";
+  import type { DeltaOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: TextDelta): DeltaOutcome;
 }
@@ -985,10 +985,10 @@ declare module "rind:plugin/output-delta@0.1.0" {
  * Deadline: none.
  * Access: every plugin.
  */
-declare module "rind:plugin/payloads@0.1.0" {
-  import type { ToolCall } from "rind:plugin/types@0.1.0";
-  import type { Usage } from "rind:plugin/types@0.1.0";
-  import type { EffectClass } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/payloads@0.1.1" {
+  import type { ToolCall } from "rind:plugin/types@0.1.1";
+  import type { Usage } from "rind:plugin/types@0.1.1";
+  import type { EffectClass } from "rind:plugin/types@0.1.1";
   /** A session that starts or ends. */
   export interface SessionInfo {
     /** Session id. */
@@ -1160,6 +1160,26 @@ declare module "rind:plugin/payloads@0.1.0" {
     /** Whether it failed. */
     isError: boolean;
   }
+  /** A skill that became active or ended. */
+  export interface SkillInfo {
+    /** Id of the skill: its folder, or `plugin:folder`. */
+    id: string;
+    /** Trust in its source: `managed`, `package`, `user`, `project` or `local`. */
+    trust: string;
+    /** Digest of the file that it was read from. */
+    hash: string;
+    /** Maker of the call: `user`, `model`, or `plugin NAME`. */
+    by: string;
+    /** Tools that its allow list names; none without one. */
+    allow?: Array<string>;
+    /** Tools that it denies. */
+    deny: Array<string>;
+    /**
+     * Reason for the end: `turn`, `done` (the person ended it) or `dropped` (its turn never ended); empty when it became
+     * active.
+     */
+    reason: string;
+  }
   /** Report of a failure. */
   export interface Failure {
     /** Place: a point, a tool, `provider` or `session`. */
@@ -1184,8 +1204,8 @@ declare module "rind:plugin/payloads@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it; each implementer has the deadline of a hook.
  * Access: every plugin; the manifest of the owner of a point says who may call it.
  */
-declare module "rind:plugin/points@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/points@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** A reason that an implementer gave. */
   export interface Objection {
     /** Name of the implementer. */
@@ -1230,10 +1250,10 @@ declare module "rind:plugin/points@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/post-assess@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Assessment } from "rind:plugin/payloads@0.1.0";
-  import type { AssessmentOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/post-assess@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Assessment } from "rind:plugin/payloads@0.1.1";
+  import type { AssessmentOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Assessment): AssessmentOutcome;
 }
@@ -1248,9 +1268,9 @@ declare module "rind:plugin/post-assess@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/post-output@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/post-output@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: string): Observed;
 }
@@ -1266,10 +1286,10 @@ declare module "rind:plugin/post-output@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/post-reason@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Message } from "rind:plugin/types@0.1.0";
-  import type { ReplyOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/post-reason@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Message } from "rind:plugin/types@0.1.1";
+  import type { ReplyOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Message): ReplyOutcome;
 }
@@ -1285,10 +1305,10 @@ declare module "rind:plugin/post-reason@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/post-reflect@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { ReflectVerdict } from "rind:plugin/payloads@0.1.0";
-  import type { VerdictOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/post-reflect@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { ReflectVerdict } from "rind:plugin/payloads@0.1.1";
+  import type { VerdictOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: ReflectVerdict): VerdictOutcome;
 }
@@ -1304,10 +1324,10 @@ declare module "rind:plugin/post-reflect@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/post-tool@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { FinishedCall } from "rind:plugin/handles@0.1.0";
-  import type { ResultOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/post-tool@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { FinishedCall } from "rind:plugin/handles@0.1.1";
+  import type { ResultOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: FinishedCall): ResultOutcome;
 }
@@ -1323,10 +1343,10 @@ declare module "rind:plugin/post-tool@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/pre-assess@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { TurnInput } from "rind:plugin/payloads@0.1.0";
-  import type { InputOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/pre-assess@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { TurnInput } from "rind:plugin/payloads@0.1.1";
+  import type { InputOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: TurnInput): InputOutcome;
 }
@@ -1342,9 +1362,9 @@ declare module "rind:plugin/pre-assess@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/pre-output@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { OutputOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/pre-output@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { OutputOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: string): OutputOutcome;
 }
@@ -1360,10 +1380,10 @@ declare module "rind:plugin/pre-output@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/pre-reason@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { ModelRequest } from "rind:plugin/payloads@0.1.0";
-  import type { RequestOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/pre-reason@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { ModelRequest } from "rind:plugin/payloads@0.1.1";
+  import type { RequestOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: ModelRequest): RequestOutcome;
 }
@@ -1380,10 +1400,10 @@ declare module "rind:plugin/pre-reason@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/pre-reflect@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Reflection } from "rind:plugin/payloads@0.1.0";
-  import type { ReflectionOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/pre-reflect@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Reflection } from "rind:plugin/payloads@0.1.1";
+  import type { ReflectionOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: Reflection): ReflectionOutcome;
 }
@@ -1398,10 +1418,10 @@ declare module "rind:plugin/pre-reflect@0.1.0" {
  * or `agents`.
  * Access: every plugin; to change the arguments needs the side effect `session`.
  */
-declare module "rind:plugin/pre-tool@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { ProposedCall } from "rind:plugin/payloads@0.1.0";
-  import type { CallOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/pre-tool@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { ProposedCall } from "rind:plugin/payloads@0.1.1";
+  import type { CallOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: ProposedCall): CallOutcome;
 }
@@ -1413,9 +1433,9 @@ declare module "rind:plugin/pre-tool@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `session`.
  */
-declare module "rind:plugin/session@0.1.0" {
-  import type { Message } from "rind:plugin/types@0.1.0";
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/session@0.1.1" {
+  import type { Message } from "rind:plugin/types@0.1.1";
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** The last messages, oldest first; at most 1,000. */
   export function messages(last: number): Array<Message>;
   /**
@@ -1435,10 +1455,10 @@ declare module "rind:plugin/session@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/session-end@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { SessionInfo } from "rind:plugin/payloads@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/session-end@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { SessionInfo } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: SessionInfo): Observed;
 }
@@ -1453,12 +1473,48 @@ declare module "rind:plugin/session-end@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/session-start@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { SessionInfo } from "rind:plugin/payloads@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/session-start@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { SessionInfo } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: SessionInfo): Observed;
+}
+
+/**
+ * A skill became active: calls are kept to the tools that it leaves.
+ *
+ * Observe: nothing can be changed; a failing hook is reported and skipped.
+ *
+ * Lifecycle: called once for each skill that becomes active, in the agent that it is active in.
+ * Deadline: 5 s, 15 s with `async = true`; manifest and operator lower it, and the manifest raises it to 60 s for a plugin
+ * that was granted `model` or `agents`.
+ * Access: every plugin.
+ */
+declare module "rind:plugin/skill-activated@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { SkillInfo } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
+  /** Called by the host at this point. */
+  export function run(payload: SkillInfo): Observed;
+}
+
+/**
+ * A skill ended, and with it what it kept calls to.
+ *
+ * Observe: nothing can be changed; a failing hook is reported and skipped.
+ *
+ * Lifecycle: called once for each skill that ends: with its turn, or when the person ends it.
+ * Deadline: 5 s, 15 s with `async = true`; manifest and operator lower it, and the manifest raises it to 60 s for a plugin
+ * that was granted `model` or `agents`.
+ * Access: every plugin.
+ */
+declare module "rind:plugin/skill-ended@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { SkillInfo } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
+  /** Called by the host at this point. */
+  export function run(payload: SkillInfo): Observed;
 }
 
 /**
@@ -1471,8 +1527,8 @@ declare module "rind:plugin/session-start@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: every plugin.
  */
-declare module "rind:plugin/state@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/state@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** The value of a key, if it is set. */
   export function get(key: string): string | undefined;
   /**
@@ -1493,7 +1549,7 @@ declare module "rind:plugin/state@0.1.0" {
  * Deadline: none: the line is taken.
  * Access: every plugin.
  */
-declare module "rind:plugin/status@0.1.0" {
+declare module "rind:plugin/status@0.1.1" {
   /**
    * Sets the line; an empty text takes it away. It is escaped, one line, and cut to 80 characters. Changes beyond 1,000 in a session
    * are left out.
@@ -1512,10 +1568,10 @@ declare module "rind:plugin/status@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/steering-received@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { TurnInput } from "rind:plugin/payloads@0.1.0";
-  import type { SteeringOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/steering-received@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { TurnInput } from "rind:plugin/payloads@0.1.1";
+  import type { SteeringOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: TurnInput): SteeringOutcome;
 }
@@ -1529,8 +1585,8 @@ declare module "rind:plugin/steering-received@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: every plugin.
  */
-declare module "rind:plugin/store@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/store@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** The value of a key, if it is set. */
   export function get(key: string): string | undefined;
   /**
@@ -1554,10 +1610,10 @@ declare module "rind:plugin/store@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/subagent-end@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { SubagentInfo } from "rind:plugin/payloads@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/subagent-end@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { SubagentInfo } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: SubagentInfo): Observed;
 }
@@ -1572,10 +1628,10 @@ declare module "rind:plugin/subagent-end@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/subagent-start@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { SubagentInfo } from "rind:plugin/payloads@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/subagent-start@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { SubagentInfo } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: SubagentInfo): Observed;
 }
@@ -1590,10 +1646,10 @@ declare module "rind:plugin/subagent-start@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/system-prompt@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { PromptContext } from "rind:plugin/payloads@0.1.0";
-  import type { PromptOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/system-prompt@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { PromptContext } from "rind:plugin/payloads@0.1.1";
+  import type { PromptOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: PromptContext): PromptOutcome;
 }
@@ -1609,10 +1665,10 @@ declare module "rind:plugin/system-prompt@0.1.0" {
  * Deadline: 5 s for `list`; 60 s for `call`, which `[limits] timeout` sets to at most 600 s.
  * Access: every plugin may export it; each tool is shown to the operator, and policy and approval decide on each call.
  */
-declare module "rind:plugin/tools@0.1.0" {
-  import type { Answer } from "rind:plugin/types@0.1.0";
-  import type { EffectClass } from "rind:plugin/types@0.1.0";
-  import type { Error } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/tools@0.1.1" {
+  import type { Answer } from "rind:plugin/types@0.1.1";
+  import type { EffectClass } from "rind:plugin/types@0.1.1";
+  import type { Error } from "rind:plugin/types@0.1.1";
   /** One tool. */
   export interface ToolSpec {
     /** Name as the model sees it, `[a-zA-Z0-9_-]`, at most 64 bytes. */
@@ -1650,9 +1706,9 @@ declare module "rind:plugin/tools@0.1.0" {
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `external`, tool by tool.
  */
-declare module "rind:plugin/tools-host@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { Part } from "rind:plugin/types@0.1.0";
+declare module "rind:plugin/tools-host@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Part } from "rind:plugin/types@0.1.1";
   /**
    * Calls a tool by the name the model sees. `arguments` is JSON text of at most 1 MiB that fits
    * the `parameters` schema of the tool. A refused call is `denied`, one with arguments that do
@@ -1671,10 +1727,10 @@ declare module "rind:plugin/tools-host@0.1.0" {
  * that was granted `model` or `agents`.
  * Access: every plugin.
  */
-declare module "rind:plugin/turn-end@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { TurnSummary } from "rind:plugin/payloads@0.1.0";
-  import type { Observed } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/turn-end@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { TurnSummary } from "rind:plugin/payloads@0.1.1";
+  import type { Observed } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: TurnSummary): Observed;
 }
@@ -1690,10 +1746,10 @@ declare module "rind:plugin/turn-end@0.1.0" {
  * or `agents`.
  * Access: needs the side effect `session`.
  */
-declare module "rind:plugin/turn-start@0.1.0" {
-  import type { Error } from "rind:plugin/types@0.1.0";
-  import type { TurnInput } from "rind:plugin/payloads@0.1.0";
-  import type { InputOutcome } from "rind:plugin/outcomes@0.1.0";
+declare module "rind:plugin/turn-start@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { TurnInput } from "rind:plugin/payloads@0.1.1";
+  import type { InputOutcome } from "rind:plugin/outcomes@0.1.1";
   /** Called by the host at this point. */
   export function run(payload: TurnInput): InputOutcome;
 }
@@ -1708,7 +1764,7 @@ declare module "rind:plugin/turn-start@0.1.0" {
  * Deadline: none.
  * Access: every plugin.
  */
-declare module "rind:plugin/types@0.1.0" {
+declare module "rind:plugin/types@0.1.1" {
   /** Role of a message's sender, as the model sees it. */
   export type Role = "user" | "assistant" | "tool";
   /** One request of the model to run a tool. */

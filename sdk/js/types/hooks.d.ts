@@ -1,10 +1,10 @@
 // Generated from wit/ by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.
 
 /// <reference path="./contract.d.ts" />
-import type * as types from "rind:plugin/types@0.1.0";
-import type * as payloads from "rind:plugin/payloads@0.1.0";
-import type * as outcomes from "rind:plugin/outcomes@0.1.0";
-import type * as handles from "rind:plugin/handles@0.1.0";
+import type * as types from "rind:plugin/types@0.1.1";
+import type * as payloads from "rind:plugin/payloads@0.1.1";
+import type * as outcomes from "rind:plugin/outcomes@0.1.1";
+import type * as handles from "rind:plugin/handles@0.1.1";
 
 /** What a hook exports. */
 export interface Hook<Payload, Outcome> {
@@ -206,6 +206,18 @@ export declare const hooks: {
    * Observe: nothing can be changed; a failing hook is reported and skipped.
    */
   subagentEnd(run: (payload: payloads.SubagentInfo) => Partial<outcomes.Observed> | void): Hook<payloads.SubagentInfo, outcomes.Observed>;
+  /**
+   * A skill became active: calls are kept to the tools that it leaves.
+   *
+   * Observe: nothing can be changed; a failing hook is reported and skipped.
+   */
+  skillActivated(run: (payload: payloads.SkillInfo) => Partial<outcomes.Observed> | void): Hook<payloads.SkillInfo, outcomes.Observed>;
+  /**
+   * A skill ended, and with it what it kept calls to.
+   *
+   * Observe: nothing can be changed; a failing hook is reported and skipped.
+   */
+  skillEnded(run: (payload: payloads.SkillInfo) => Partial<outcomes.Observed> | void): Hook<payloads.SkillInfo, outcomes.Observed>;
   /**
    * A failure occurred.
    *

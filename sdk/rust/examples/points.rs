@@ -263,6 +263,21 @@ mod points {
         Observed::default()
     }
 
+    /// Tells the person which tools a skill leaves.
+    #[hook]
+    fn skill_activated(skill: SkillInfo) -> Observed {
+        match skill.allow {
+            Some(allow) => Observed::default().notify(Level::Info, allow.join(", ")),
+            None => Observed::default(),
+        }
+    }
+
+    /// Logs why a skill ended.
+    #[hook]
+    fn skill_ended(skill: SkillInfo) {
+        log::info(format_args!("{} ended: {}", skill.id, skill.reason));
+    }
+
     /// Counts failures by where they happened.
     #[hook]
     fn error(failure: Failure) -> Observed {

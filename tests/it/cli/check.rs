@@ -29,7 +29,7 @@ fn renumbered(component: &[u8]) -> Vec<u8> {
     let starts = |at: &usize| component[*at..].starts_with(b"rind:plugin/");
     for at in (0..bytes.len()).filter(starts) {
         let end = at + bytes[at..].iter().position(|byte| *byte == b'@').unwrap();
-        assert_eq!(&bytes[end..end + 6], b"@0.1.0");
+        assert_eq!(&bytes[end..end + 6], b"@0.1.1");
         bytes[end..end + 6].copy_from_slice(b"@0.9.0");
     }
     bytes
@@ -95,17 +95,17 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     assert_snapshot!(twelve().run(&["plugin", "check", "wrong"]).screen(), @r#"
     exit 1
     ---- stdout
-    wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which wants version 0.9.0 of the contract; this host supports 0.1.0, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
+    wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which wants version 0.9.0 of the contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
     wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
     wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
     wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
     wrong/misspelt/plugin.toml:8: unknown field `priorty`, expected one of `priority`, `on_failure`, `async`, `timeout`, `may` [manifest]
-    wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.0`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
+    wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.1`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
     wrong/silent/plugin.toml:27: README.md does not explain the setting `block_after` [readme]
     wrong/slow/plugin.toml:9: `timeout` is above the [T] that a hook of this plugin may take, which hold in its place [limits]
     wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
-    wrong/unasked/plugin.toml:11: the component imports `rind:plugin/model@0.1.0`, which needs `model = true` under `[external]` in plugin.toml [missing-permission]
+    wrong/unasked/plugin.toml:11: the component imports `rind:plugin/model@0.1.1`, which needs `model = true` under `[external]` in plugin.toml [missing-permission]
     wrong/unfit/plugin.toml:18: the default of `edits` does not fit: 0 is less than the minimum of 1 [schema]
     ---- stderr
     ✗ 12 plugins checked, 12 faults; `--fix` corrects 4

@@ -109,6 +109,8 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /model [name]                   Show the model, or ask another one from the next turn on
       /plugins                        List plugins that run, and why others do not
       /permissions                    List what plugins were granted, and the rules for tool calls
+      /skills                         List skills: who may run them, and which are active
+      /done                           End the skills that stay active from turn to turn
       /cost                           Show tokens and cost of this session
       /context                        Show what fills the window of the model
       /compact                        Replace older messages with a summary now

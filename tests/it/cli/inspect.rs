@@ -114,11 +114,11 @@ fn inspect_says_what_a_plugin_does_and_may_touch() {
     side effects  none
     hook          turn-end                 observe  priority 100, [T], is skipped when it fails
     tool          greet                    read     Greets somebody by name.
-    built with    rind-sdk 0.1.0 (rust), contract 0.1.0, this plugin.toml
-    import        rind:plugin/types@0.1.0                  data types, no access
-    import        rind:plugin/payloads@0.1.0               data types, no access
-    import        rind:plugin/outcomes@0.1.0               data types, no access
-    import        rind:plugin/log@0.1.0                    its own lines in the log
+    built with    rind-sdk 0.1.0 (rust), contract 0.1.1, this plugin.toml
+    import        rind:plugin/types@0.1.1                  data types, no access
+    import        rind:plugin/payloads@0.1.1               data types, no access
+    import        rind:plugin/outcomes@0.1.1               data types, no access
+    import        rind:plugin/log@0.1.1                    its own lines in the log
     import        wasi:io/poll@0.2.6                       streams, no access by themselves
     import        wasi:io/error@0.2.6                      streams, no access by themselves
     import        wasi:io/streams@0.2.6                    streams, no access by themselves
@@ -226,7 +226,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
       "commands": [],
       "prompts": [],
       "built_with": {
-        "contract": "0.1.0",
+        "contract": "0.1.1",
         "language": "rust",
         "sdk": "rind-sdk 0.1.0"
       },

@@ -29,6 +29,8 @@ mod new;
 mod plugin_command;
 mod scripts;
 mod settings;
+mod skill;
+mod skill_run;
 mod steer;
 mod switch;
 mod telemetry;

@@ -45,6 +45,9 @@ fn documents() -> Vec<(String, String)> {
         let text = std::fs::read_to_string(guests::workspace().join(&path)).unwrap();
         found.push((path.display().to_string(), text));
     }
+    let spec = "host/skill-v1.md";
+    let text = std::fs::read_to_string(guests::workspace().join(spec)).unwrap();
+    found.push((spec.to_owned(), text));
     for entry in std::fs::read_dir(guests::workspace().join("plugins")).unwrap() {
         let path = entry.unwrap().path().join("README.md");
         if let Ok(text) = std::fs::read_to_string(&path) {
@@ -153,6 +156,10 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
     for block in &blocks {
         match block.info.as_str() {
             "console" | "text" => {}
+            "markdown" => {
+                let skill = rind::skill::parse_text("folder", &block.text);
+                assert!(skill.is_ok_and(|skill| !skill.is_restricted), "{block}");
+            }
             "rust hello" => assert_eq!(block.text, hello, "{block}"),
             "toml" => assert!(block.file().is_some(), "{block}: begin with `# FILE`"),
             info => {

@@ -17,6 +17,32 @@ use super::*;
 use crate::harness::{NativeTool, check_pairs, session_spec};
 
 #[tokio::test]
+async fn a_skill_keeps_from_plugins_what_it_keeps_from_the_model() {
+    let script = vec![
+        Reply::call("skill", json!({"skill": "look"})),
+        act(call("bash", json!({"command": "touch touched"}))),
+        act(run("touch it", &["bash"])),
+        act(read("a.txt")),
+        done(),
+    ];
+    let mut setup = setup(script).await;
+    let look = crate::skill_session::only("look", &["act", "read_file"]);
+    setup.skills = rind::skill::Skills::new([look], Vec::new());
+    let mut running = setup.build();
+    let outcome = running.turn("go on with the work").await;
+    assert_eq!(outcome.output, "done");
+    let results = running.results();
+    let of_model: Vec<&str> = results.iter().map(|(text, ..)| text.as_str()).collect();
+    let refused = of_model
+        .iter()
+        .filter(|text| text.contains("refused by skill look"));
+    // The plugin's call, what its tool says of it, and what it says of the subagent.
+    assert_eq!(refused.count(), 3, "{of_model:?}");
+    assert_eq!(last_result(&running), "ok: alpha\n");
+    assert!(!running.folder.path().join("w/touched").exists());
+}
+
+#[tokio::test]
 async fn a_call_of_a_plugin_is_shown_and_kept_and_no_message() {
     let script = vec![act(read("a.txt")), done()];
     let mut running = setup(script).await.build();

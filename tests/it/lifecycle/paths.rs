@@ -48,12 +48,12 @@ async fn a_whole_turn_meets_every_point_in_order_with_its_agent_and_step() {
     sub 1.0: turn-start pre-assess post-assess message-end system-prompt before-system-prompt after-system-prompt
     sub 1.1: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     sub 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output turn-end
-    main 1.1: subagent-end post-tool message-end
+    main 1.1: subagent-end post-tool message-end pre-tool skill-activated post-tool message-end
     main 1.2: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.3: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.4: context pre-reason before-provider-request after-provider-response post-reason message-end pre-tool post-tool message-end
     main 1.5: before-compact after-compact context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output error output-delta post-output steering-received message-end
-    main 1.6: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output turn-end
+    main 1.6: context pre-reason before-provider-request after-provider-response post-reason message-end pre-reflect post-reflect pre-output output-delta post-output skill-ended turn-end
     main 1.0: before-archive pre-reason before-provider-request after-provider-response after-archive
     main 0.0: session-end
     ");

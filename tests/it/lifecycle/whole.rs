@@ -20,7 +20,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
     let read = |path: &str| Reply::call("read_file", json!({"path": path}));
     let script = vec![
-        Reply::call("act", act),
+        Reply::call("act", act).and_call("skill", json!({"skill": "plain"})),
         read("b.txt"),
         Reply::text("it says beta"),
         read("a.txt"),
@@ -35,6 +35,8 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
         "the draft" => Err(Failure::Error("out of ideas".to_owned())),
         _ => Ok(o::OutputOutcome::default()),
     });
+    let plain = crate::skill_session::skill("plain", "Go on.");
+    setup.skills = rind::skill::Skills::new([plain], Vec::new());
     make_long(&mut setup);
     // The tools of archival stand in every request.
     setup.config.compact.threshold_tokens = 8_000;

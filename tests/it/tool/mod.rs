@@ -87,10 +87,7 @@ impl Fixture {
 }
 
 fn ctx() -> ToolCtx {
-    ToolCtx {
-        caller: Default::default(),
-        cancel: Default::default(),
-    }
+    ToolCtx::new(Default::default(), Default::default())
 }
 
 /// Asserts that the processes whose ids stand alone on a line are dead.

@@ -54,7 +54,7 @@ pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTur
 }
 
 /// Adds a built-in tool. As with all of them, no plugin may have its name.
-fn add(spec: &mut AgentSpec, tool: SharedTool) {
+pub(in crate::agent) fn add(spec: &mut AgentSpec, tool: SharedTool) {
     let name = tool.spec().name.clone();
     let taken = spec.tools.remove(&name);
     if let Some(plugin) = taken.and_then(|entry| entry.spec.plugin.clone()) {

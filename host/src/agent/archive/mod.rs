@@ -25,8 +25,9 @@ use std::time::Duration;
 
 pub use config::{ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check};
 
-pub(super) use live::{add_tools, live_part};
+pub(super) use live::{add, add_tools, live_part};
 pub(super) use prepare::Archiving;
+pub(super) use spawn::BY_NAME_ONLY;
 
 /// A turn that is being moved: its holder and what was taken out, or how many messages and why not.
 pub(super) type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;

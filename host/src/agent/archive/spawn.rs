@@ -13,7 +13,7 @@ use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
-const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+pub(in crate::agent) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -207,16 +207,21 @@ impl Turn<'_> {
         let mut slice = Arc::unwrap_or_clone(judged.value);
         let is_built_in = slice.summary.trim().is_empty();
         slice.summary = if is_built_in {
-            extract::summarize(&slice.messages, summary_in, limit)
+            let told = slice.messages.iter();
+            let told = told.filter(|message| !self.scope.is_told_again(message));
+            let told: Vec<Message> = told.cloned().collect();
+            extract::summarize(&told, summary_in, limit)
         } else {
             fit::cut_middle(slice.summary.trim(), limit)
         };
         let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
         let message = message.from(Origin::Summary);
+        let mut messages = vec![message];
+        messages.extend(self.scope.texts_again(&slice.messages));
         self.agent.spec.session.append(Body::Replaced {
             reason: REASON.to_owned(),
             removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-            messages: vec![message],
+            messages,
             holder: None,
         })?;
         let summary = slice.summary.clone();

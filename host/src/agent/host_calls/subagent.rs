@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{HostCall, PendingAccess, check_text, interrupted};
 use crate::agent::scope::{Family, TurnScope};
+use crate::agent::skill::Ready;
 use crate::agent::{Agent, AgentConfig, AgentSpec, TurnOutcome};
 use crate::event::Event;
 use crate::message::Usage;
@@ -59,7 +60,19 @@ impl TurnScope {
         id: &Arc<str>,
         plugin: Option<&Arc<str>>,
         task: AgentTask,
+        caller: Caller,
+    ) -> Result<String, HandleError> {
+        self.run_agent_with(id, plugin, task, caller, None).await
+    }
+
+    /// The same with a skill that the subagent begins with.
+    pub(in crate::agent) async fn run_agent_with(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        plugin: Option<&Arc<str>>,
+        task: AgentTask,
         mut caller: Caller,
+        skill: Option<Ready>,
     ) -> Result<String, HandleError> {
         check_text("the prompt", &task.prompt)?;
         let trigger = &self.spec.config.archival.trigger;
@@ -109,7 +122,10 @@ impl TurnScope {
             },
         };
         let cancel = self.cancel.child_token();
-        let agent = run.agent(id, tools, task.max_steps, Arc::new(session));
+        let mut agent = run.agent(id, tools, task.max_steps, Arc::new(session));
+        if let Some(ready) = skill {
+            agent.begin_with(ready);
+        }
         let (answered, answer) = tokio::sync::oneshot::channel();
         // In a task of its own: when the plugin is stopped, the subagent still ends in good order.
         let token = cancel.clone();
@@ -129,6 +145,11 @@ impl TurnScope {
     /// The tools of a task, all of which this agent has now.
     fn tools_of(&self, names: &[String]) -> Result<ToolRegistry, HandleError> {
         let active = self.active();
+        let tools = self.tools();
+        let forbidden = |name: &String| self.forbidden_by_skill(&tools.get(name)?.spec);
+        if let Some((_, why)) = names.iter().find_map(forbidden) {
+            return Err(HandleError::Denied(why));
+        }
         if let Some(missing) = names.iter().find(|name| !active.contains(name)) {
             return Err(HandleError::NotFound(format!(
                 "there is no tool `{}` to give to a subagent; the tools are: {}",
@@ -136,7 +157,7 @@ impl TurnScope {
                 active.join(", ")
             )));
         }
-        Ok(self.tools().only(names))
+        Ok(tools.only(names))
     }
 }
 

@@ -8,8 +8,8 @@ use crate::point::contract::types;
 use crate::point::outcome::VerdictChange;
 use crate::point::payload::{
     Assessment, Decision, FailureReport, ModelRequest, PromptContext, PromptPart, Purpose,
-    ReflectVerdict, Reflection, SessionInfo, Slice, Source, StopReason, SubagentInfo, TextDelta,
-    Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
+    ReflectVerdict, Reflection, SessionInfo, SkillInfo, Slice, Source, StopReason, SubagentInfo,
+    TextDelta, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
 };
 use crate::tool::registry::ToolRegistry;
 
@@ -87,6 +87,9 @@ records! {
     }
     Slice { reason = owned("token-threshold"), messages = Vec::new(), summary = owned("") }
     SubagentInfo { id = owned("subagent-1"), task, answer = owned(""), is_error = false }
+    SkillInfo {
+        id, trust = owned("user"), hash = owned(""), by = owned("model"), allow = None, deny = Vec::new(), reason = owned("")
+    }
     FailureReport { where_ as "where", message, plugin = None }
     types::Usage {
         input_tokens = 0_u64, output_tokens = 0_u64, cache_read_tokens = 0_u64, cache_write_tokens = 0_u64, estimated = false

@@ -86,7 +86,7 @@ impl Shell {
                 "timeout_seconds": MAX_BASH_DEADLINE_SECONDS,
             });
             let caller = Caller::default();
-            let output = bash.run(arguments, &ToolCtx { caller, cancel }).await;
+            let output = bash.run(arguments, &ToolCtx::new(caller, cancel)).await;
             // Nobody listens when the chat is over.
             let _ = ended.send(Ran {
                 command,

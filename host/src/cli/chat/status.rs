@@ -20,6 +20,8 @@ pub(super) struct Status {
     n_left_out: usize,
     /// Lines of plugins of their own.
     lines: BTreeMap<String, String>,
+    /// Active skills, oldest first.
+    skills: Vec<String>,
 }
 
 impl Status {
@@ -45,6 +47,11 @@ impl Status {
             }
             Event::Status { plugin, text } => {
                 self.lines.insert(plugin.clone(), one_line(text));
+            }
+            Event::SkillActivated { skill, .. } => self.skills.push(one_line(skill)),
+            Event::SkillEnded { skill, .. } => {
+                let ended = self.skills.iter().position(|own| *own == one_line(skill));
+                ended.map(|at| self.skills.remove(at));
             }
             Event::TextHeld { by, .. } if stamped.is_main() => {
                 self.holding
@@ -80,6 +87,10 @@ impl Status {
         }
         words.extend(dollars(self.cost_usd));
         let mut line = styled(DIM, words.join(" · "));
+        if !self.skills.is_empty() {
+            let words = format!(" · skill {}", self.skills.join(", "));
+            line.push_str(&styled(PLUGIN, words));
+        }
         if !self.holding.is_empty() {
             let names: Vec<&str> = self.holding.iter().map(String::as_str).collect();
             let held = format!(" · held back by {}", names.join(", "));

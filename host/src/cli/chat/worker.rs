@@ -255,6 +255,7 @@ mod tests {
         let about = About {
             paths: Paths::under("/none/home".as_ref(), "/none/work".as_ref()),
             plugins: Arc::default(),
+            skills: Arc::default(),
             rules: Vec::new(),
             compacts_at: None,
         };

@@ -27,6 +27,8 @@ pub(super) enum Does {
     Model,
     Plugins,
     Permissions,
+    Skills,
+    Done,
     Cost,
     Context,
     Compact,
@@ -78,6 +80,8 @@ const TABLE: &[BuiltIn] = &[
         Does::Permissions,
         "List what plugins were granted, and the rules for tool calls",
     ),
+    BuiltIn::new("skills", Does::Skills, "List skills: who may run them, and which are active"),
+    BuiltIn::new("done", Does::Done, "End the skills that stay active from turn to turn").about_session(),
     BuiltIn::new("cost", Does::Cost, "Show tokens and cost of this session").about_session(),
     BuiltIn::new("context", Does::Context, "Show what fills the window of the model").about_session(),
     BuiltIn::new("compact", Does::Compact, "Replace older messages with a summary now").about_session(),
@@ -96,6 +100,11 @@ const TABLE: &[BuiltIn] = &[
         .proposes(own::sessions),
     BuiltIn::new("quit", Does::Quit, "End the program"),
 ];
+
+/// The names of the built-in commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|command| command.name)
+}
 
 /// The entries of the built-in commands.
 pub(super) fn entries() -> Vec<Entry> {

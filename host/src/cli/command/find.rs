@@ -1,4 +1,4 @@
-//! Finds templates: in the user's settings folder, in plugins, in a trusted project.
+//! Finds templates: in the user's settings folder, in plugins, in a trusted project; and the skills that a person may run.
 //!
 //! A file that cannot be used is an entry that says why, so that nobody looks for it in vain.
 
@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use super::helper::Helper;
 use super::template::Template;
-use super::{Entry, Kind, Origin, is_name, user_prompts};
+use super::{Entry, Kind, MAX_DESCRIPTION_BYTES, Origin, is_name, user_prompts};
+use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
 use crate::plugin::commands::CommandSpec;
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
+use crate::skill::{Severity, Skill, Skills, Unusable};
+use crate::text::clean;
 
 /// Templates in the folder `prompts` beside the user's settings.
 pub(super) fn of_user(paths: &Paths) -> Vec<Entry> {
@@ -51,6 +54,43 @@ fn listed(plugin: &Loaded, spec: &CommandSpec, origin: &Origin) -> Entry {
 pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<Entry> {
     let files = crate::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
     entries(files, &Origin::Project)
+}
+
+/// Skills that a person may run, and those that nobody can use.
+pub(super) fn of_skills(skills: &Skills) -> Vec<Entry> {
+    let usable = skills
+        .iter()
+        .filter(|skill| skill.is_for_user())
+        .map(of_skill);
+    let unusable = skills.unusable().iter().map(unusable);
+    usable.chain(unusable).collect()
+}
+
+fn of_skill(skill: &Arc<Skill>) -> Entry {
+    let plugin = skill.source.plugin();
+    let own = plugin.and_then(|plugin| skill.id.strip_prefix(plugin)?.strip_prefix(':'));
+    Entry {
+        name: own.unwrap_or(&skill.id).to_owned(),
+        description: clean(&skill.description, MAX_DESCRIPTION_BYTES),
+        arguments: skill.arguments.clone(),
+        origin: Origin::Skill(skill.trust, skill.source.clone()),
+        may: Vec::new(),
+        kind: Kind::Skill(skill.clone()),
+    }
+}
+
+fn unusable(skill: &Unusable) -> Entry {
+    let mut faults = skill.diagnostics.iter();
+    let fault = faults.find(|fault| fault.severity == Severity::Error);
+    let why = fault.map_or_else(|| "it cannot be used".to_owned(), ToString::to_string);
+    Entry {
+        name: skill.id.clone(),
+        description: String::new(),
+        arguments: None,
+        origin: Origin::Skill(Trust::Local, skill.source.clone()),
+        may: Vec::new(),
+        kind: Kind::Broken(format!("{}:{why}", skill.file.display())),
+    }
 }
 
 /// Parses all templates. One that cannot be used becomes an entry that says why.

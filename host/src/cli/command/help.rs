@@ -11,6 +11,15 @@ pub(super) fn usage(name: &str, entry: &Entry) -> String {
         Kind::Template(template) if !template.takes_text && entry.arguments.is_none() => {
             String::new()
         }
+        Kind::Skill(skill) if entry.arguments.is_none() => {
+            let hint = skill.argument_hint.as_deref();
+            let usual = if skill.takes_arguments() {
+                "[text]"
+            } else {
+                ""
+            };
+            hint.map_or(usual.to_owned(), |hint| crate::text::clean(hint, 100))
+        }
         _ => arguments::usage(entry.arguments.as_ref()),
     };
     format!("/{name} {arguments}").trim_end().to_owned()
@@ -81,6 +90,7 @@ pub(super) fn one(commands: &Commands, name: &str) -> Result<String, String> {
         Kind::Template(template) => {
             format!("source: {} ({})", entry.origin, template.path.display())
         }
+        Kind::Skill(skill) => format!("source: {} ({})", entry.origin, skill.file.display()),
         _ => format!("source: {}", entry.origin),
     });
     if !entry.may.is_empty() {

@@ -1,4 +1,4 @@
-//! Slash commands: one registry of those that are built in, those of plugins, and templates of prompts.
+//! Slash commands: one registry of those that are built in, those of plugins, templates of prompts, and skills.
 //!
 //! Owns which commands there are, in what order, which of two of one name is meant, and how a typed line becomes a call of one.
 //! Only a person calls them; the model has no way to. It must not know terminals: whoever asks shows what comes out. Start from
@@ -13,7 +13,6 @@ pub(super) mod helper;
 mod language;
 mod own;
 mod template;
-mod yaml;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +32,7 @@ use crate::host::Session;
 use crate::paths::Paths;
 use crate::plugin::commands::CommandReply;
 use crate::plugin::load::PluginSet;
+use crate::skill::{Skill, Skills, Source, key};
 
 /// Longest description of a command, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
@@ -55,6 +55,7 @@ pub(super) struct About {
     pub(super) rules: Vec<String>,
     /// Tokens of a conversation from which on it is compacted; `None` when it never is.
     pub(super) compacts_at: Option<u64>,
+    pub(super) skills: Arc<Skills>,
 }
 
 /// One command.
@@ -69,11 +70,19 @@ struct Entry {
     kind: Kind,
 }
 
+impl Entry {
+    /// Whether a typed name is that of this command. Names of skills are compared as they look.
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || matches!(self.kind, Kind::Skill(_)) && key(&self.name) == key(name)
+    }
+}
+
 enum Kind {
     BuiltIn(&'static BuiltIn),
     Template(Template),
     /// A command of this plugin.
     Plugin(String),
+    Skill(Arc<Skill>),
     /// A file that cannot be used, and why.
     Broken(String),
 }
@@ -87,6 +96,8 @@ enum Origin {
     Plugin(Trust, String),
     /// `.rind/prompts`.
     Project,
+    /// A skill found there.
+    Skill(Trust, Source),
 }
 
 impl Origin {
@@ -95,17 +106,13 @@ impl Origin {
         match self {
             Self::BuiltIn => (0, ""),
             Self::User => (1, ""),
-            Self::Plugin(trust, name) => {
-                let rank = match trust {
-                    Trust::Managed => 2,
-                    Trust::Package => 3,
-                    Trust::User => 4,
-                    Trust::Project => 6,
-                    Trust::Local => 7,
-                };
-                (rank, name)
-            }
+            Self::Plugin(trust, name) => (rank(*trust), name),
             Self::Project => (5, ""),
+            Self::Skill(trust, Source::Plugin(name)) => (rank(*trust), name),
+            // Behind the templates beside them.
+            Self::Skill(Trust::User, _) => (1, "skills"),
+            Self::Skill(Trust::Project, _) => (5, "skills"),
+            Self::Skill(trust, _) => (rank(*trust), "skills"),
         }
     }
 
@@ -114,8 +121,9 @@ impl Origin {
         match self {
             Self::BuiltIn => "rind",
             Self::User => "user",
-            Self::Plugin(_, name) => name,
+            Self::Plugin(_, name) | Self::Skill(_, Source::Plugin(name)) => name,
             Self::Project => "project",
+            Self::Skill(..) => "skill",
         }
     }
 }
@@ -127,7 +135,30 @@ impl std::fmt::Display for Origin {
             Self::User => f.write_str("your prompts"),
             Self::Plugin(_, name) => write!(f, "plugin {name}"),
             Self::Project => f.write_str("the project's prompts"),
+            Self::Skill(_, source) => match source {
+                Source::Managed => f.write_str("skills that come with rind"),
+                Source::Package => f.write_str("installed skills"),
+                Source::User | Source::ClaudeUser | Source::AgentsUser => {
+                    f.write_str("your skills")
+                }
+                Source::Project | Source::ClaudeProject | Source::AgentsProject => {
+                    f.write_str("the project's skills")
+                }
+                Source::Plugin(name) => write!(f, "skills of plugin {name}"),
+                Source::Local => f.write_str("skills of the command line"),
+            },
         }
+    }
+}
+
+/// The place of what a plugin of this trust brings.
+fn rank(trust: Trust) -> u8 {
+    match trust {
+        Trust::Managed => 2,
+        Trust::Package => 3,
+        Trust::User => 4,
+        Trust::Project => 6,
+        Trust::Local => 7,
     }
 }
 
@@ -136,6 +167,8 @@ impl std::fmt::Display for Origin {
 pub(super) struct Call {
     entry: usize,
     arguments: Value,
+    /// The line that was typed.
+    line: String,
 }
 
 /// Result of a command.
@@ -183,10 +216,23 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (name, arguments) = rest.split_at(end);
     let (qualifier, own) = name.split_once(':').unwrap_or(("x", name));
-    (is_name(own) && is_name(qualifier)).then(|| (name, arguments.trim()))
+    let is_typed = |name: &str| is_name(name) || is_skill_name(name);
+    (is_typed(own) && is_name(qualifier)).then(|| (name, arguments.trim()))
 }
 
-/// Whether a command may have this name.
+/// Whether this may be the name of a skill, which is that of a folder.
+fn is_skill_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.len() <= MAX_NAME_BYTES
+        && name.chars().all(fits)
+        && name.starts_with(char::is_alphanumeric)
+}
+
+/// Names that no skill may take.
+pub(super) fn reserved() -> Vec<&'static str> {
+    built_in::names().collect()
+}
+
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
@@ -208,6 +254,7 @@ impl Commands {
                 .into_iter()
                 .flat_map(|held| find::of_project(&about.paths, held)),
         );
+        entries.extend(find::of_skills(&about.skills));
         // Stable: of one source, the order is that in which they were found.
         entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
         find::check_templates(&mut entries, &helper).await;
@@ -241,6 +288,7 @@ impl Commands {
         Ok(Call {
             entry: at,
             arguments,
+            line: line.to_owned(),
         })
     }
 
@@ -272,7 +320,7 @@ impl Commands {
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
     pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
         let kind = self.entries.get(call.entry).map(|entry| &entry.kind);
-        let makes_input = matches!(kind, Some(Kind::Plugin(_) | Kind::Template(_)));
+        let makes_input = matches!(kind, Some(Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_)));
         makes_input || self.is_about_session(call)
     }
 
@@ -345,6 +393,15 @@ impl Commands {
                     }
                 })
             }
+            Kind::Skill(skill) => {
+                let Some(session) = session else {
+                    bail_usage!("/{} runs in a session, and none is open", entry.name);
+                };
+                let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
+                let text = invoked.await.map_err(|error| Usage(error.to_string()))?;
+                let command = format!("/{} of {}", entry.name, entry.origin);
+                Ok(Outcome::Prompt { text, command })
+            }
             Kind::Broken(why) => bail_usage!("{why}"),
         }
     }
@@ -411,8 +468,8 @@ impl Commands {
     fn find(&self, name: &str) -> Option<(usize, &Entry)> {
         let mut entries = self.entries.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
-            None => entry.name == name,
-            Some((qualifier, own)) => entry.name == own && entry.origin.qualifier() == qualifier,
+            None => entry.is_called(name),
+            Some((qualifier, own)) => entry.is_called(own) && entry.origin.qualifier() == qualifier,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Runs the built-in commands.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -10,6 +12,7 @@ use crate::cli::render;
 use crate::host::Session;
 use crate::plugin::load::Why;
 use crate::session::SessionStore;
+use crate::skill::Skill;
 
 /// Sessions that `/resume` lists.
 const MAX_LISTED: usize = 20;
@@ -42,6 +45,14 @@ pub(super) async fn run(
             ),
             None => "there is no turn to take out of the conversation".to_owned(),
         },
+        Does::Done => {
+            let ended = session.end_skills().await?;
+            match ended.is_empty() {
+                true => "no skill stays active from turn to turn".to_owned(),
+                false => format!("ended: {}", ended.join(", ")),
+            }
+        }
+        Does::Skills => skills(commands, &session.active_skills()),
         Does::Fork => {
             let id = session.fork()?;
             let text = format!("this is a copy of session {}", session.id());
@@ -71,6 +82,7 @@ fn without_session(
         },
         Does::Plugins => plugins(commands),
         Does::Permissions => permissions(commands),
+        Does::Skills => skills(commands, &[]),
         Does::Resume => match argument {
             Some(wanted) => {
                 let paths = &commands.about.paths;
@@ -86,7 +98,13 @@ fn without_session(
             None => bail_usage!("/model shows the model of a session, and none is open"),
         },
         Does::Quit => return Ok(Outcome::Action(Action::Quit)),
-        Does::Cost | Does::Context | Does::Compact | Does::Undo | Does::Fork | Does::Export => {
+        Does::Cost
+        | Does::Context
+        | Does::Compact
+        | Does::Undo
+        | Does::Fork
+        | Does::Export
+        | Does::Done => {
             bail_usage!("/{} is about a session, and none is open", command.name)
         }
     }))
@@ -124,6 +142,38 @@ fn plugins(commands: &Commands) -> String {
     let lines: Vec<String> = runs.chain(left_out).collect();
     match lines.is_empty() {
         true => "no plugins are installed".to_owned(),
+        false => lines.join("\n"),
+    }
+}
+
+/// The skills, with those that are active.
+fn skills(commands: &Commands, active: &[String]) -> String {
+    let skills = &commands.about.skills;
+    let line = |skill: &Arc<Skill>| {
+        let who = match (skill.is_for_model(), skill.is_for_user()) {
+            (true, true) => "you and the model",
+            (true, false) => "the model",
+            (false, true) => "you",
+            (false, false) => "nobody",
+        };
+        let is_active = active.contains(&skill.id);
+        let mark = if is_active {
+            " [active until /done]"
+        } else {
+            ""
+        };
+        let text = render::one_line(&skill.description, 160);
+        format!("{} ({}, for {who}){mark}: {text}", skill.id, skill.source)
+    };
+    let mut lines: Vec<String> = skills.iter().map(line).collect();
+    let (n_shadowed, n_unusable) = (skills.shadowed().len(), skills.unusable().len());
+    if n_shadowed + n_unusable > 0 {
+        lines.push(format!(
+            "{n_shadowed} shadowed, {n_unusable} that cannot be used: rind skill list"
+        ));
+    }
+    match lines.is_empty() {
+        true => "there are no skills".to_owned(),
         false => lines.join("\n"),
     }
 }

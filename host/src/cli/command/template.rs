@@ -9,15 +9,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::MAX_DESCRIPTION_BYTES;
 use super::helper::{Helper, Refusal};
 use super::language::Fault;
-use super::{MAX_DESCRIPTION_BYTES, yaml};
+use crate::front_matter::{self, Entry, Node, Place, split};
 use crate::plugin::prompts::MAX_BYTES;
 use crate::text::clean;
 use crate::tool::schema;
-
-/// The line before and after the front matter.
-const FENCE: &str = "---";
 
 /// Keys of the front matter.
 const KEYS: [&str; 2] = ["arguments", "description"];
@@ -47,9 +45,8 @@ impl Template {
     /// # Errors
     /// Reason why it cannot be used, with file, line and column.
     pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, String> {
-        let at = |(line, column): yaml::Place, why: &str| {
-            format!("{}:{line}:{column}: {why}", path.display())
-        };
+        let at =
+            |(line, column): Place, why: &str| format!("{}:{line}:{column}: {why}", path.display());
         if bytes.len() as u64 > MAX_BYTES {
             let most = MAX_BYTES >> 10;
             return Err(format!("{}: more than {most} KiB", path.display()));
@@ -65,9 +62,10 @@ impl Template {
                 "a template begins with front matter: a line `---`, `description: …`, a line `---`";
             return Err(at((1, 1), why));
         };
-        let read = yaml::read(front).map_err(|(place, why)| at(place, &first_line(&why)))?;
-        let place = |key: &str| read.places.get(key).copied().unwrap_or((1, 1));
-        let mut keys = read.values.keys();
+        let read =
+            front_matter::read(front).map_err(|(place, why)| at(place, &first_line(&why)))?;
+        let place = |key: &str| read.get(key).map_or((1, 1), |entry| entry.place);
+        let mut keys = read.entries.iter().map(|entry| &entry.key);
         if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
             let (key, known) = (key.escape_debug(), KEYS.join("` and `"));
             return Err(at(
@@ -75,7 +73,8 @@ impl Template {
                 &format!("unknown key `{key}`; there are `{known}`"),
             ));
         }
-        let description = read.values.get("description").and_then(Value::as_str);
+        let node = |key: &str| read.get(key).map(|Entry { node, .. }| node);
+        let description = node("description").and_then(Node::text);
         let description = clean(
             description.unwrap_or_default().trim(),
             MAX_DESCRIPTION_BYTES,
@@ -84,7 +83,7 @@ impl Template {
             let why = "`description` is missing: one line of text on what the command does";
             return Err(at(place("description"), why));
         }
-        let mut arguments = read.values.get("arguments").cloned();
+        let mut arguments = node("arguments").map(Node::value);
         if let Some(schema) = &mut arguments {
             if let Some(schema) = schema.as_object_mut() {
                 schema.entry("type").or_insert_with(|| json!("object"));
@@ -196,22 +195,6 @@ impl Template {
         let column = last.chars().count() + 1;
         format!("{}:{line}:{column}: {why}", self.path.display())
     }
-}
-
-/// Splits a file into its front matter, with the line that opens it, and the rest.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let mut end = 0;
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        let is_fence = line.trim_end() == FENCE;
-        if number == 0 && !is_fence {
-            return None;
-        }
-        if number > 0 && is_fence {
-            return Some((text.get(..end)?, text.get(end + line.len()..)?));
-        }
-        end += line.len();
-    }
-    None
 }
 
 /// Offset of the first use of a name in a template.

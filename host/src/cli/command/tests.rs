@@ -18,6 +18,7 @@ async fn commands(user: &[&str], project: &[&str]) -> Commands {
     put(&paths.project().join("prompts"), project);
     let held = HeldFolder::read(&paths.project()).unwrap();
     let about = About {
+        skills: std::sync::Arc::default(),
         paths,
         plugins: Arc::default(),
         rules: Vec::new(),

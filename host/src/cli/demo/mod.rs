@@ -78,6 +78,7 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     }
     let (approver, questions) = open::approver(false);
     let parts = setup::Parts {
+        skills: std::sync::Arc::default(),
         paths: &paths,
         config: &config,
         provider: Selected {

@@ -108,6 +108,33 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let tokens = format!("{} tokens", usage.total());
             Some(row.then(DIM, &tokens).line())
         }
+        Event::SkillActivated {
+            skill,
+            by,
+            is_conversational,
+            allow,
+            deny,
+            ..
+        } => {
+            let mut words = vec![format!("by {by}")];
+            if *is_conversational {
+                words.push("until /done".to_owned());
+            }
+            words.extend(
+                allow
+                    .as_ref()
+                    .map(|names| format!("only {}", names.join(", "))),
+            );
+            if !deny.is_empty() {
+                words.push(format!("not {}", deny.join(", ")));
+            }
+            let row = Row::at(0).add(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
+            Some(row.then(DIM, &one_line(&words.join("; "), 160)).line())
+        }
+        Event::SkillEnded { skill, reason } if reason != "turn" => {
+            let row = Row::at(0).add(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
+            Some(row.then(DIM, "ended").line())
+        }
         Event::Notice {
             level,
             plugin,

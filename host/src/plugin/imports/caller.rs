@@ -21,7 +21,7 @@ answers! {
     depth() -> u32: |context| context.depth;
     workspace() -> String: |context| context.workspace.to_string();
     model() -> String: |context| context.model.to_string();
-    skill() -> Option<String>: |_context| None;
+    skill() -> Option<String>: |context| context.skill.as_deref().map(str::to_owned);
     usage() -> types::Usage: |context| context.usage.into();
     tokens_used() -> u64: |context| context.usage.total();
     cost_usd() -> f64: |context| context.cost_usd;

@@ -47,6 +47,11 @@ const ROWS: &[Row] = &[
         arguments: &[(PATH, "path"), ("glob", "pattern")],
     },
     Row {
+        own: "skill",
+        theirs: "Skill",
+        arguments: &[("skill", "skill"), ("args", "args")],
+    },
+    Row {
         own: "search",
         theirs: "Grep",
         arguments: &[

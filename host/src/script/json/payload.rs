@@ -275,6 +275,23 @@ records! {
         /// Whether it failed.
         is_error: bool,
     }
+    /// A skill that became active or ended.
+    p::SkillInfo as SkillInfo {
+        /// Id of the skill.
+        id: String,
+        /// Trust in its source.
+        trust: String,
+        /// Digest of the file that it was read from.
+        hash: String,
+        /// Maker of the call: `user`, `model`, or `plugin NAME`.
+        by: String,
+        /// Tools that its allow list names; null without one.
+        allow: Option<Vec<String>>,
+        /// Tools that it denies.
+        deny: Vec<String>,
+        /// Reason for the end; empty when it became active.
+        reason: String,
+    }
     /// Report of a failure.
     p::FailureReport as Failure {
         /// Place: a point, a tool, `provider` or `session`.

@@ -140,7 +140,10 @@ impl Bash {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Around { confine, keeper } = match self.commands.clone().around() {
+        let Around {
+            mut confine,
+            keeper,
+        } = match self.commands.clone().around() {
             Ok(around) => around,
             Err(why) => {
                 return ToolOutput::error(format!(
@@ -149,6 +152,9 @@ impl Bash {
                 ));
             }
         };
+        if let Some(confinement) = &mut confine {
+            confinement.read.extend(ctx.readable.iter().cloned());
+        }
         let seconds = asked
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::file_tool;
+use super::{MAX_LOOK, file_tool};
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
 use crate::message::{Blob, EffectClass};
 
@@ -48,6 +48,22 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         workspace,
         read,
     )
+}
+
+/// Reads a file of a folder that is not the workspace, as the tool does.
+pub(crate) async fn read_within(
+    folder: &Arc<Workspace>,
+    path: &str,
+    offset: u64,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, WorkspaceError> {
+    let asked = Arguments {
+        path: path.to_owned(),
+        offset: Some(offset),
+        limit: None,
+    };
+    let work = move |folder: &Workspace, cancel: &CancellationToken| read(folder, cancel, &asked);
+    folder.looking(cancel, MAX_LOOK, work).await
 }
 
 fn read(

@@ -9,7 +9,7 @@
 
 wit_bindgen::generate!({
     path: "../../../wit",
-    inline: "package test:raw; world raw { import rind:plugin/config@0.1.0; export rind:plugin/tools@0.1.0; }",
+    inline: "package test:raw; world raw { import rind:plugin/config@0.1.1; export rind:plugin/tools@0.1.1; }",
     world: "test:raw/raw",
     generate_all,
 });

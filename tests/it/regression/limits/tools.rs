@@ -85,10 +85,7 @@ async fn search(
         .iter()
         .find(|tool| tool.spec().name == "search")
         .unwrap();
-    let ctx = rind::tool::ToolCtx {
-        caller: rind::point::caller::Caller::default(),
-        cancel: cancel.clone(),
-    };
+    let ctx = rind::tool::ToolCtx::new(Default::default(), cancel.clone());
     let deadline = Duration::from_secs(600);
     let ran = rind::tool::run::run_call(&**tool, arguments, &ctx, deadline, 1 << 20).await;
     ran.0

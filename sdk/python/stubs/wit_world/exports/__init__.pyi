@@ -350,6 +350,30 @@ class SessionStart(Protocol):
         raise NotImplementedError
 
 
+class SkillActivated(Protocol):
+
+    @abstractmethod
+    def run(self, payload: payloads.SkillInfo) -> outcomes.Observed:
+        """
+        Called by the host at this point.
+        
+        Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+        """
+        raise NotImplementedError
+
+
+class SkillEnded(Protocol):
+
+    @abstractmethod
+    def run(self, payload: payloads.SkillInfo) -> outcomes.Observed:
+        """
+        Called by the host at this point.
+        
+        Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+        """
+        raise NotImplementedError
+
+
 class SteeringReceived(Protocol):
 
     @abstractmethod

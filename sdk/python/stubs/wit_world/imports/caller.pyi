@@ -58,7 +58,7 @@ def model() -> str:
     raise NotImplementedError
 def skill() -> Optional[str]:
     """
-    Name of the skill that is active. This host has no skills: always none.
+    Id of the skill that is active; of several the one that became so last. None while none is.
     """
     raise NotImplementedError
 def usage() -> types.Usage:

@@ -210,6 +210,19 @@ class SubagentInfo:
     is_error: bool
 
 @dataclass
+class SkillInfo:
+    """
+    A skill that became active or ended.
+    """
+    id: str
+    trust: str
+    hash: str
+    by: str
+    allow: Optional[List[str]]
+    deny: List[str]
+    reason: str
+
+@dataclass
 class Failure:
     """
     Report of a failure.

@@ -1,0 +1,129 @@
+//! The question before the first use of a skill.
+//!
+//! Its source decides whether there is one, what it says that it does decides what the question says. One that a project or a
+//! command line brings is asked about once in each session; what the user put into their own folder only when it says that it acts
+//! on other services, and what was installed or comes with the program never. Its calls are judged one by one in any case.
+
+use serde_json::{Value, json};
+
+use super::{Gate, Invoker, TOOL};
+use crate::event::Event;
+use crate::grant::{SideEffect, Trust};
+use crate::message::{EffectClass, ToolSpec};
+use crate::point::outcome::Level;
+use crate::skill::Skill;
+use crate::tool::approval::{ApprovalAnswer, Question};
+use crate::tool::policy::{PolicyCall, ToolVerdict};
+use crate::tool::subject::Subject;
+
+impl Gate<'_> {
+    /// Asks whether the skill may be used, where that has to be asked and was not yet.
+    ///
+    /// # Errors
+    /// The answer was no, or nobody can be asked.
+    pub(super) async fn ask_first(&self, skill: &Skill, by: &Invoker) -> Result<(), String> {
+        let spec = spec(skill);
+        let subject = Subject::Any;
+        let arguments = arguments(skill);
+        let decided = self.spec.policy.decide(&PolicyCall {
+            spec: &spec,
+            arguments: &arguments,
+            subject: &subject,
+            may: &[],
+            is_asked: false,
+        });
+        if let ToolVerdict::DryRun(_) = decided.verdict {
+            // Reading what it says changes nothing; what it then has done is described call by call.
+            let text = format!(
+                "dry run: the skill {} is read; it {}",
+                skill.id,
+                says(skill)
+            );
+            self.spec.events.emit(Event::notice(Level::Info, text));
+            return Ok(());
+        }
+        if !is_asked(skill) || self.memory.is_confirmed(&skill.hash) {
+            return Ok(());
+        }
+        let refused =
+            |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
+        match decided.verdict {
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => {}
+            ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
+            ToolVerdict::Ask => {
+                let question = Question::new(&spec, &arguments, &subject, &[]);
+                let mut question = question.only_now("it is asked once in a session");
+                if let Invoker::Plugin(name) = by {
+                    question = question.made_by(name);
+                }
+                match self.approvals.ask(&*self.spec.approver, &question).await {
+                    ApprovalAnswer::Yes | ApprovalAnswer::Always => {}
+                    ApprovalAnswer::No(why) if why.is_empty() => {
+                        return Err(refused("the user", "no"));
+                    }
+                    ApprovalAnswer::No(why) => return Err(refused("the user", &why)),
+                }
+            }
+        }
+        self.memory.confirm(&skill.hash);
+        Ok(())
+    }
+}
+
+fn is_asked(skill: &Skill) -> bool {
+    match skill.trust {
+        Trust::Managed | Trust::Package => false,
+        Trust::User => skill.side_effects.contains(&SideEffect::External),
+        Trust::Project | Trust::Local => true,
+    }
+}
+
+/// The skill as a tool, for policy and person: what it says that it does is its effect, and one that says nothing may do anything.
+fn spec(skill: &Skill) -> ToolSpec {
+    let effects = &skill.side_effects;
+    let has = |effect| effects.contains(&effect);
+    let effect_class = if has(SideEffect::External) || has(SideEffect::Network) {
+        EffectClass::External
+    } else if has(SideEffect::Filesystem) {
+        EffectClass::Write
+    } else {
+        EffectClass::Execute
+    };
+    ToolSpec {
+        name: TOOL.to_owned(),
+        description: String::new(),
+        parameters: Value::Null,
+        effect_class,
+        plugin: None,
+    }
+}
+
+fn arguments(skill: &Skill) -> Value {
+    json!({
+        "skill": skill.id,
+        "source": skill.trust,
+        "file": skill.file,
+        "description": crate::text::clean(&skill.description, 300),
+        "it": says(skill),
+    })
+}
+
+/// Declared side effects of a skill, in words.
+fn says(skill: &Skill) -> String {
+    let words: Vec<&str> = skill
+        .side_effects
+        .iter()
+        .filter_map(|effect| match effect {
+            SideEffect::None => None,
+            SideEffect::Filesystem => Some("reads or writes files"),
+            SideEffect::Network => Some("uses the network"),
+            SideEffect::Session => Some("changes the conversation"),
+            SideEffect::External => Some("acts on other services"),
+        })
+        .collect();
+    match (words.is_empty(), skill.side_effects.is_empty()) {
+        (false, _) => format!("says that it {}", words.join(", ")),
+        (true, false) => "says that it changes nothing".to_owned(),
+        (true, true) => "does not say what it changes".to_owned(),
+    }
+}

@@ -1,0 +1,154 @@
+//! The tool `skill`: gives the model the text of a skill, and the files that belong to it.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::read::{files_of, page, read};
+use super::{Gate, Invoker};
+use crate::agent::AgentSpec;
+use crate::agent::archive::add;
+use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::message::{EffectClass, ToolSpec};
+use crate::skill::{Context, Invocation};
+use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Name of the tool.
+pub(in crate::agent) const TOOL: &str = "skill";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Name of the skill, as the list of skills says it.
+    skill: String,
+    /// Arguments of the skill, as text.
+    #[serde(default)]
+    args: Option<String>,
+    /// Arguments by name, for a skill that lists them.
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
+    /// A file of the skill's folder to read, relative to it. Only once the skill was invoked.
+    #[serde(default)]
+    file: Option<String>,
+    /// Number of the first line to read, from 1, of the text or the file.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+}
+
+/// The tool. It only reads: what a skill has done is done by calls of their own, which are judged like any other.
+struct SkillTool {
+    spec: ToolSpec,
+    active_turns: ActiveTurns,
+}
+
+/// Adds the tool where there are skills that the model can be given.
+pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+    let is_usable = |invocation: Invocation| invocation != Invocation::Disabled;
+    if !spec.skills.iter().any(|skill| is_usable(skill.invocation)) {
+        return;
+    }
+    let tool = SkillTool {
+        spec: spec_of::<Arguments>(
+            TOOL,
+            "Invokes a skill: returns its instructions, which you then follow. With `file`, reads a file of its folder.",
+            EffectClass::Read,
+        ),
+        active_turns: active_turns.clone(),
+    };
+    add(spec, Arc::new(tool));
+}
+
+impl SkillTool {
+    async fn answer(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+            return ToolOutput::error("no turn is running");
+        };
+        match answer(&scope, asked, ctx).await {
+            Ok(output) => output,
+            Err(why) => ToolOutput::error(why),
+        }
+    }
+}
+
+async fn answer(
+    scope: &Arc<TurnScope>,
+    asked: Arguments,
+    ctx: &ToolCtx,
+) -> Result<ToolOutput, String> {
+    let offset = asked.offset.unwrap_or(1).max(1);
+    if let Some(file) = &asked.file {
+        let skill = scope.used_skill(&asked.skill)?;
+        if !scope.opens(&skill.dir) {
+            return Err(format!(
+                "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
+                skill.id
+            ));
+        }
+        return read(&skill, file, offset, &ctx.cancel).await;
+    }
+    if offset > 1 {
+        let skill = scope.used_skill(&asked.skill)?;
+        let text = scope.text_of(&skill.id).ok_or_else(|| {
+            format!(
+                "the skill {} is not active any more: invoke it without `offset`",
+                skill.id
+            )
+        })?;
+        return page(&text, offset);
+    }
+    let arguments = match (asked.arguments, asked.args) {
+        (Some(named), _) => Value::Object(named),
+        (None, text) => Value::String(text.unwrap_or_default()),
+    };
+    let gate = Gate {
+        spec: &scope.spec,
+        tools: &scope.main_tools(),
+        approvals: &scope.approvals,
+        memory: &scope.family.skills,
+    };
+    // What a plugin's code called is longer than the chain that the agent began with.
+    let is_plugin = ctx.caller.call_chain.len() > scope.spec.call_chain.len();
+    let plugin = ctx.caller.call_chain.last().filter(|_| is_plugin);
+    let by = plugin.map_or(Invoker::Model, |name| Invoker::Plugin(name.clone()));
+    let ready = gate.invoke(&asked.skill, &arguments, by).await?;
+    if ready.skill.context == Context::Fork {
+        let caller = ctx.caller.clone();
+        let answer = scope.fork_skill(caller, ready).await;
+        return Ok(match answer {
+            Ok(answer) => ToolOutput::ok(answer),
+            Err(error) => ToolOutput::error(error.to_string()),
+        });
+    }
+    if scope.is_given(&ready) {
+        let id = &ready.skill.id;
+        return Ok(ToolOutput::ok(format!(
+            "The skill {id} is active already, with the same text, which stands above."
+        )));
+    }
+    scope.enter_skill(&ctx.caller, &ready).await;
+    let mut output = page(&ready.text, 1)?;
+    output.content.push_text(&files_of(&ready.skill).await);
+    if ready.skill.tools.allow.is_some() || !ready.skill.tools.deny.is_empty() {
+        let left = scope.tool_names();
+        output.content.push_text(&format!(
+            "\n[while this skill is active, these tools can be called: {}]",
+            left.join(", ")
+        ));
+    }
+    Ok(output)
+}
+
+impl Tool for SkillTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
+    }
+}

@@ -1,0 +1,194 @@
+//! Skills: the list, one of them, findings.
+
+use std::path::Path;
+
+use super::{
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, note, one_line, prose, styled,
+};
+use crate::cli::skill::Checked;
+use crate::skill::{Catalogue, Diagnostic, Invocation, Severity, Skill, Skills};
+
+/// Longest description in a list, in characters.
+const WIDTH: usize = 100;
+
+pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tokens: u64) {
+    for skill in skills.iter() {
+        answer_line(head(skill));
+        answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
+        if !skill.missing.is_empty() {
+            let missing = skill.missing.join(", ");
+            answer_line(format_args!(
+                "  {}",
+                styled(WARN, format_args!("missing: {}", one_line(&missing, 200)))
+            ));
+        }
+        if let Some(fault) = skill
+            .diagnostics
+            .iter()
+            .find(|d| d.severity == Severity::Error)
+        {
+            answer_line(format_args!(
+                "  {}",
+                styled(BAD, one_line(&fault.to_string(), 300))
+            ));
+        }
+    }
+    for one in skills.shadowed() {
+        let why = match one.is_identical {
+            true => "the same as",
+            false => "shadowed by",
+        };
+        answer_line(format_args!(
+            "{} {} {}  {why} {}",
+            styled(DIM, "○"),
+            styled(BOLD, one_line(&one.skill.id, WIDTH)),
+            styled(PLUGIN, &one.skill.source),
+            one_line(&one.shadowed_by.display().to_string(), 300)
+        ));
+    }
+    for one in skills.unusable() {
+        let why = one
+            .diagnostics
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        answer_line(format_args!(
+            "{} {} {}  {}:{}",
+            styled(BAD, "✗"),
+            styled(BOLD, one_line(&one.id, WIDTH)),
+            styled(PLUGIN, &one.source),
+            one_line(&one.file.display().to_string(), 300),
+            one_line(&why, 400)
+        ));
+    }
+    if skills.is_empty() && skills.unusable().is_empty() {
+        return note("no skills are found; `rind skill new NAME` makes one");
+    }
+    let n_chars = catalogue.text.chars().count();
+    note(&format!(
+        "the model is told of {} in {n_chars} characters{}; with {context_tokens} tokens of context it may be {}",
+        super::count(catalogue.n_skills as u64, "skill"),
+        match catalogue.n_cut {
+            0 => String::new(),
+            n => format!(", of which {} cut", super::count(n as u64, "description")),
+        },
+        crate::skill::budget_chars(context_tokens)
+    ));
+}
+
+fn head(skill: &Skill) -> String {
+    let (style, mark) = match (skill.is_restricted, skill.is_for_model()) {
+        (true, _) => (WARN, "▲"),
+        (false, true) => (GOOD, "✓"),
+        (false, false) => (DIM, "○"),
+    };
+    format!(
+        "{} {} {}  {} {}",
+        styled(style, mark),
+        styled(BOLD, one_line(&skill.id, WIDTH)),
+        styled(PLUGIN, one_line(&skill.source.to_string(), WIDTH)),
+        who(skill),
+        styled(
+            DIM,
+            format_args!("{} characters", Skills::cost_chars(skill))
+        )
+    )
+}
+
+fn who(skill: &Skill) -> &'static str {
+    match (skill.invocation, skill.user_invocable) {
+        (Invocation::Auto, true) => "model and user",
+        (Invocation::Auto, false) => "model only",
+        (Invocation::UserOnly, true) => "user only",
+        (Invocation::UserOnly, false) | (Invocation::Disabled, _) => "nobody",
+    }
+}
+
+pub(in super::super) fn one(skill: &Skill) {
+    answer_line(head(skill));
+    let row = |name: &str, value: String| {
+        if !value.is_empty() {
+            answer_line(format_args!(
+                "  {} {}",
+                styled(DIM, format_args!("{name}:")),
+                one_line(&value, 400)
+            ));
+        }
+    };
+    row("description", skill.description.clone());
+    row("when", skill.when_to_use.clone().unwrap_or_default());
+    row("file", skill.file.display().to_string());
+    row("trust", skill.trust.to_string());
+    let names = |patterns: &[crate::skill::ToolPattern]| {
+        let names: Vec<&str> = patterns
+            .iter()
+            .map(crate::skill::ToolPattern::text)
+            .collect();
+        names.join(", ")
+    };
+    if let Some(allow) = &skill.tools.allow {
+        let only = names(allow);
+        row(
+            "only these tools",
+            if only.is_empty() {
+                "none".to_owned()
+            } else {
+                only
+            },
+        );
+    }
+    row("not these tools", names(&skill.tools.deny));
+    let spares: Vec<String> = skill.spares.iter().map(ToString::to_string).collect();
+    row("asks to be spared questions about", spares.join(", "));
+    let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
+    row("side effects", effects.join(", "));
+    row(
+        "arguments",
+        skill
+            .argument_hint
+            .clone()
+            .unwrap_or_else(|| skill.argument_names.join(" ")),
+    );
+    row("depends on", skill.library_depends.join(", "));
+    row("files", skill.paths.join(", "));
+    row("missing", skill.missing.join(", "));
+    row("version", skill.version.clone().unwrap_or_default());
+    row("license", skill.license.clone().unwrap_or_default());
+    for finding in &skill.diagnostics {
+        answer_line(told(&skill.file, finding));
+    }
+    answer(format_args!("\n{}\n", prose(skill.body.trim())));
+}
+
+fn told(file: &Path, finding: &Diagnostic) -> String {
+    let (style, mark) = match finding.severity {
+        Severity::Error => (BAD, "✗"),
+        Severity::Warning => (WARN, "▲"),
+        Severity::Note => (DIM, "·"),
+    };
+    format!(
+        "{} {}:{}",
+        styled(style, mark),
+        one_line(&file.display().to_string(), 300),
+        one_line(&finding.to_string(), 600)
+    )
+}
+
+pub(in super::super) fn findings(file: &Path, findings: &[Diagnostic]) {
+    findings
+        .iter()
+        .for_each(|finding| answer_line(told(file, finding)));
+}
+
+pub(in super::super) fn checked(all: &[Checked]) {
+    for one in all {
+        match one.diagnostics.as_slice() {
+            [] => answer_line(format_args!(
+                "{} {}",
+                styled(GOOD, "✓"),
+                one_line(&one.file.display().to_string(), 300)
+            )),
+            some => findings(&one.file, some),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `rind skill`: lists skills, shows one, checks them, and makes one.
+
+mod machine;
+mod new;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args as ClapArgs, Subcommand};
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::PluginArgs;
+use super::exit_code::{ExitStatus, bail_usage};
+use super::{command, plugin, render, setup};
+use crate::grant::held::HeldFolder;
+use crate::plugin::load::PluginSet;
+use crate::skill::{
+    self, Catalogue, Diagnostic, Root, Severity, Skill, Skills, Source, Surroundings, budget_chars,
+};
+pub(super) use machine::Machine;
+
+/// Context window for which `list` says what the catalogue costs.
+const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SkillCommand {
+    /// List every skill that is found, with its source and what it costs, and why some are not used
+    List(SkillListArgs),
+    /// Show one skill: who may start it, what it may use, and its text
+    Show(SkillShowArgs),
+    /// Check skills: faults, missing files, programs, tools and plugins
+    Check(SkillCheckArgs),
+    /// Make a skill to start from
+    New(new::SkillNewArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SkillListArgs {
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SkillShowArgs {
+    /// Name of the skill, or path of its folder or file
+    skill: String,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SkillCheckArgs {
+    /// Names of skills, or paths of folders or files; all that are found without any
+    skills: Vec<String>,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A file with its findings.
+#[derive(Debug, Serialize)]
+pub(super) struct Checked {
+    pub(super) file: PathBuf,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
+    match command {
+        SkillCommand::List(args) => list(args).await,
+        SkillCommand::Show(args) => show(args).await,
+        SkillCommand::Check(args) => check(args).await,
+        SkillCommand::New(args) => new::new(&args),
+    }
+}
+
+/// Returns the folders of skills: the user's, those of plugins that run, those of the project when it is trusted.
+pub(super) fn roots(
+    paths: &crate::paths::Paths,
+    plugins: &PluginSet,
+    held: Option<&Arc<HeldFolder>>,
+) -> Vec<Root> {
+    let mut roots = skill::user_roots(&paths.config, setup::home().as_deref());
+    if let Some(held) = held {
+        roots.extend(skill::project_roots(&paths.workspace, held));
+    }
+    roots.extend(plugins.plugins.iter().map(|plugin| {
+        let path = plugin.folder.join(skill::FOLDER);
+        let source = Source::Plugin(plugin.manifest.name.clone());
+        let held = held.filter(|held| held.covers(&path)).cloned();
+        Root {
+            trust: plugin.trust,
+            held,
+            ..Root::new(source, path)
+        }
+    }));
+    roots
+}
+
+/// Finds the skills of a session in this folder, and what is around them.
+async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
+    let (options, config) = plugin::options(args).await?;
+    let plugins = plugin::load_with(&options).await?;
+    setup::check_plugins(args, &config, &plugins)?;
+    let paths = setup::paths(None)?;
+    let roots = roots(&paths, &plugins, options.held.as_ref());
+    let skills = skill::discover(&roots, &command::reserved(), &Machine::new());
+    Ok((skills, plugins))
+}
+
+/// Reads the skill of a path.
+fn of_path(path: &Path) -> Skills {
+    skill::discover(
+        &[Root::new(Source::Local, path.to_owned())],
+        &[],
+        &Machine::new(),
+    )
+}
+
+/// The path that a word means, if it is one.
+fn as_path(word: &str) -> Option<&Path> {
+    let path = Path::new(word);
+    let is_path = word.contains('/') || word.starts_with('.') || path.join(skill::FILE).is_file();
+    (is_path && path.exists()).then_some(path)
+}
+
+async fn list(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
+    let (skills, _) = found(&args.plugins).await?;
+    let catalogue = skills.catalogue(budget_chars(SHOWN_CONTEXT_TOKENS));
+    if args.json {
+        render::json(&as_json(&skills, &catalogue))?;
+    } else {
+        render::skills::list(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
+    }
+    Ok(ExitStatus::of(skills.unusable().is_empty()))
+}
+
+fn as_json(skills: &Skills, catalogue: &Catalogue) -> serde_json::Value {
+    let all: Vec<_> = skills
+        .iter()
+        .map(|skill| json!({"skill": **skill, "catalogue_chars": Skills::cost_chars(skill)}))
+        .collect();
+    let shadowed: Vec<_> = skills
+        .shadowed()
+        .iter()
+        .map(|one| json!({"skill": *one.skill, "shadowed_by": one.shadowed_by, "is_identical": one.is_identical}))
+        .collect();
+    json!({
+        "skills": all,
+        "shadowed": shadowed,
+        "unusable": skills.unusable(),
+        "catalogue": {"chars": catalogue.text.chars().count(), "skills": catalogue.n_skills, "cut": catalogue.n_cut},
+        "hash": skills.hash(),
+    })
+}
+
+async fn show(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
+    let skills = match as_path(&args.skill) {
+        Some(path) => of_path(path),
+        None => found(&args.plugins).await?.0,
+    };
+    let one = match as_path(&args.skill) {
+        Some(_) => skills.iter().next(),
+        None => skills.find(&args.skill),
+    };
+    let Some(skill) = one else {
+        if let Some(unusable) = unusable(&skills, &args.skill) {
+            render::skills::findings(&unusable.file, &unusable.diagnostics);
+            return Ok(ExitStatus::of(false));
+        }
+        let names: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();
+        let known = match names.as_slice() {
+            [] => "there are none".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        bail_usage!("there is no skill `{}`; {known}", args.skill.escape_debug());
+    };
+    match args.json {
+        true => render::json(&json!({"skill": **skill, "body": &*skill.body}))?,
+        false => render::skills::one(skill),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The file of a name that cannot be used; of a path the only one.
+fn unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
+    let is_path = as_path(word).is_some();
+    let mut all = skills.unusable().iter();
+    all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
+}
+
+async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
+    let (skills, plugins) = found(&args.plugins).await?;
+    let around = Surroundings {
+        tools: super::tools::names(&args.plugins).await?,
+        plugins: plugins
+            .plugins
+            .iter()
+            .map(|p| p.manifest.name.clone())
+            .collect(),
+    };
+    let machine = Machine::new();
+    let checked = |skill: &Skill| {
+        let mut diagnostics = skill.diagnostics.clone();
+        diagnostics.extend(skill::check(skill, Some(&around), &machine));
+        diagnostics.sort_by_key(|d| (d.line, d.column));
+        Checked {
+            file: skill.file.clone(),
+            diagnostics,
+        }
+    };
+    let refused = |unusable: &skill::Unusable| Checked {
+        file: unusable.file.clone(),
+        diagnostics: unusable.diagnostics.clone(),
+    };
+    let all_of = |skills: &Skills| {
+        let good = skills.iter().map(|skill| checked(skill));
+        good.chain(skills.unusable().iter().map(refused))
+            .collect::<Vec<_>>()
+    };
+    let mut results = Vec::new();
+    for word in &args.skills {
+        if let Some(path) = as_path(word) {
+            let here = all_of(&of_path(path));
+            if here.is_empty() {
+                bail_usage!("there is no skill in {}", path.display());
+            }
+            results.extend(here);
+        } else if let Some(skill) = skills.find(word) {
+            results.push(checked(skill));
+        } else if let Some(unusable) = unusable(&skills, word) {
+            results.push(refused(unusable));
+        } else {
+            bail_usage!(
+                "there is no skill `{}`; `rind skill list` lists all",
+                word.escape_debug()
+            );
+        }
+    }
+    if args.skills.is_empty() {
+        results = all_of(&skills);
+    }
+    match args.json {
+        true => render::json(&results)?,
+        false => render::skills::checked(&results),
+    }
+    let is_fault = |d: &Diagnostic| d.severity == Severity::Error;
+    Ok(ExitStatus::of(
+        !results.iter().any(|r| r.diagnostics.iter().any(is_fault)),
+    ))
+}

@@ -1,0 +1,309 @@
+//! Front matter: one small YAML mapping at the top of a Markdown file, as nodes with their places.
+//!
+//! The parser is a library; here is what a scalar means (YAML's core schema, or its text as it was written) and what is
+//! refused: references and tags, a key that stands twice, more than a budget of depth and values. It must not know which keys
+//! there are. Start from [`split`] and [`read`].
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle};
+use serde_json::{Map, Value};
+
+/// The line before and after the front matter.
+pub(crate) const FENCE: &str = "---";
+
+/// Deepest nesting.
+const MAX_DEPTH: usize = 24;
+
+/// Most events, which are values, keys and ends of collections.
+const MAX_EVENTS: usize = 20_000;
+
+/// Line and column, both from 1.
+pub(crate) type Place = (usize, usize);
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) kind: NodeKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NodeKind {
+    /// Text as it was written, and whether it stood without quotes, so that it may be other than text.
+    Scalar(String, bool),
+    List(Vec<Node>),
+    Mapping(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    /// Place of the key.
+    pub(crate) place: Place,
+    pub(crate) node: Node,
+}
+
+/// A mapping, in the order of its keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Document {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+}
+
+impl Node {
+    /// The value in JSON, by the core schema: only a scalar that is not quoted can be other than text; `yes` and `on` are text.
+    pub(crate) fn value(&self) -> Value {
+        match &self.kind {
+            NodeKind::Scalar(text, false) => text.as_str().into(),
+            NodeKind::Scalar(text, true) => plain(text),
+            NodeKind::List(items) => items.iter().map(Self::value).collect(),
+            NodeKind::Mapping(entries) => {
+                let entries = entries.iter();
+                let entries = entries.map(|entry| (entry.key.clone(), entry.node.value()));
+                Value::Object(entries.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The text of a scalar as it was written, a number or date too; `None` for nothing, and for lists and mappings.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::Scalar(text, is_plain) => {
+                (!is_plain || !plain(text).is_null()).then_some(text)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(&self.kind, NodeKind::Scalar(text, true) if plain(text).is_null())
+    }
+
+    /// A node of a value from elsewhere, all of it at one place.
+    pub(crate) fn of(value: &Value, place: Place) -> Self {
+        let kind = match value {
+            Value::Array(items) => {
+                NodeKind::List(items.iter().map(|item| Self::of(item, place)).collect())
+            }
+            Value::Object(values) => {
+                let entries = values.iter().map(|(key, value)| Entry {
+                    key: key.clone(),
+                    place,
+                    node: Self::of(value, place),
+                });
+                NodeKind::Mapping(entries.collect())
+            }
+            Value::String(text) => NodeKind::Scalar(text.clone(), false),
+            other => NodeKind::Scalar(other.to_string(), true),
+        };
+        Self { place, kind }
+    }
+}
+
+/// Splits a file into its front matter, with the line that opens it, and the rest.
+pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
+    let mut end = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let is_fence = line.trim_end() == FENCE;
+        if number == 0 && !is_fence {
+            return None;
+        }
+        if number > 0 && is_fence {
+            return Some((text.get(..end)?, text.get(end + line.len()..)?));
+        }
+        end += line.len();
+    }
+    None
+}
+
+/// A collection whose end was not reached.
+enum Open {
+    List(Place, Vec<Node>),
+    /// The key waits for its value.
+    Mapping(Place, Vec<Entry>, Option<(String, Place)>),
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// Fault of a front matter, and its place.
+pub(crate) fn read(text: &str) -> Result<Document, (Place, String)> {
+    let mut open: Vec<Open> = Vec::new();
+    let mut root = None;
+    for (n_events, event) in Parser::new_from_str(text).enumerate() {
+        let (event, span) = event.map_err(|e| (place(*e.marker()), e.info()))?;
+        let at = place(span.start);
+        let refuse = |why: &str| Err((at, why.to_owned()));
+        if n_events > MAX_EVENTS || open.len() > MAX_DEPTH {
+            return refuse("the front matter is too long or nested too deep");
+        }
+        let node = match event {
+            Event::Alias(_) | Event::UnresolvedAlias(_) | Event::Anchor(..) => {
+                return refuse("references are not allowed here");
+            }
+            Event::Scalar(_, _, anchor, _)
+            | Event::SequenceStart(_, anchor, _)
+            | Event::MappingStart(_, anchor, _)
+                if anchor != 0 =>
+            {
+                return refuse("references are not allowed here");
+            }
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, _, Some(_))
+            | Event::MappingStart(_, _, Some(_)) => return refuse("tags are not allowed here"),
+            Event::DocumentStart(..) if root.is_some() => {
+                return refuse("there is more than one document");
+            }
+            Event::SequenceStart(..) => {
+                open.push(Open::List(at, Vec::new()));
+                continue;
+            }
+            Event::MappingStart(..) => {
+                open.push(Open::Mapping(at, Vec::new(), None));
+                continue;
+            }
+            Event::Scalar(text, style, _, _) => {
+                if let Some(Open::Mapping(_, entries, key @ None)) = open.last_mut() {
+                    let text = text.into_owned();
+                    if entries.iter().any(|entry| entry.key == text) {
+                        return refuse(&format!("the key `{}` stands twice", text.escape_debug()));
+                    }
+                    *key = Some((text, at));
+                    continue;
+                }
+                let is_plain = style == ScalarStyle::Plain;
+                Node {
+                    place: at,
+                    kind: NodeKind::Scalar(text.into_owned(), is_plain),
+                }
+            }
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                Some(Open::List(place, items)) => Node {
+                    place,
+                    kind: NodeKind::List(items),
+                },
+                Some(Open::Mapping(place, entries, _)) => Node {
+                    place,
+                    kind: NodeKind::Mapping(entries),
+                },
+                None => continue,
+            },
+            _ => continue,
+        };
+        match open.last_mut() {
+            Some(Open::List(_, items)) => items.push(node),
+            Some(Open::Mapping(_, entries, key)) => match key.take() {
+                Some((key, place)) => entries.push(Entry { key, place, node }),
+                None => return refuse("a key must be text"),
+            },
+            None => root = Some(node),
+        }
+    }
+    match root {
+        None => Ok(Document::default()),
+        Some(node) if node.is_null() => Ok(Document::default()),
+        Some(Node {
+            kind: NodeKind::Mapping(entries),
+            ..
+        }) => Ok(Document { entries }),
+        Some(node) => Err((
+            node.place,
+            "this is no mapping of keys to values".to_owned(),
+        )),
+    }
+}
+
+fn place(marker: Marker) -> Place {
+    (marker.line(), marker.col() + 1)
+}
+
+/// The value of a scalar without quotes.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => true.into(),
+        "false" | "False" | "FALSE" => false.into(),
+        // JSON's numbers are YAML's, but for forms that nobody needs here.
+        _ => text
+            .parse::<serde_json::Number>()
+            .map_or_else(|_| text.into(), Value::Number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(document: Document) -> Value {
+        let kind = NodeKind::Mapping(document.entries);
+        let place = (1, 1);
+        Node { place, kind }.value()
+    }
+
+    #[test]
+    fn scalars_have_the_type_of_the_core_schema_and_keys_their_order() {
+        let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc: {d: |\n}\n";
+        assert!(read(text).is_err());
+        let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc:\n  d: >-\n    one\n    two\n";
+        let document = read(text).unwrap();
+        assert!(
+            document
+                .entries
+                .iter()
+                .map(|entry| &entry.key)
+                .eq(["b", "a", "c"])
+        );
+        assert_eq!(document.get("c").unwrap().place, (4, 1));
+        let expected = json!({"b": 1, "a": ["yes", true, "1", -2.5, null], "c": {"d": "one two"}});
+        assert_eq!(value(document), expected);
+    }
+
+    #[test]
+    fn the_text_of_a_scalar_is_as_written() {
+        let text =
+            "a: 2.0\nb: 2026-01-02\nc: 0x10\nd: 'null'\ne:\nf: 1_000\ng: null\nh: \"\"\ni: [1]\n";
+        let document = read(text).unwrap();
+        let texts: Vec<_> = document.entries.iter().map(|e| e.node.text()).collect();
+        let expected = [
+            Some("2.0"),
+            Some("2026-01-02"),
+            Some("0x10"),
+            Some("null"),
+            None,
+            Some("1_000"),
+            None,
+            Some(""),
+            None,
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn what_could_grow_or_hide_is_refused_with_its_place() {
+        let deep = format!("a: {}{}", "[".repeat(200), "]".repeat(200));
+        let long = format!("a: [{}]", "1, ".repeat(30_000));
+        for (text, expected) in [
+            ("a: &x 1\nb: *x\n", "references"),
+            ("a: *x\n", ""),
+            ("a: !!binary aGk=\n", "tags"),
+            ("a: 1\na: 2\n", "stands twice"),
+            ("[a]: 1\n", "a key must be text"),
+            ("- a\n", "no mapping"),
+            ("a: 1\n--- \nb: 2\n", "more than one document"),
+            (&deep, ""),
+            (&long, "too long"),
+        ] {
+            let ((line, _), why) = read(text).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+            assert!(line >= 1, "{why}");
+        }
+        assert!(read("# nothing\n").unwrap().entries.is_empty());
+    }
+}

@@ -1,0 +1,213 @@
+//! Checks a skill against what is around it: files that its text names, programs that run its scripts, tools and plugins.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::catalogue::{MAX_ENTRY_CHARS, described};
+use super::model::{Available, Diagnostic, Severity, Skill};
+
+/// Body from which on a warning says that it fills the context, in lines; the format recommends at most so many.
+const MAX_BODY_LINES: usize = 500;
+
+/// Most references of one text that are followed.
+const MAX_REFERENCES: usize = 200;
+
+/// Programs that run scripts, by the ending of the script.
+const INTERPRETERS: &[(&str, &str)] = &[
+    ("bash", "bash"),
+    ("js", "node"),
+    ("mjs", "node"),
+    ("pl", "perl"),
+    ("ps1", "pwsh"),
+    ("py", "python3"),
+    ("rb", "ruby"),
+    ("sh", "bash"),
+];
+
+/// Folders of a bundle by convention: a path that begins with one of them is meant from the bundle.
+const FOLDERS: &str = "scripts|references|reference|assets|templates|examples";
+
+/// Paths in links, and in code that begins with a folder of a bundle.
+#[expect(clippy::expect_used, reason = "the pattern is a constant")]
+static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = format!(
+        r"\]\((?<link>[^)\s#]+)\)|(?:\{{baseDir\}}|\$\{{CLAUDE_SKILL_DIR\}})/(?<based>[\w./-]+)|`(?:[a-z0-9]+ )?(?:\./)?(?<code>(?:{FOLDERS})/[\w./-]+)"
+    );
+    Regex::new(&pattern).expect("a valid pattern")
+});
+
+/// The tools and plugins that a session would have.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Each tool, with the plugin that it is from.
+    pub tools: Vec<(String, Option<String>)>,
+    /// Names of the plugins.
+    pub plugins: Vec<String>,
+}
+
+/// Checks a skill that was read. Findings of the reader are not among those returned.
+#[must_use]
+pub fn check(
+    skill: &Skill,
+    around: Option<&Surroundings>,
+    available: &dyn Available,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut add = |line: usize, severity: Severity, text: String, hint: &str| {
+        let hint = hint.to_owned();
+        found.push(Diagnostic {
+            line,
+            column: 1,
+            severity,
+            text,
+            hint,
+        });
+    };
+    for missing in skill.requires.missing(available) {
+        add(
+            1,
+            Severity::Warning,
+            format!("{missing} is missing"),
+            "the model is not told of the skill until it is there",
+        );
+    }
+    if let Some(around) = around {
+        for pattern in skill.tools.allow.iter().flatten() {
+            if !around
+                .tools
+                .iter()
+                .any(|(name, plugin)| pattern.matches(name, plugin.as_deref()))
+            {
+                let text = format!(
+                    "`tools.allow` names `{}`, and there is no such tool",
+                    pattern.text()
+                );
+                add(
+                    1,
+                    Severity::Error,
+                    text,
+                    "load the plugin that has it, or correct the name; `rind tools` lists all",
+                );
+            }
+        }
+        for spare in &skill.spares {
+            if !around.tools.iter().any(|(name, _)| *name == spare.tool) {
+                let text = format!("`allowed-tools` names `{spare}`, and there is no such tool");
+                add(1, Severity::Warning, text, "it has no effect");
+            }
+        }
+        for name in &skill.library_depends {
+            if !around.plugins.contains(name) {
+                let text = format!("it depends on the plugin `{name}`, which is not loaded");
+                add(
+                    1,
+                    Severity::Error,
+                    text,
+                    "install it with `rind plugin install`",
+                );
+            }
+        }
+    }
+    let n_description = described(skill).chars().count();
+    if n_description >= MAX_ENTRY_CHARS {
+        let text =
+            format!("the description is cut at {MAX_ENTRY_CHARS} characters in the catalogue");
+        add(1, Severity::Warning, text, "shorten it");
+    }
+    let n_lines = skill.body.lines().count();
+    if n_lines > MAX_BODY_LINES {
+        let text = format!("the text has {n_lines} lines, all of which the model reads");
+        add(
+            1,
+            Severity::Warning,
+            text,
+            "move what is not always needed into files beside it",
+        );
+    }
+    if !skill.is_flat {
+        references(skill, &mut add);
+        scripts(skill, available, &mut add);
+    }
+    found
+}
+
+fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)) {
+    let Ok(bytes) = std::fs::read(&skill.file) else {
+        return;
+    };
+    let whole = String::from_utf8_lossy(&bytes);
+    let mut seen = BTreeSet::new();
+    let mut is_code = false;
+    for (at, line) in whole.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        for captures in REFERENCE.captures_iter(line) {
+            let name = |name: &str| captures.name(name).map(|found| found.as_str());
+            let (link, path) = (name("link"), name("based").or_else(|| name("code")));
+            // A link in code is an example.
+            let Some(path) = path.or(link.filter(|_| !is_code)) else {
+                continue;
+            };
+            let path = path.trim_end_matches('.');
+            let is_local = !path.contains("://")
+                && !path.starts_with(['/', '#', '<', '$', '{'])
+                && !path.starts_with("mailto:");
+            if !is_local || seen.len() >= MAX_REFERENCES || !seen.insert(path.to_owned()) {
+                continue;
+            }
+            if Path::new(path)
+                .components()
+                .any(|c| c == Component::ParentDir)
+            {
+                let text = format!("`{path}` leads out of the bundle");
+                add(
+                    at + 1,
+                    Severity::Warning,
+                    text,
+                    "put the file into the bundle; it cannot be read as part of the skill",
+                );
+            } else if !skill.dir.join(path).exists() {
+                let text = format!("`{path}` is not in the bundle");
+                add(
+                    at + 1,
+                    Severity::Warning,
+                    text,
+                    "add the file or correct the path",
+                );
+            }
+        }
+    }
+}
+
+fn scripts(
+    skill: &Skill,
+    available: &dyn Available,
+    add: &mut impl FnMut(usize, Severity, String, &str),
+) {
+    let Ok(entries) = std::fs::read_dir(skill.dir.join("scripts")) else {
+        return;
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    let mut told = BTreeSet::new();
+    for name in names {
+        let ending = name.rsplit('.').next().unwrap_or_default();
+        let Some((_, program)) = INTERPRETERS.iter().find(|(known, _)| *known == ending) else {
+            continue;
+        };
+        if !available.program(program) && told.insert(program) {
+            let text = format!("`scripts/{name}` needs `{program}`, which is not on this machine");
+            add(
+                1,
+                Severity::Warning,
+                text,
+                "install it; the script cannot run without",
+            );
+        }
+    }
+}

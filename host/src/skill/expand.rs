@@ -1,0 +1,254 @@
+//! The body of a skill as the model gets it: placeholders in one pass, and a wrapper that no body can close.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::model::Skill;
+use super::snapshot::Skills;
+use crate::text::one_line;
+
+/// Arguments that a skill was started with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkillArguments {
+    /// All of them as one text, as it was typed.
+    pub text: String,
+    /// Values by name; the names are those that the skill declares.
+    pub named: BTreeMap<String, String>,
+}
+
+/// A body with its placeholders resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expanded {
+    /// The text.
+    pub text: String,
+    /// Whether arguments stand behind the text because no placeholder took them.
+    pub is_appended: bool,
+}
+
+impl SkillArguments {
+    /// Takes arguments as they come: text from who types them, an object from the model.
+    #[must_use]
+    pub fn new(skill: &Skill, given: &Value) -> Self {
+        match given {
+            Value::Object(values) => {
+                let named = values
+                    .iter()
+                    .map(|(name, value)| (name.clone(), plain(value)));
+                let named: BTreeMap<String, String> = named.collect();
+                let in_order = skill
+                    .argument_names
+                    .iter()
+                    .filter_map(|name| named.get(name));
+                let others = named
+                    .iter()
+                    .filter(|(name, _)| !skill.argument_names.contains(name));
+                let all = in_order.chain(others.map(|(_, value)| value));
+                let text = all.map(|value| quoted(value)).collect::<Vec<_>>().join(" ");
+                Self { text, named }
+            }
+            Value::Null => Self::default(),
+            other => {
+                let text = plain(other);
+                let names = skill.argument_names.iter().cloned();
+                let named = names.zip(words(&text)).collect();
+                Self { text, named }
+            }
+        }
+    }
+}
+
+/// A value as text.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value as one word for [`words`].
+fn quoted(value: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !"'\"\\".contains(c);
+    if !value.is_empty() && value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', "'\\''"))
+}
+
+/// Splits text as a shell splits words: quotes and backslashes count, nothing else does. An open quote reaches to the end.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => {
+                word.get_or_insert_default().extend(characters.next());
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Placeholder at the start of a text, and its length.
+enum Placeholder<'a> {
+    /// The base directory.
+    Folder,
+    /// The folder of the plugin.
+    PluginFolder,
+    All,
+    /// From 0.
+    Nth(usize),
+    Named(&'a str),
+}
+
+impl Skills {
+    /// Resolves the placeholders of a body in one pass: what stands in their place is never looked at again. `$N` and names
+    /// count only in skills that take arguments; others keep their prices and scripts as they are.
+    #[must_use]
+    pub fn expand(skill: &Skill, arguments: &SkillArguments) -> Expanded {
+        let words = words(&arguments.text);
+        let takes = skill.takes_arguments();
+        let mut text = String::with_capacity(skill.body.len());
+        let mut rest: &str = &skill.body;
+        let mut is_used = false;
+        while let Some(at) = rest.find(['$', '{', '\\']) {
+            let (before, tail) = rest.split_at(at);
+            text.push_str(before);
+            if takes && let Some(escaped) = tail.strip_prefix("\\$") {
+                let is_placeholder = placeholder(skill, tail.get(1..).unwrap_or_default(), takes);
+                if is_placeholder.is_some() {
+                    text.push('$');
+                    rest = escaped;
+                    continue;
+                }
+            }
+            let Some((found, length)) = placeholder(skill, tail, takes) else {
+                let mut characters = tail.chars();
+                text.extend(characters.next());
+                rest = characters.as_str();
+                continue;
+            };
+            let (whole, after) = tail.split_at(length);
+            match found {
+                Placeholder::Folder => text.push_str(&skill.dir.to_string_lossy()),
+                Placeholder::PluginFolder => {
+                    // `skills/NAME` of the plugin.
+                    let root = skill.dir.parent().and_then(std::path::Path::parent);
+                    text.push_str(&root.unwrap_or(&skill.dir).to_string_lossy());
+                }
+                Placeholder::All => {
+                    text.push_str(&arguments.text);
+                    is_used = true;
+                }
+                Placeholder::Nth(n) => {
+                    text.push_str(words.get(n).map_or(whole, String::as_str));
+                    is_used = true;
+                }
+                Placeholder::Named(name) => {
+                    let value = arguments.named.get(name);
+                    text.push_str(value.map_or("", String::as_str));
+                    is_used = true;
+                }
+            }
+            rest = after;
+        }
+        text.push_str(rest);
+        let is_appended = !is_used && !arguments.text.trim().is_empty();
+        if is_appended {
+            let _ = write!(text, "\n\nARGUMENTS: {}\n", arguments.text);
+        }
+        Expanded { text, is_appended }
+    }
+
+    /// Wraps the text of a skill with its origin. The mark in both tags is a digest of the text, which no text can contain.
+    #[must_use]
+    pub fn wrapped(skill: &Skill, text: &str) -> String {
+        let mut mark = short_hash(text);
+        while text.contains(&mark) {
+            mark = short_hash(&mark);
+        }
+        let (id, source) = (attribute(&skill.id), attribute(&skill.source.to_string()));
+        let (trust, dir) = (skill.trust, attribute(&skill.dir.to_string_lossy()));
+        format!(
+            "<skill-{mark} name=\"{id}\" source=\"{source}\" trust=\"{trust}\" directory=\"{dir}\">\n{}\n</skill-{mark}>",
+            text.trim_end_matches('\n')
+        )
+    }
+}
+
+fn short_hash(text: &str) -> String {
+    blake3::hash(text.as_bytes())
+        .to_hex()
+        .chars()
+        .take(16)
+        .collect()
+}
+
+fn attribute(text: &str) -> String {
+    let text = one_line(text);
+    text.replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// The placeholder that `text` begins with.
+fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeholder<'a>, usize)> {
+    const FOLDERS: [&str; 3] = ["{baseDir}", "${CLAUDE_SKILL_DIR}", "${baseDir}"];
+    const PLUGIN: &str = "${CLAUDE_PLUGIN_ROOT}";
+    if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {
+        return Some((Placeholder::Folder, name.len()));
+    }
+    if text.starts_with(PLUGIN) && skill.source.plugin().is_some() {
+        return Some((Placeholder::PluginFolder, PLUGIN.len()));
+    }
+    let rest = text.strip_prefix('$').filter(|_| takes)?;
+    if let Some(inner) = rest.strip_prefix("ARGUMENTS[") {
+        let digits = inner.split(']').next().filter(|d| is_index(d))?;
+        let length = "$ARGUMENTS[]".len() + digits.len();
+        let end = inner.len() > digits.len();
+        return end.then(|| Some((Placeholder::Nth(digits.parse().ok()?), length)))?;
+    }
+    let length = |name: &str| 1 + name.len();
+    let word_end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let word = rest
+        .get(..word_end.unwrap_or(rest.len()))
+        .unwrap_or_default();
+    if word == "ARGUMENTS" {
+        return Some((Placeholder::All, length(word)));
+    }
+    let names = skill.argument_names.iter();
+    // A name may have a hyphen, and one may begin with another.
+    let named = names.filter(|name| {
+        let tail = rest.strip_prefix(name.as_str());
+        tail.is_some_and(|tail| !tail.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    });
+    if let Some(name) = named.max_by_key(|name| name.len()) {
+        return Some((Placeholder::Named(name), length(name)));
+    }
+    let digits_end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let digits = rest.get(..digits_end).filter(|d| is_index(d))?;
+    Some((Placeholder::Nth(digits.parse().ok()?), length(digits)))
+}
+
+/// Whether this is the place of an argument: prices have more digits.
+fn is_index(digits: &str) -> bool {
+    matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests;

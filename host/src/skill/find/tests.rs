@@ -1,0 +1,176 @@
+//! Folders of skills as users have them.
+
+use std::os::unix::fs::symlink;
+
+use super::super::model::AllAvailable;
+use super::*;
+
+fn write(root: &Path, name: &str, description: &str) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(
+        path,
+        format!("---\ndescription: {description}\n---\nText.\n"),
+    )
+    .unwrap();
+}
+
+fn ids(skills: &Skills) -> Vec<&str> {
+    skills.iter().map(|skill| skill.id.as_str()).collect()
+}
+
+#[test]
+fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
+    let root = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let skills = root.path().join("skills");
+    write(&skills, "a/SKILL.md", "a");
+    write(&skills, "a/assets/template/SKILL.md", "data");
+    write(&skills, "group/deep/b/SKILL.md", "b");
+    write(&skills, "c/skill.md", "c");
+    write(&skills, "flat.md", "flat");
+    write(&skills, "README.md", "no skill");
+    write(&skills, ".hidden/SKILL.md", "no");
+    write(&skills, "node_modules/x/SKILL.md", "no");
+    write(&skills, "help/SKILL.md", "reserved");
+    write(&skills, "a<b/SKILL.md", "bad name");
+    fs::write(skills.join(".gitignore"), "*\n").unwrap();
+    write(elsewhere.path(), "linked/SKILL.md", "linked");
+    symlink(elsewhere.path().join("linked"), skills.join("z")).unwrap();
+    // The same once more, and one that is there already.
+    symlink(elsewhere.path().join("linked"), skills.join("z2")).unwrap();
+    symlink(skills.join("a"), skills.join("again")).unwrap();
+    symlink("/nowhere/at/all", skills.join("broken")).unwrap();
+    fs::create_dir_all(skills.join("out")).unwrap();
+    symlink("/etc/passwd", skills.join("out/SKILL.md")).unwrap();
+    fs::create_dir_all(skills.join("pipe/SKILL.md")).unwrap();
+    let found = discover(&[Root::new(Source::User, skills)], &["help"], &AllAvailable);
+    assert_eq!(ids(&found), ["a", "b", "c", "flat", "z"]);
+    let refused = found.unusable().iter();
+    let refused: Vec<String> = refused
+        .map(|u| format!("{}: {}", u.id, u.diagnostics[0].text))
+        .collect();
+    assert_eq!(
+        refused,
+        [
+            "a<b: the folder's name, which is the skill's, has the character `<`",
+            "broken: the link leads nowhere",
+            "help: `help` is a command of rind",
+            "out: `SKILL.md` is a link that leads out of its folder",
+            "pipe: this is no file",
+        ]
+    );
+}
+
+#[test]
+fn of_one_name_the_users_is_used_and_the_others_are_listed() {
+    let home = tempfile::tempdir().unwrap();
+    let project = tempfile::tempdir().unwrap();
+    write(home.path(), "skills/review/SKILL.md", "mine");
+    write(home.path(), ".claude/skills/review/SKILL.md", "mine");
+    write(project.path(), "skills/Rev\u{200b}iew/SKILL.md", "theirs");
+    write(project.path(), "skills/ReView/SKILL.md", "theirs");
+    write(project.path(), "skills/own/SKILL.md", "own");
+    let mut roots = user_roots(home.path(), Some(home.path()));
+    let held = Arc::new(HeldFolder::read(project.path()).unwrap());
+    let path = project.path().join("skills");
+    roots.insert(
+        0,
+        Root {
+            held: Some(held),
+            ..Root::new(Source::Project, path)
+        },
+    );
+    let carried = tempfile::tempdir().unwrap();
+    write(carried.path(), "review/SKILL.md", "carried");
+    let source = Source::Plugin("git".into());
+    let plugin = Root {
+        trust: Trust::Package,
+        ..Root::new(source, carried.path().to_owned())
+    };
+    roots.push(plugin);
+    let found = discover(&roots, &[], &AllAvailable);
+    assert_eq!(ids(&found), ["git:review", "own", "review"]);
+    let review = found.find("ＲＥＶＩＥＷ").unwrap();
+    assert_eq!(
+        (review.description.as_str(), review.trust),
+        ("mine", Trust::User)
+    );
+    assert_eq!(found.find("GIT:Review").unwrap().trust, Trust::Package);
+    let shadowed = found.shadowed().iter();
+    let shadowed: Vec<_> = shadowed
+        .map(|s| (s.skill.source.to_string(), s.is_identical))
+        .collect();
+    assert_eq!(
+        shadowed,
+        [
+            ("user (.claude)".to_owned(), true),
+            ("project".to_owned(), false)
+        ]
+    );
+    // Changed on the disk: what is held counts.
+    write(project.path(), "skills/own/SKILL.md", "changed");
+    let again = discover(roots.get(..1).unwrap(), &[], &AllAvailable);
+    assert_eq!(again.find("own").unwrap().description, "own");
+}
+
+#[test]
+fn the_catalogue_is_the_same_bytes_and_cuts_the_longest_first() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "b/SKILL.md", "short <b>");
+    write(root.path(), "a/SKILL.md", &"long ".repeat(300));
+    write(
+        root.path(),
+        "c/SKILL.md",
+        &format!("x\nwhen_to_use: {}", "y".repeat(2000)),
+    );
+    write(
+        root.path(),
+        "d/SKILL.md",
+        "for the user\ndisable-model-invocation: true",
+    );
+    write(
+        root.path(),
+        "e/SKILL.md",
+        "needs\nrequires: {bins: [nothing]}",
+    );
+    write(root.path(), "f/SKILL.md", "rust\npaths: src/**");
+    struct Nothing;
+    impl Available for Nothing {
+        fn program(&self, _: &str) -> bool {
+            false
+        }
+        fn variable(&self, _: &str) -> bool {
+            false
+        }
+    }
+    let found = || {
+        discover(
+            &[Root::new(Source::User, root.path().to_owned())],
+            &[],
+            &Nothing,
+        )
+    };
+    let whole = found().catalogue(8_000);
+    assert_eq!((whole.n_skills, whole.n_cut, whole.is_over), (3, 1, false));
+    assert!(
+        whole.text.contains("- b: short &lt;b&gt;\n"),
+        "{}",
+        whole.text
+    );
+    let small = found().catalogue(300);
+    assert_eq!((small.n_cut, small.is_over), (2, false));
+    assert!(small.text.chars().count() <= 300, "{}", small.text);
+    assert!(
+        small.text.contains("- b: short &lt;b&gt;\n"),
+        "{}",
+        small.text
+    );
+    assert_eq!(small, found().catalogue(300));
+    let names = found().catalogue(3);
+    assert_eq!(
+        (names.text.as_str(), names.n_cut, names.is_over),
+        ("- a\n- b\n- c\n", 3, true)
+    );
+    assert_eq!(found().hash(), found().hash());
+}

@@ -1,0 +1,241 @@
+//! The text of a file: its encoding, where the front matter begins and ends, and its repair.
+
+use std::borrow::Cow;
+
+use super::super::model::Diagnostic;
+use super::MAX_FILE_BYTES;
+use super::diagnose::{Reader, refusal};
+use super::keys::{self, Weight};
+use crate::front_matter::{self, Document, FENCE, Node, NodeKind};
+
+/// Largest front matter, in bytes.
+const MAX_FRONT_BYTES: usize = 64 << 10;
+
+/// Keys whose values have keys of their own, which quotes would hide.
+const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
+
+const BEGINNING: &str =
+    "begin the file with a line `---`, `name: …`, `description: …` and a line `---`";
+
+pub(super) enum Front<'a> {
+    Found(Found<'a>),
+    Missing(Diagnostic),
+    Unclosed(Diagnostic),
+}
+
+pub(super) struct Found<'a> {
+    /// The front matter, with the line that opens it.
+    pub(super) front: &'a str,
+    /// Empty lines before it.
+    pub(super) n_before: usize,
+    pub(super) body: &'a str,
+}
+
+/// The text of a file without its byte order mark.
+pub(super) fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
+    if bytes.len() > MAX_FILE_BYTES {
+        let text = format!("the file has more than {} KiB", MAX_FILE_BYTES >> 10);
+        let hint = "move parts of it into files beside it, which the skill can refer to";
+        return Err(refusal((1, 1), text, hint));
+    }
+    let line_of = |offset: usize| {
+        let before = bytes.get(..offset).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    };
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        let hint = "save it as UTF-8";
+        return Err(refusal((1, 1), "the file is UTF-16", hint));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let place = (line_of(error.valid_up_to()), 1);
+        refusal(place, "this line is not UTF-8", "save the file as UTF-8")
+    })?;
+    if let Some(at) = text.find('\0') {
+        let hint = "remove it; the file may be damaged";
+        return Err(refusal((line_of(at), 1), "there is a NUL character", hint));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(refusal((1, 1), "the file is empty", BEGINNING));
+    }
+    Ok(text)
+}
+
+/// Finds the front matter.
+pub(super) fn split(text: &str) -> Front<'_> {
+    let mut start = 0;
+    let mut n_before = 0;
+    for line in text.split_inclusive('\n') {
+        if !line.trim().is_empty() {
+            break;
+        }
+        start += line.len();
+        n_before += 1;
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    if let Some((front, body)) = front_matter::split(rest) {
+        return Front::Found(Found {
+            front,
+            n_before,
+            body,
+        });
+    }
+    let first = rest.lines().next().unwrap_or_default();
+    let place = (n_before + 1, 1);
+    if first.trim_end() == FENCE {
+        let text = "the front matter has no end";
+        let hint = "put a line `---` between the front matter and the text";
+        return Front::Unclosed(refusal(place, text, hint));
+    }
+    let n_fences = rest.lines().filter(|line| line.trim_end() == FENCE).count();
+    let hint = if first.trim_start().starts_with("```") && n_fences > 0 {
+        "take the front matter out of the code block; it must be the first thing in the file"
+    } else if first.trim() == FENCE {
+        "remove the blanks before `---`"
+    } else if n_fences > 0 {
+        "move the front matter to the top; it begins and ends with a line `---`"
+    } else {
+        BEGINNING
+    };
+    Front::Missing(refusal(place, "there is no front matter", hint))
+}
+
+/// Reads the front matter. Where it is not YAML, values that only miss quotes are repaired, which is a fault.
+pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Document, Diagnostic> {
+    let at = |(line, column): (usize, usize)| (line + found.n_before, column);
+    if found.front.len() > MAX_FRONT_BYTES {
+        let text = format!(
+            "the front matter has more than {} KiB",
+            MAX_FRONT_BYTES >> 10
+        );
+        let hint = "move what is meant for readers into the text below it";
+        return Err(refusal(at((1, 1)), text, hint));
+    }
+    let (place, why) = match front_matter::read(found.front) {
+        Ok(document) => return Ok(document),
+        Err(error) => error,
+    };
+    let marker = ["<<<<<<<", "=======", ">>>>>>>"];
+    let mut lines = found.front.lines();
+    if let Some(line) = lines.position(|l| marker.iter().any(|marker| l.starts_with(marker))) {
+        let text = "there is a merge conflict in the front matter";
+        return Err(refusal(
+            at((line + 1, 1)),
+            text,
+            "resolve it and save the file",
+        ));
+    }
+    let is_structure = ["stands twice", "too long or nested", "references", "tags"];
+    let is_repairable = !is_structure.iter().any(|words| why.contains(words));
+    let (repaired, keys) = quote(found.front);
+    let document = (is_repairable && !keys.is_empty())
+        .then(|| front_matter::read(&repaired).ok())
+        .flatten();
+    let text = format!("the front matter is not valid YAML: {why}");
+    match document {
+        Some(document) => {
+            let keys = keys.join("`, `");
+            let hint = format!(
+                "put the value of `{keys}` in quotes; until then only the user can start the skill"
+            );
+            reader.error(place, text, hint);
+            Ok(document)
+        }
+        None => Err(refusal(at(place), text, hint_for(&why, found.front))),
+    }
+}
+
+fn hint_for(why: &str, front: &str) -> &'static str {
+    if why.contains("stands twice") {
+        "keep one of the two"
+    } else if front.lines().any(|line| line.starts_with('\t')) {
+        "indent with blanks, not with tabs"
+    } else if why.contains("no mapping") {
+        "write `key: value` on each line"
+    } else {
+        "correct this line; texts with `: `, `#`, quotes or brackets belong in quotes"
+    }
+}
+
+/// Puts quotes around top-level values that are not YAML by themselves. Lines keep their numbers. Returns the keys as well.
+fn quote(front: &str) -> (String, Vec<String>) {
+    let lines: Vec<&str> = front.lines().collect();
+    let mut text = String::with_capacity(front.len() + 64);
+    let mut keys = Vec::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        let following = lines.iter().skip(at + 1);
+        let n_more = following.take_while(|l| l.starts_with([' ', '\t'])).count();
+        let block: Vec<&str> = lines
+            .iter()
+            .skip(at)
+            .take(n_more + 1)
+            .map(|l| l.trim())
+            .collect();
+        let whole = lines.get(at..=at + n_more).unwrap_or_default().join("\n");
+        at += n_more + 1;
+        match quoted(line, &block, &whole) {
+            None => {
+                text.push_str(&whole);
+                text.push('\n');
+            }
+            Some((key, quoted)) => {
+                text.push_str(&quoted);
+                text.push_str(&"\n".repeat(n_more + 1));
+                keys.push(key);
+            }
+        }
+    }
+    (text, keys)
+}
+
+fn quoted(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
+    let (key, value) = line.split_once(':')?;
+    let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
+    let is_block = value.trim_start().starts_with(['|', '>']);
+    // A restriction in a value that is damaged, or in a line that became part of one, cannot be told any more.
+    let is_text = !matches!(keys::weight(key), Some(Weight::Rights)) && !NESTED.contains(&key);
+    let rest = block.get(1..).unwrap_or_default();
+    let hides_key = |line: &&str| {
+        line.split_once(':')
+            .is_some_and(|(key, _)| keys::weight(key.trim()).is_some())
+    };
+    if !is_plain
+        || is_block
+        || !is_text
+        || rest.iter().any(hides_key)
+        || front_matter::read(whole).is_ok()
+    {
+        return None;
+    }
+    let value = [value.trim()]
+        .into_iter()
+        .chain(rest.iter().copied())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let value = serde_json::Value::from(value);
+    Some((key.to_owned(), format!("{key}: {value}")))
+}
+
+/// Reads `SKILL.json`.
+pub(super) fn side_file(bytes: &[u8]) -> Result<Document, Diagnostic> {
+    let refuse = |line: usize, column: usize, why: Cow<'_, str>| {
+        let text = format!("`SKILL.json` beside it cannot be read: {why}");
+        Err(refusal(
+            (line.max(1), column.max(1)),
+            text,
+            "correct or remove `SKILL.json`",
+        ))
+    };
+    if bytes.len() > MAX_FRONT_BYTES {
+        return refuse(1, 1, "it is too large".into());
+    }
+    match serde_json::from_slice::<serde_json::Value>(bytes) {
+        Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
+        Ok(value) => match Node::of(&value, (1, 1)).kind {
+            NodeKind::Mapping(entries) => Ok(Document { entries }),
+            _ => refuse(1, 1, "it is no object".into()),
+        },
+    }
+}

@@ -1,0 +1,156 @@
+//! Reads the file of a skill: `corteza.skill/v1`, the open Agent Skills format, and the keys that Claude Code adds.
+//!
+//! Leniency never loosens: whatever a fault may have been meant to forbid is forbidden. A skill with a fault is for the user
+//! only and is spared no question; one whose text or format cannot be told is not loaded at all. Start from [`SkillFile`].
+
+mod diagnose;
+mod fields;
+mod front;
+mod keys;
+mod tools;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use super::model::{Diagnostic, Severity, Skill, Source, Unusable};
+use crate::grant::Trust;
+use diagnose::Reader;
+use front::Front;
+pub use keys::known_keys;
+
+/// Identifier of the format with its version, the value of `skill_format`.
+pub const FORMAT: &str = "corteza.skill/v1";
+
+/// Largest file of a skill, in bytes; the largest seen in the wild has 293 KB.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// Longest identity, in characters.
+const MAX_ID_CHARS: usize = 64;
+
+/// A file of a skill that was read from the disk, and what is known of it without looking into it.
+#[derive(Clone, Debug)]
+pub struct SkillFile<'a> {
+    /// Name of the folder, or of a flat file without its ending.
+    pub folder: &'a str,
+    /// Base directory of the bundle.
+    pub dir: &'a Path,
+    /// The file.
+    pub file: &'a Path,
+    /// Whether it is a file of its own, without a bundle.
+    pub is_flat: bool,
+    /// Place where it was found.
+    pub source: &'a Source,
+    /// Trust in that place.
+    pub trust: Trust,
+    /// Content of the file.
+    pub bytes: &'a [u8],
+    /// Content of `SKILL.json` beside it, of the form before `corteza.skill/v1`.
+    pub side: Option<&'a [u8]>,
+}
+
+impl SkillFile<'_> {
+    /// Reads the skill.
+    ///
+    /// # Errors
+    /// The file cannot be used; the last of its diagnostics says why.
+    pub fn parse(&self) -> Result<Skill, Unusable> {
+        let mut reader = Reader::default();
+        self.read(&mut reader).map_err(|fault| {
+            reader.diagnostics.push(fault);
+            Unusable {
+                id: self.id(),
+                file: self.file.to_owned(),
+                source: self.source.clone(),
+                diagnostics: reader.diagnostics,
+            }
+        })
+    }
+
+    /// Identity of the skill.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match self.source.plugin() {
+            None => self.folder.to_owned(),
+            Some(plugin) => format!("{plugin}:{}", self.folder),
+        }
+    }
+
+    fn read(&self, reader: &mut Reader) -> Result<Skill, Diagnostic> {
+        check_folder(self.folder)?;
+        let text = front::decode(self.bytes)?;
+        let side = self.side.map(front::side_file).transpose()?;
+        let (mut document, body) = match (front::split(text), &side) {
+            (Front::Found(found), _) => {
+                reader.n_before = found.n_before;
+                if found.n_before > 0 {
+                    reader.error(
+                        (1, 1),
+                        "the front matter does not stand at the top of the file",
+                        "remove the empty lines before the first `---`",
+                    );
+                }
+                (front::document(&found, reader)?, found.body)
+            }
+            (Front::Missing(_), Some(_)) => (Default::default(), text),
+            (Front::Missing(fault), None) | (Front::Unclosed(fault), _) => return Err(fault),
+        };
+        if let Some(side) = side {
+            reader.note(
+                (1, 1),
+                "`SKILL.json` beside it is of a form without a version",
+                "`rind skill migrate` moves it into the front matter",
+            );
+            let missing = side.entries.into_iter();
+            let missing: Vec<_> = missing.filter(|e| document.get(&e.key).is_none()).collect();
+            document.entries.extend(missing);
+        }
+        let mut hasher = blake3::Hasher::new();
+        for bytes in [Some(self.bytes), self.side].into_iter().flatten() {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        }
+        let hash = format!("blake3:{}", hasher.finalize().to_hex());
+        fields::skill(self, &document, body, hash, reader)
+    }
+}
+
+/// Checks the name of a folder, which the user types and the model reads.
+fn check_folder(folder: &str) -> Result<(), Diagnostic> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    let fault = if folder.is_empty() || folder.starts_with(['.', ' ']) || folder.ends_with(' ') {
+        "does not begin and end with a letter or a digit".to_owned()
+    } else if let Some(other) = folder.chars().find(|c| !is_plain(*c)) {
+        format!("has the character `{}`", other.escape_debug())
+    } else if folder.chars().count() > MAX_ID_CHARS {
+        format!("has more than {MAX_ID_CHARS} characters")
+    } else {
+        return Ok(());
+    };
+    Err(Diagnostic {
+        line: 1,
+        column: 1,
+        severity: Severity::Error,
+        text: format!("the folder's name, which is the skill's, {fault}"),
+        hint: "rename the folder; a name is made of letters, digits, `-`, `_` and `.`".to_owned(),
+    })
+}
+
+/// Reads a skill of a path by itself, as somebody who only looks at it.
+#[must_use]
+pub fn parse_text(folder: &str, text: &str) -> Result<Skill, Unusable> {
+    let dir = PathBuf::from(folder);
+    let file = SkillFile {
+        folder,
+        dir: &dir,
+        file: &dir.join("SKILL.md"),
+        is_flat: false,
+        source: &Source::User,
+        trust: Trust::User,
+        bytes: text.as_bytes(),
+        side: None,
+    };
+    file.parse()
+}

@@ -1,0 +1,245 @@
+//! `tools`, `disallowed-tools` and `allowed-tools`: restrictions, and calls to be spared questions about.
+
+use super::super::scope::{Spare, ToolPattern, ToolScope};
+use super::diagnose::Reader;
+use super::values;
+use crate::front_matter::{Entry, Node, NodeKind, Place};
+use crate::tool::command::CommandPattern;
+
+/// Names that Claude Code gives tools, and those that do the same here.
+const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
+    ("Agent", &["spawn_subagent"]),
+    ("Bash", &["bash"]),
+    ("Edit", &["edit_file"]),
+    ("Glob", &["list_files"]),
+    ("Grep", &["search"]),
+    ("LS", &["list_files"]),
+    ("MultiEdit", &["edit_file"]),
+    ("Read", &["read_file"]),
+    ("Task", &["spawn_subagent"]),
+    ("Write", &["write_file"]),
+];
+
+/// The tool that runs commands.
+const BASH: &str = "bash";
+
+/// Programs that run whatever they are given: a spare for one of them would be one for everything.
+const RUNNERS: [&str; 18] = [
+    "bash", "busybox", "command", "dash", "doas", "env", "eval", "exec", "fish", "ksh", "nice",
+    "nohup", "sh", "sudo", "time", "timeout", "xargs", "zsh",
+];
+
+/// Most entries of one list of tools.
+const MAX_ENTRIES: usize = 500;
+
+/// The names here of a tool that Claude Code knows.
+fn mapped(name: &str) -> &'static [&'static str] {
+    let found = CLAUDE_TOOLS.iter().find(|(claude, _)| *claude == name);
+    found.map_or(&[], |(_, names)| names)
+}
+
+/// Reads `tools: {allow: …, deny: …}`.
+pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
+    const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
+    let NodeKind::Mapping(entries) = &entry.node.kind else {
+        let text = "`tools` is no mapping with `allow` and `deny`";
+        // It was meant to say which tools there are: none, rather than all of them.
+        scope.allow = Some(Vec::new());
+        return reader.error(entry.node.place, text, SHAPE);
+    };
+    if entries.is_empty() {
+        reader.error(entry.node.place, "`tools` is empty", SHAPE);
+    }
+    for entry in entries {
+        match entry.key.as_str() {
+            "allow" => {
+                let patterns = patterns("tools.allow", &entry.node, reader);
+                scope.allow = Some(patterns.into_iter().map(|(pattern, _)| pattern).collect());
+            }
+            "deny" => scope.deny.extend(denied("tools.deny", &entry.node, reader)),
+            other => {
+                let text = format!("`tools` has the unknown key `{other}`");
+                // It may have been meant for `allow`.
+                scope.allow.get_or_insert_default();
+                reader.error(entry.place, text, SHAPE);
+            }
+        }
+    }
+}
+
+fn patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<(ToolPattern, Place)> {
+    let mut patterns = Vec::new();
+    for (text, place) in reader.texts(key, node) {
+        match ToolPattern::new(&text) {
+            Ok(pattern) => patterns.push((pattern, place)),
+            Err(why) => {
+                let text = format!("`{key}`: `{text}` {why}");
+                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                reader.error(place, text, hint);
+            }
+        }
+    }
+    patterns
+}
+
+/// Reads a list of tools that must not be called. A tool of which only some calls are meant is denied as a whole.
+pub(super) fn denied(key: &str, node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
+    let mut patterns = Vec::new();
+    for (item, place) in items(key, node, reader) {
+        let Some((name, specifier)) = call(&item) else {
+            let text = format!("`{key}`: `{item}` has unbalanced parentheses");
+            reader.error(place, text, "write `Tool` or `Tool(what)`");
+            let name = item.split(['(', ')']).next().unwrap_or_default();
+            patterns.extend(ToolPattern::new(name));
+            patterns.extend(here(name));
+            continue;
+        };
+        if specifier.is_some() {
+            let text = format!("`{key}`: `{item}` speaks of some calls of `{name}`");
+            let hint = "here the whole tool is denied; a rule in [tools] can deny single commands";
+            reader.warn(place, text, hint);
+        }
+        match ToolPattern::new(name) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(why) => {
+                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                reader.error(place, format!("`{key}`: `{name}` {why}"), hint);
+            }
+        }
+        patterns.extend(here(name));
+    }
+    patterns
+}
+
+/// Patterns of the tools here that do what one of Claude Code's does.
+fn here(name: &str) -> impl Iterator<Item = ToolPattern> {
+    let names = mapped(name).iter();
+    names.filter_map(|name| ToolPattern::new(name).ok())
+}
+
+/// Reads `allowed-tools`: calls that its author wants to run without a question. Never a restriction.
+pub(super) fn spares(node: &Node, reader: &mut Reader) -> Vec<Spare> {
+    const KEY: &str = "allowed-tools";
+    let mut spares = Vec::new();
+    for (item, place) in items(KEY, node, reader) {
+        let Some((name, specifier)) = call(&item) else {
+            let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
+            reader.error(place, text, "write `Tool` or `Bash(program *)`");
+            continue;
+        };
+        match spare(name, specifier) {
+            Ok(found) => spares.extend(found),
+            Err((why, hint)) => reader.warn(place, format!("`{KEY}`: `{item}` {why}"), hint),
+        }
+    }
+    spares
+}
+
+type Refused = (String, &'static str);
+
+fn spare(name: &str, specifier: Option<&str>) -> Result<Vec<Spare>, Refused> {
+    let names: Vec<&str> = match mapped(name) {
+        [] => vec![name],
+        names => names.to_vec(),
+    };
+    let is_name = |name: &str| {
+        let is_in_name = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
+        !name.is_empty() && name.chars().all(is_in_name)
+    };
+    if !is_name(name) {
+        let hint = "name each tool; it spares no question as it is";
+        return Err(("names no single tool".to_owned(), hint));
+    }
+    let command = match (names.contains(&BASH), specifier.map(str::trim)) {
+        (true, None | Some("" | "*" | ":*")) => {
+            let hint = "name the commands, as in `Bash(git status *)`; every command asks as usual";
+            return Err(("would be every command".to_owned(), hint));
+        }
+        (true, Some(text)) => Some(command(text)?),
+        (false, None | Some("" | "*")) => None,
+        (false, Some(_)) => {
+            let hint = "the tool asks as usual; a rule in [tools] can allow single calls";
+            return Err(("speaks of some calls only".to_owned(), hint));
+        }
+    };
+    let spare = |name: &str| Spare {
+        tool: name.to_owned(),
+        command: command.clone(),
+    };
+    Ok(names.into_iter().map(spare).collect())
+}
+
+/// The pattern in `Bash(…)`: `git log:*` is `git log *`, and a `:` with a star stands for that at the end only.
+fn command(text: &str) -> Result<CommandPattern, Refused> {
+    const SHAPE: &str = "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
+    let text = match text.strip_suffix(":*") {
+        Some(program) => format!("{} *", program.trim_end()),
+        None => text.to_owned(),
+    };
+    let program = text.split_whitespace().next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    if program.contains(['*', ':', '=']) || name.is_empty() {
+        return Err(("names no program".to_owned(), SHAPE));
+    }
+    if RUNNERS.contains(&name) {
+        let hint = "name the program that it is to run; every command asks as usual";
+        return Err(("would be every command".to_owned(), hint));
+    }
+    if text.contains(":*") {
+        let why = "has `:*` in its middle, where it stands for nothing";
+        return Err((why.to_owned(), SHAPE));
+    }
+    CommandPattern::new(&text).map_err(|_| ("is more than one command".to_owned(), SHAPE))
+}
+
+/// The entries of a list of tools: a YAML list, or a text with commas or blanks; neither counts within parentheses.
+fn items(key: &str, node: &Node, reader: &mut Reader) -> Vec<(String, Place)> {
+    let texts: Vec<(&str, Place)> = match &node.kind {
+        NodeKind::Scalar(text, _) if !node.is_null() => vec![(text.as_str(), node.place)],
+        NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => items
+            .iter()
+            .filter_map(|item| Some((item.text()?, item.place)))
+            .collect(),
+        _ if node.is_null() => {
+            let text = format!("`{key}` has no value");
+            reader.error(node.place, text, "name tools or remove the key");
+            return Vec::new();
+        }
+        _ => {
+            let text = format!("`{key}` is neither a text nor a list of texts");
+            reader.error(node.place, text, "write `Read, Grep` or `[Read, Grep]`");
+            return Vec::new();
+        }
+    };
+    let mut items = Vec::new();
+    for (text, place) in texts {
+        let split = values::split(text, ['(', ')']).into_iter();
+        items.extend(split.map(|item| (item, place)));
+    }
+    if items.len() > MAX_ENTRIES {
+        let text = format!("`{key}` has more than {MAX_ENTRIES} entries");
+        reader.error(node.place, text, "remove some of them");
+        items.clear();
+    }
+    items
+}
+
+/// `Name` or `Name(specifier)`; `None` when the parentheses do not fit.
+fn call(item: &str) -> Option<(&str, Option<&str>)> {
+    let Some((name, rest)) = item.split_once('(') else {
+        return (!item.contains(')')).then_some((item, None));
+    };
+    let inner = rest.strip_suffix(')')?;
+    let mut depth = 0_i32;
+    for c in inner.chars() {
+        depth += match c {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        if depth < 0 {
+            return None;
+        }
+    }
+    (depth == 0 && !name.is_empty()).then_some((name, Some(inner)))
+}

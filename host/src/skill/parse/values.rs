@@ -1,0 +1,128 @@
+//! Values of keys: text, texts, yes or no, one of a few words.
+
+use super::diagnose::Reader;
+use crate::front_matter::{Entry, Node, NodeKind};
+
+/// Most values of one list.
+const MAX_ITEMS: usize = 500;
+
+impl Reader {
+    /// The text of a value that only describes. One that is no text is a warning and not there.
+    pub(super) fn text(&mut self, entry: &Entry) -> Option<String> {
+        match &entry.node.kind {
+            _ if entry.node.is_null() => None,
+            NodeKind::Scalar(text, _) => {
+                Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+            }
+            _ => {
+                self.warn(
+                    entry.node.place,
+                    format!("`{}` is no text", entry.key),
+                    "write it as one text; it is ignored as it is",
+                );
+                None
+            }
+        }
+    }
+
+    /// The texts of a list, or of a text with commas, or of one with blanks where texts have none.
+    pub(super) fn texts(&mut self, key: &str, node: &Node) -> Vec<(String, (usize, usize))> {
+        match &node.kind {
+            _ if node.is_null() => {
+                self.error(
+                    node.place,
+                    format!("`{key}` has no value"),
+                    "give it one or remove the key",
+                );
+                Vec::new()
+            }
+            NodeKind::Scalar(text, _) => {
+                let items = split(text, ['{', '}']).into_iter().take(MAX_ITEMS);
+                items.map(|item| (item, node.place)).collect()
+            }
+            NodeKind::List(items) => {
+                let mut texts = Vec::new();
+                for item in items.iter().take(MAX_ITEMS) {
+                    match item.text() {
+                        Some(text) => texts.push((text.trim().to_owned(), item.place)),
+                        None => self.error(
+                            item.place,
+                            format!("an entry of `{key}` is no text"),
+                            "write each entry as text",
+                        ),
+                    }
+                }
+                texts
+            }
+            NodeKind::Mapping(_) => {
+                self.error(
+                    node.place,
+                    format!("`{key}` is a mapping"),
+                    "write a list: `[a, b]`",
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    /// Yes or no in any of YAML's spellings. Anything else is a fault, and then `None`.
+    pub(super) fn flag(&mut self, entry: &Entry) -> Option<bool> {
+        let text = entry.node.text().unwrap_or_default().to_ascii_lowercase();
+        match text.as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" => Some(false),
+            _ => {
+                let text = format!("`{}` is neither true nor false", entry.key);
+                self.error(entry.node.place, text, "write `true` or `false`");
+                None
+            }
+        }
+    }
+
+    /// One of a few words. Anything else is a fault, and then `None`.
+    pub(super) fn one_of<T: Copy>(&mut self, entry: &Entry, words: &[(&str, T)]) -> Option<T> {
+        let text = entry.node.text().unwrap_or_default().trim();
+        let found = words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let what = match entry.node.text() {
+                Some(text) => format!("`{}` has the unknown value `{text}`", entry.key),
+                None => format!("`{}` has a value of the wrong kind", entry.key),
+            };
+            let hint = format!("write `{}`", known.join("`, `"));
+            self.error(entry.node.place, what, hint);
+        }
+        found
+    }
+}
+
+/// Splits a text at commas and blanks; neither counts within a pair of brackets. One that opens after a blank belongs to what
+/// stands before the blank.
+pub(super) fn split(text: &str, [open, close]: [char; 2]) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    let mut depth = 0_usize;
+    let mut is_new = true;
+    for c in text.chars() {
+        let is_border = depth == 0 && (c == ',' || c.is_whitespace());
+        if c == open {
+            depth += 1;
+        } else if c == close {
+            depth = depth.saturating_sub(1);
+        }
+        match items.last_mut() {
+            _ if is_border => is_new = true,
+            Some(last) if !is_new || c == '(' => {
+                last.push(c);
+                is_new = false;
+            }
+            _ => {
+                items.push(c.to_string());
+                is_new = false;
+            }
+        }
+    }
+    items
+}

@@ -1,0 +1,141 @@
+//! Tools that a skill may use, and calls that it wants to be spared questions about. The two are opposites: a [`ToolScope`]
+//! only takes away, a [`Spare`] only asks for less to be asked, and neither is ever made from the other.
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Serialize, Serializer};
+
+use crate::tool::command::CommandPattern;
+
+/// Pattern of tools by the names that the model sees: `bash`, `git_*`, or `plugin:tool` for tools of one plugin.
+#[derive(Clone, Debug)]
+pub struct ToolPattern {
+    text: String,
+    plugin: Option<GlobMatcher>,
+    name: GlobMatcher,
+}
+
+impl ToolPattern {
+    /// Longest pattern.
+    const MAX_BYTES: usize = 200;
+
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// It is empty, too long, or names something that no tool can have as its name.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let is_known = |c: char| c.is_ascii_alphanumeric() || "_-.:*?".contains(c);
+        if text.is_empty() || text.len() > Self::MAX_BYTES {
+            return Err("is empty or too long".to_owned());
+        }
+        if let Some(other) = text.chars().find(|c| !is_known(*c)) {
+            return Err(format!(
+                "has `{}`, which is in no tool's name",
+                other.escape_debug()
+            ));
+        }
+        let (plugin, name) = match text.rsplit_once(':') {
+            Some((plugin, name)) => (Some(plugin), name),
+            None => (None, text),
+        };
+        if name.is_empty() || plugin.is_some_and(str::is_empty) {
+            return Err("names nothing before or after its `:`".to_owned());
+        }
+        let glob = |text: &str| {
+            let glob = GlobBuilder::new(text).literal_separator(false).build();
+            glob.map(|glob| glob.compile_matcher())
+                .map_err(|e| e.to_string())
+        };
+        Ok(Self {
+            plugin: plugin.map(glob).transpose()?,
+            name: glob(name)?,
+            text: text.to_owned(),
+        })
+    }
+
+    /// Whether it speaks of a tool. `plugin` is the name of the plugin that the tool is from.
+    #[must_use]
+    pub fn matches(&self, name: &str, plugin: Option<&str>) -> bool {
+        let is_owner = match (&self.plugin, plugin) {
+            (None, _) => true,
+            (Some(pattern), Some(plugin)) => pattern.is_match(plugin),
+            (Some(_), None) => false,
+        };
+        is_owner && self.name.is_match(name)
+    }
+
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it can match more than one name.
+    #[must_use]
+    pub fn is_glob(&self) -> bool {
+        self.text.contains(['*', '?'])
+    }
+}
+
+impl PartialEq for ToolPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Serialize for ToolPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+/// Tools that may be called while a skill is active.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ToolScope {
+    /// The only tools that may be called; `None` leaves them as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<ToolPattern>>,
+    /// Tools that may not be called, whatever `allow` says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<ToolPattern>,
+}
+
+impl ToolScope {
+    /// Whether a tool may be called. Of several active skills each must permit it.
+    #[must_use]
+    pub fn permits(&self, name: &str, plugin: Option<&str>) -> bool {
+        let is_named = |patterns: &[ToolPattern]| patterns.iter().any(|p| p.matches(name, plugin));
+        !is_named(&self.deny) && self.allow.as_deref().is_none_or(is_named)
+    }
+
+    /// Whether it restricts nothing.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+}
+
+/// Call that a skill wants to run without a question. Whether it may is for the operator's policy and the skill's trust; it is
+/// never a restriction, and never a permission that the policy denies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spare {
+    /// Name of the tool, as the model sees it.
+    pub tool: String,
+    /// Commands it is about, for a tool that runs commands: each part of a compound command must match.
+    pub command: Option<CommandPattern>,
+}
+
+impl std::fmt::Display for Spare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.command {
+            None => f.write_str(&self.tool),
+            Some(command) => write!(f, "{}({})", self.tool, command.text()),
+        }
+    }
+}
+
+impl Serialize for Spare {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

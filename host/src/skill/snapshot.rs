@@ -1,0 +1,109 @@
+//! The skills of a session: fixed when it starts, sorted, with a digest of all of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::model::{Shadowed, Skill, Unusable};
+use super::name::key;
+
+/// Skills of a session. Nothing changes it: a session that is to know other skills gets another one.
+#[derive(Clone, Debug, Default)]
+pub struct Skills {
+    skills: Vec<Arc<Skill>>,
+    shadowed: Vec<Shadowed>,
+    unusable: Vec<Unusable>,
+    /// Place in `skills` by each name, in the form in which names are compared.
+    names: BTreeMap<String, usize>,
+    hash: String,
+}
+
+impl Skills {
+    /// Puts skills together. Of those with one identity the one whose source stands first is used; ones with the same file
+    /// must not be among them.
+    #[must_use]
+    pub fn new(found: impl IntoIterator<Item = Skill>, mut unusable: Vec<Unusable>) -> Self {
+        let mut all: Vec<Skill> = found.into_iter().collect();
+        // By preference; the path decides between two of one source, so that the order on the disk decides nothing.
+        all.sort_by(|a, b| (&a.source, &a.file).cmp(&(&b.source, &b.file)));
+        let mut used: BTreeMap<String, Arc<Skill>> = BTreeMap::new();
+        let mut shadowed = Vec::new();
+        for skill in all {
+            let skill = Arc::new(skill);
+            match used.get(&key(&skill.id)) {
+                None => _ = used.insert(key(&skill.id), skill),
+                Some(winner) => shadowed.push(Shadowed {
+                    shadowed_by: winner.file.clone(),
+                    is_identical: winner.hash == skill.hash,
+                    skill,
+                }),
+            }
+        }
+        unusable.sort_by(|a, b| (&a.id, &a.file).cmp(&(&b.id, &b.file)));
+        let mut names: BTreeMap<String, usize> = BTreeMap::new();
+        let (keys, skills): (Vec<String>, Vec<Arc<Skill>>) = used.into_iter().unzip();
+        for (at, skill) in skills.iter().enumerate() {
+            // A label that several have names none of them.
+            names
+                .entry(key(&skill.label))
+                .and_modify(|place| *place = usize::MAX)
+                .or_insert(at);
+        }
+        names.retain(|name, at| *at != usize::MAX && !name.is_empty());
+        // An identity goes before any label.
+        names.extend(keys.into_iter().zip(0..));
+        let mut hasher = blake3::Hasher::new();
+        for skill in &skills {
+            for part in [
+                &skill.id,
+                &skill.hash,
+                &skill.file.to_string_lossy().into_owned(),
+            ] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+        }
+        Self {
+            skills,
+            shadowed,
+            unusable,
+            names,
+            hash: format!("blake3:{}", hasher.finalize().to_hex()),
+        }
+    }
+
+    /// Returns the skill of a name: its identity, or else its label if no other skill has it. Case, width and invisible
+    /// characters make no difference.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
+        self.skills.get(*self.names.get(&key(name))?)
+    }
+
+    /// All skills that can be used, sorted by identity.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Skill>> {
+        self.skills.iter()
+    }
+
+    /// Skills that are not used because another has their identity.
+    #[must_use]
+    pub fn shadowed(&self) -> &[Shadowed] {
+        &self.shadowed
+    }
+
+    /// Files that look like skills and cannot be used.
+    #[must_use]
+    pub fn unusable(&self) -> &[Unusable] {
+        &self.unusable
+    }
+
+    /// Whether there is no skill that can be used.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.skills.is_empty()
+    }
+
+    /// Digest of identities, files and contents.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
