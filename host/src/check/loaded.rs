@@ -12,21 +12,24 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::surface::Surface;
 
 /// Names of the built-in tools, which no plugin's tool takes.
-const BUILT_IN: [&str; 6] = [
+const BUILT_IN: [&str; 7] = [
     "bash",
     "edit_file",
     "list_files",
     "read_file",
     "search",
+    "skill",
     "write_file",
 ];
 
 /// Names of the built-in commands, which are called in place of a plugin's.
-pub(crate) const BUILT_IN_COMMANDS: [&str; 12] = [
+pub(crate) const BUILT_IN_COMMANDS: [&str; 14] = [
     "help",
     "model",
     "plugins",
     "permissions",
+    "skills",
+    "done",
     "cost",
     "context",
     "compact",

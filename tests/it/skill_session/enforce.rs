@@ -276,7 +276,10 @@ async fn a_conversational_skill_stays_until_the_person_ends_it_also_after_a_resu
 async fn a_skill_whose_turn_was_interrupted_has_ended() {
     let script = vec![
         use_skill("look"),
-        Reply::text("never"),
+        Reply {
+            delay_ms: 60_000,
+            ..Reply::text("never")
+        },
         bash("touch touched"),
         Reply::text("done"),
     ];

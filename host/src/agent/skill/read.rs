@@ -63,8 +63,7 @@ pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
         return Err(format!("the text has only {n_lines} lines"));
     }
     let mut shown = String::new();
-    let mut next = offset;
-    for line in lines {
+    for (next, line) in (offset..).zip(lines) {
         if !shown.is_empty() && shown.len() + line.len() > PAGE_BYTES {
             shown.push_str(&format!(
                 "\n[the text goes on: call again with offset {next}]"
@@ -78,7 +77,6 @@ pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
                 "\n[line {next} is longer than {PAGE_BYTES} bytes and was cut]\n"
             ));
         }
-        next += 1;
     }
     Ok(ToolOutput::ok(shown))
 }

@@ -320,7 +320,10 @@ impl Commands {
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
     pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
         let kind = self.entries.get(call.entry).map(|entry| &entry.kind);
-        let makes_input = matches!(kind, Some(Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_)));
+        let makes_input = matches!(
+            kind,
+            Some(Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_))
+        );
         makes_input || self.is_about_session(call)
     }
 

@@ -44,7 +44,7 @@ fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
         ("/etc/hosts", None),
         ("/", None),
         ("/ x", None),
-        ("/Über", None),
+        ("/Über", Some(("Über", ""))),
         ("/a:b:c", None),
         (" /help", None),
         ("//help", None),

@@ -247,9 +247,11 @@ fn rights(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
                 .max(invocation.unwrap_or(Invocation::UserOnly));
         }
         "disable-model-invocation" => {
-            if reader.flag(entry) != Some(false) {
-                skill.invocation = skill.invocation.max(Invocation::UserOnly);
-            }
+            let stricter = match reader.flag(entry) {
+                Some(false) => Invocation::Auto,
+                _ => Invocation::UserOnly,
+            };
+            skill.invocation = skill.invocation.max(stricter);
         }
         "user-invocable" => skill.user_invocable = reader.flag(entry).unwrap_or(true),
         "side_effects" => side_effects(entry, skill, reader),

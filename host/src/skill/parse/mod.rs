@@ -139,7 +139,6 @@ fn check_folder(folder: &str) -> Result<(), Diagnostic> {
 }
 
 /// Reads a skill of a path by itself, as somebody who only looks at it.
-#[must_use]
 pub fn parse_text(folder: &str, text: &str) -> Result<Skill, Unusable> {
     let dir = PathBuf::from(folder);
     let file = SkillFile {
