@@ -101,7 +101,7 @@ impl SkillFile<'_> {
             reader.note(
                 (1, 1),
                 "`SKILL.json` beside it is of a form without a version",
-                "`rind skill migrate` moves it into the front matter",
+                "move its keys into the front matter of SKILL.md",
             );
             let missing = side.entries.into_iter();
             let missing: Vec<_> = missing.filter(|e| document.get(&e.key).is_none()).collect();
