@@ -18,6 +18,7 @@ fn payload(point: &str) -> &'static str {
         "post-tool" => "{ call = { name = \"read_file\" }, content = \"alpha\" }",
         "pre-reflect" | "post-reflect" => "{ draft = \"hello\" }",
         "subagent-start" | "subagent-end" => "{ task = \"count\" }",
+        "skill-activated" | "skill-ended" => "{ id = \"review\" }",
         "error" => "{ where = \"provider\", message = \"it broke\" }",
         "context" => "[{ text = \"hello\" }]",
         _ => "{}",
