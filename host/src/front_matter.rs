@@ -16,6 +16,9 @@ const MAX_DEPTH: usize = 24;
 /// Most events, which are values, keys and ends of collections.
 const MAX_EVENTS: usize = 20_000;
 
+/// Most keys of one mapping.
+const MAX_KEYS: usize = 200;
+
 /// Line and column, both from 1.
 pub(crate) type Place = (usize, usize);
 
@@ -170,6 +173,9 @@ pub(crate) fn read(text: &str) -> Result<Document, (Place, String)> {
             Event::Scalar(text, style, _, _) => {
                 if let Some(Open::Mapping(_, entries, key @ None)) = open.last_mut() {
                     let text = text.into_owned();
+                    if entries.len() >= MAX_KEYS {
+                        return refuse(&format!("a mapping has more than {MAX_KEYS} keys"));
+                    }
                     if entries.iter().any(|entry| entry.key == text) {
                         return refuse(&format!("the key `{}` stands twice", text.escape_debug()));
                     }

@@ -3,7 +3,10 @@
 //! A parsed value takes up to seventy times the memory of its text, and checking, writing or dropping a deep one takes
 //! stack. So text is measured before it is parsed and values before they are worked on.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 /// Longest text that is parsed, in bytes, where nothing else is said.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -22,6 +25,70 @@ pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
         return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
     Ok(value)
+}
+
+/// A value in which no object has a key twice. Readers differ in which of the two they take, so that what one shows is not
+/// what another does.
+pub(crate) struct Unique(pub(crate) Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value in JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Unique(value)) = items.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut values = Map::new();
+        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
+            if values.contains_key(&key) {
+                let key = key.escape_debug();
+                return Err(A::Error::custom(format!("the key `{key}` stands twice")));
+            }
+            values.insert(key, value);
+        }
+        Ok(Value::Object(values))
+    }
 }
 
 /// Levels of arrays and objects within each other; 1 for a plain value.

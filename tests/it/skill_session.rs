@@ -1,5 +1,6 @@
 //! Skills in sessions: what they keep agents to, how they are invoked, what the model is given.
 
+mod attack;
 mod enforce;
 mod invoke;
 
@@ -8,53 +9,20 @@ use std::path::Path;
 use rind::event::Event;
 use rind::grant::Trust;
 use rind::provider::scripted::Reply;
-use rind::skill::{
-    Context, Interaction, Invocation, Requires, Skill, Skills, Source, ToolPattern, ToolScope,
-};
+use rind::skill::{Context, Interaction, Invocation, Skill, Skills, ToolPattern, parse_text};
+use rind::tool::approval::ApprovalAnswer;
 use serde_json::{Value, json};
 
 use crate::harness::{Running, Setup};
 
 /// A skill of the user with this text, that restricts nothing.
 pub(crate) fn skill(id: &str, body: &str) -> Skill {
-    Skill {
-        id: id.into(),
-        label: id.into(),
-        description: format!("Does {id}."),
-        when_to_use: None,
-        body: body.into(),
-        dir: format!("/skills/{id}").into(),
-        file: format!("/skills/{id}/SKILL.md").into(),
-        is_flat: false,
-        source: Source::User,
-        trust: Trust::User,
-        invocation: Invocation::Auto,
-        user_invocable: true,
-        tools: ToolScope::default(),
-        spares: Vec::new(),
-        side_effects: Vec::new(),
-        arguments: None,
-        argument_names: Vec::new(),
-        argument_hint: None,
-        interaction: Interaction::Returning,
-        context: Context::Inline,
-        agent: None,
-        model: None,
-        effort: None,
-        paths: Vec::new(),
-        requires: Requires::default(),
-        missing: Vec::new(),
-        library_depends: Vec::new(),
-        attach: false,
-        generated_from: None,
-        version: None,
-        license: None,
-        compatibility: None,
-        metadata: std::collections::BTreeMap::new(),
-        hash: format!("hash of {id}"),
-        is_restricted: false,
-        diagnostics: Vec::new(),
-    }
+    let text = format!("---\ndescription: Does {id}.\n---\n{body}");
+    let mut skill = parse_text(id, &text).unwrap();
+    skill.dir = format!("/skills/{id}").into();
+    skill.real_dir = skill.dir.clone();
+    skill.file = skill.dir.join("SKILL.md");
+    skill
 }
 
 fn patterns(names: &[&str]) -> Vec<ToolPattern> {

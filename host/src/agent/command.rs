@@ -68,6 +68,9 @@ impl Agent {
             done.text = Some(stopped(&why));
         }
         let scope = self.scope.clone();
+        if let Some(scope) = &scope {
+            scope.end_skills(&scope.caller(0)).await;
+        }
         scope.iter().for_each(|scope| scope.ends());
         let used = scope.map(|scope| (scope.usage(), scope.cost()));
         let (usage, cost) = used.unwrap_or_default();

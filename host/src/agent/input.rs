@@ -107,6 +107,10 @@ impl Turn<'_> {
             self.agent.notice(Level::Warn, text);
         } else {
             self.reflected.hear(&received.value.text);
+            let caller = self.caller();
+            self.scope
+                .enter_prepared(&caller, &received.value.text)
+                .await;
             let message = self.said(received.value.text, queued.attached).await;
             self.push(message).await?;
         }

@@ -234,7 +234,7 @@ impl Agent {
             steering: SteerHandle::default(),
             replacements: Replacements::default(),
             approvals: Arc::default(),
-            skills: Arc::new(ActiveSkills::of_session(&spec.session)),
+            skills: Arc::new(ActiveSkills::of_session(&spec.session, &spec.skills)),
             invoked: None,
             family,
             scope: None,

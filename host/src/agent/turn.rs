@@ -176,8 +176,8 @@ impl<'a> Turn<'a> {
         }
         let fork = self.begin_skill().await;
         let decision = self.take_input().await?;
-        if let Some(ready) = fork {
-            return self.answer_by_fork(ready).await;
+        if let Some(invoked) = fork {
+            return self.answer_by_fork(invoked).await;
         }
         let scope = self.scope.clone();
         self.agent.join_archived(&scope).await;

@@ -5,10 +5,11 @@
 //! [`HeldFolder::read`].
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Bound;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -37,6 +38,12 @@ pub struct HeldFolder {
     digest: OnceLock<String>,
     /// Another folder, elsewhere.
     beside: Option<Arc<HeldFolder>>,
+}
+
+impl PartialEq for HeldFolder {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.root, self.digest()) == (&other.root, other.digest())
+    }
 }
 
 impl fmt::Debug for HeldFolder {
@@ -167,11 +174,12 @@ impl HeldFolder {
         let Some((holder, above)) = self.names(path) else {
             return Vec::new();
         };
-        let inner = holder.files.keys().filter_map(|names| {
-            let rest = names.strip_prefix(above.as_slice())?;
-            (rest.len() > 1).then(|| rest.first()).flatten()
-        });
-        let names: BTreeSet<&String> = inner.collect();
+        let mut names: Vec<&String> = holder
+            .below(&above)
+            .filter(|rest| rest.len() > 1)
+            .filter_map(<[String]>::first)
+            .collect();
+        names.dedup();
         names.into_iter().map(|name| path.join(name)).collect()
     }
 
@@ -181,15 +189,19 @@ impl HeldFolder {
         let Some((holder, above)) = self.names(path) else {
             return Vec::new();
         };
-        let own =
-            holder
-                .files
-                .keys()
-                .filter_map(|names| match names.strip_prefix(above.as_slice())? {
-                    [name] => Some(name.clone()),
-                    _ => None,
-                });
+        let own = holder.below(&above).filter_map(|rest| match rest {
+            [name] => Some(name.clone()),
+            _ => None,
+        });
         own.collect()
+    }
+
+    /// Names that lead on from a folder to each file in it, sorted.
+    fn below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
+        // What begins with the same names stands together.
+        let from = (Bound::Included(above), Bound::Unbounded);
+        let files = self.files.range::<[String], _>(from);
+        files.map_while(move |(names, _)| names.strip_prefix(above))
     }
 
     /// The folder that a path leads into, this one or that beside it, and the names that lead on from it.

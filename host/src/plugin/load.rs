@@ -139,10 +139,11 @@ impl LoadOptions {
     }
 
     /// The held files that a plugin in `folder` is read from, if it is.
-    pub(super) fn held_for(&self, folder: &Path) -> Option<&HeldFolder> {
+    pub(super) fn held_for(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
         let own = self.installed.iter().find(|own| own.folder == folder);
-        let verified = own.and_then(|own| own.files.as_deref().ok());
-        verified.or(self.held.as_deref())
+        let verified = own.and_then(|own| own.files.as_ref().ok());
+        let held = self.held.as_ref().filter(|held| held.covers(folder));
+        verified.or(held)
     }
 
     /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the layer that decides.
@@ -169,6 +170,8 @@ pub struct Loaded {
     pub trust: Trust,
     /// Folder of the plugin.
     pub folder: PathBuf,
+    /// Content of the folder, if only what was verified or trusted counts.
+    pub held: Option<Arc<HeldFolder>>,
     /// Digest of its component; empty without one.
     pub digest: String,
     /// Every interface it imports, as it names them.
@@ -355,7 +358,7 @@ impl PluginSet {
     }
 
     async fn take(&mut self, loader: &Loader<'_>, found: Found) {
-        let held = loader.options.held_for(&found.folder);
+        let held = loader.options.held_for(&found.folder).map(|held| &**held);
         let changed = installed::of(&found, &loader.options.installed).and_then(Installed::refusal);
         let read = changed.map_or_else(|| Manifest::read(&found.folder, held), Err);
         let manifest = match read {

@@ -82,6 +82,7 @@ impl Loader<'_> {
             own_folder: own,
             trust: found.trust,
             folder: found.folder.clone(),
+            held: self.options.held_for(&found.folder).cloned(),
             digest: String::new(),
             imports: Vec::new(),
             exports: Vec::new(),
@@ -90,7 +91,7 @@ impl Loader<'_> {
             commands: Vec::new(),
             prompts: prompts::read(
                 &found.folder.join(prompts::FOLDER),
-                self.options.held_for(&found.folder),
+                self.options.held_for(&found.folder).map(|held| &**held),
             ),
             memory_limit: manifest
                 .limits
@@ -109,7 +110,8 @@ impl Loader<'_> {
         };
         let mut component = None;
         if let Some(path) = plugin.manifest.component_path(&found.folder) {
-            let held = self.options.held_for(&found.folder);
+            let held = plugin.held.clone();
+            let held = held.as_deref();
             if !files::is_there(&path, held) {
                 return Err(Error::NotBuilt {
                     component: path,

@@ -65,6 +65,9 @@ pub struct DueTurn {
     pub tries: u32,
 }
 
+/// Reason of the end of a skill: the user said so.
+pub(crate) const DONE: &str = "done";
+
 /// A skill that stays active from turn to turn, as [`Body::SkillActivated`] keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastingSkill {

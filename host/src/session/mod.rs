@@ -19,6 +19,7 @@ mod undo;
 
 pub use blobs::{Blobs, MAX_BLOB_BYTES, MAX_BLOBS_BYTES};
 pub use children::{Child, SessionFolder};
+pub(crate) use entry::DONE;
 pub use entry::{Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, Report, VERSION};
 pub use live::Session;
 pub use state::{

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
-use super::entry::{Body, DueTurn, LastingSkill};
+use super::entry::{Body, DONE, DueTurn, LastingSkill};
 use crate::message::{Message, Role, ToolCall, unanswered};
 
 /// Conversation, and the position of its last turn.
@@ -73,7 +73,10 @@ impl Transcript {
                 allow: allow.clone(),
                 deny: deny.clone(),
             }),
-            Body::SkillEnded { skill, .. } => self.skills.retain(|own| own.skill != *skill),
+            // What lasts ends when somebody says so; one of the same name that does not, ends for itself.
+            Body::SkillEnded { skill, reason } if reason == DONE => {
+                self.skills.retain(|own| own.skill != *skill);
+            }
             _ => {}
         }
     }

@@ -38,18 +38,26 @@ pub struct Catalogue {
     pub is_over: bool,
 }
 
+/// A description within the limit of one entry.
+pub(super) struct Described {
+    pub(super) text: String,
+    pub(super) is_cut: bool,
+}
+
 /// The description as it stands in a catalogue: one line, nothing that deceives or looks like a tag.
 #[must_use]
-pub(super) fn described(skill: &Skill) -> String {
+pub(super) fn described(skill: &Skill) -> Described {
     let text = match &skill.when_to_use {
         Some(when) => format!("{} {when}", skill.description),
         None => skill.description.clone(),
     };
     // Bytes are at least as many as characters.
-    let text = clean(&text, MAX_ENTRY_CHARS * 4);
-    cut(&text, MAX_ENTRY_CHARS)
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    let whole = clean(&text, MAX_ENTRY_CHARS * 4);
+    let text = cut(&whole, MAX_ENTRY_CHARS);
+    Described {
+        is_cut: text != whole,
+        text: text.replace('<', "&lt;").replace('>', "&gt;"),
+    }
 }
 
 /// The text if it has at most so many characters, or else its beginning with a mark.
@@ -71,20 +79,21 @@ impl Skills {
         let listed = self
             .iter()
             .filter(|s| s.is_for_model() && s.paths.is_empty());
-        let entries: Vec<(&str, String)> = listed.map(|s| (s.id.as_str(), described(s))).collect();
+        let entries: Vec<(&str, Described)> =
+            listed.map(|s| (s.id.as_str(), described(s))).collect();
         // `- `, `: ` and the end of the line.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
         let lengths: Vec<usize> = entries
             .iter()
-            .map(|(_, text)| text.chars().count())
+            .map(|(_, described)| described.text.chars().count())
             .collect();
         let limit = widest(&lengths, budget.saturating_sub(fixed));
         let mut text = String::new();
         let mut n_cut = 0;
-        for (id, description) in &entries {
+        for (id, described) in &entries {
+            let description = &described.text;
             let shown = cut(description, limit);
-            // The mark at its end says that the entry's own limit cut it before.
-            n_cut += usize::from(shown != *description || description.ends_with('…'));
+            n_cut += usize::from(shown != *description || described.is_cut);
             if shown.is_empty() || limit < MIN_DESCRIPTION_CHARS && shown != *description {
                 text.push_str(&format!("- {id}\n"));
             } else {
@@ -102,7 +111,7 @@ impl Skills {
     /// Returns the number of characters that a skill has in a catalogue with room for all of it.
     #[must_use]
     pub fn cost_chars(skill: &Skill) -> usize {
-        skill.id.chars().count() + 5 + described(skill).chars().count()
+        skill.id.chars().count() + 5 + described(skill).text.chars().count()
     }
 }
 

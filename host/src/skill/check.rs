@@ -8,6 +8,8 @@ use regex::Regex;
 
 use super::catalogue::{MAX_ENTRY_CHARS, described};
 use super::model::{Available, Diagnostic, Severity, Skill};
+use super::parse::is_claude_tool;
+use super::scope::ToolPattern;
 
 /// Body from which on a warning says that it fills the context, in lines; the format recommends at most so many.
 const MAX_BODY_LINES: usize = 500;
@@ -34,7 +36,7 @@ const FOLDERS: &str = "scripts|references|reference|assets|templates|examples";
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = format!(
-        r"\]\((?<link>[^)\s#]+)\)|(?:\{{baseDir\}}|\$\{{CLAUDE_SKILL_DIR\}})/(?<based>[\w./-]+)|`(?:[a-z0-9]+ )?(?:\./)?(?<code>(?:{FOLDERS})/[\w./-]+)"
+        r"\]\((?<link>[^)\s#]+)(?:#[^)\s]*)?\)|(?:\{{baseDir\}}|\$\{{CLAUDE_SKILL_DIR\}})/(?<based>[\w./-]+)|`(?:[a-z0-9]+ )?(?:\./)?(?<code>(?:{FOLDERS})/[\w./-]+)"
     );
     Regex::new(&pattern).expect("a valid pattern")
 });
@@ -93,6 +95,16 @@ pub fn check(
                 );
             }
         }
+        let any = |pattern: &&ToolPattern| {
+            let mut tools = around.tools.iter();
+            tools.any(|(name, plugin)| pattern.matches(name, plugin.as_deref()))
+        };
+        let denied = skill.tools.deny.iter();
+        for pattern in denied.filter(|p| !any(p) && !is_claude_tool(p.text())) {
+            let text = format!("it denies `{}`, and there is no such tool", pattern.text());
+            let hint = "correct the name if it is misspelt; `rind tools` lists all";
+            add(1, Severity::Warning, text, hint);
+        }
         for spare in &skill.spares {
             if !around.tools.iter().any(|(name, _)| *name == spare.tool) {
                 let text = format!("`allowed-tools` names `{spare}`, and there is no such tool");
@@ -111,8 +123,7 @@ pub fn check(
             }
         }
     }
-    let n_description = described(skill).chars().count();
-    if n_description >= MAX_ENTRY_CHARS {
+    if described(skill).is_cut {
         let text =
             format!("the description is cut at {MAX_ENTRY_CHARS} characters in the catalogue");
         add(1, Severity::Warning, text, "shorten it");
@@ -135,13 +146,9 @@ pub fn check(
 }
 
 fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)) {
-    let Ok(bytes) = std::fs::read(&skill.file) else {
-        return;
-    };
-    let whole = String::from_utf8_lossy(&bytes);
     let mut seen = BTreeSet::new();
     let mut is_code = false;
-    for (at, line) in whole.lines().enumerate() {
+    for (at, line) in (skill.body_line..).zip(skill.body.lines()) {
         is_code ^= line.trim_start().starts_with("```");
         for captures in REFERENCE.captures_iter(line) {
             let name = |name: &str| captures.name(name).map(|found| found.as_str());
@@ -163,15 +170,15 @@ fn references(skill: &Skill, add: &mut impl FnMut(usize, Severity, String, &str)
             {
                 let text = format!("`{path}` leads out of the bundle");
                 add(
-                    at + 1,
+                    at,
                     Severity::Warning,
                     text,
                     "put the file into the bundle; it cannot be read as part of the skill",
                 );
-            } else if !skill.dir.join(path).exists() {
+            } else if !skill.has(Path::new(path)) {
                 let text = format!("`{path}` is not in the bundle");
                 add(
-                    at + 1,
+                    at,
                     Severity::Warning,
                     text,
                     "add the file or correct the path",
@@ -186,16 +193,8 @@ fn scripts(
     available: &dyn Available,
     add: &mut impl FnMut(usize, Severity, String, &str),
 ) {
-    let Ok(entries) = std::fs::read_dir(skill.dir.join("scripts")) else {
-        return;
-    };
-    let mut names: Vec<String> = entries
-        .flatten()
-        .map(|e| e.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
     let mut told = BTreeSet::new();
-    for name in names {
+    for name in skill.file_names_in("scripts") {
         let ending = name.rsplit('.').next().unwrap_or_default();
         let Some((_, program)) = INTERPRETERS.iter().find(|(known, _)| *known == ending) else {
             continue;

@@ -18,15 +18,6 @@ pub struct SkillArguments {
     pub named: BTreeMap<String, String>,
 }
 
-/// A body with its placeholders resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expanded {
-    /// The text.
-    pub text: String,
-    /// Whether arguments stand behind the text because no placeholder took them.
-    pub is_appended: bool,
-}
-
 impl SkillArguments {
     /// Takes arguments as they come: text from who types them, an object from the model.
     #[must_use]
@@ -117,7 +108,7 @@ impl Skills {
     /// Resolves the placeholders of a body in one pass: what stands in their place is never looked at again. `$N` and names
     /// count only in skills that take arguments; others keep their prices and scripts as they are.
     #[must_use]
-    pub fn expand(skill: &Skill, arguments: &SkillArguments) -> Expanded {
+    pub fn expand(skill: &Skill, arguments: &SkillArguments) -> String {
         let words = words(&arguments.text);
         let takes = skill.takes_arguments();
         let mut text = String::with_capacity(skill.body.len());
@@ -153,23 +144,23 @@ impl Skills {
                     is_used = true;
                 }
                 Placeholder::Nth(n) => {
-                    text.push_str(words.get(n).map_or(whole, String::as_str));
-                    is_used = true;
+                    let word = words.get(n);
+                    text.push_str(word.map_or(whole, String::as_str));
+                    is_used |= word.is_some();
                 }
                 Placeholder::Named(name) => {
                     let value = arguments.named.get(name);
                     text.push_str(value.map_or("", String::as_str));
-                    is_used = true;
+                    is_used |= value.is_some();
                 }
             }
             rest = after;
         }
         text.push_str(rest);
-        let is_appended = !is_used && !arguments.text.trim().is_empty();
-        if is_appended {
+        if !is_used && !arguments.text.trim().is_empty() {
             let _ = write!(text, "\n\nARGUMENTS: {}\n", arguments.text);
         }
-        Expanded { text, is_appended }
+        text
     }
 
     /// Wraps the text of a skill with its origin. The mark in both tags is a digest of the text, which no text can contain.

@@ -7,6 +7,7 @@
 /// JSON Schema of the front matter of a skill.
 pub const SCHEMA: &str = include_str!("schema.json");
 
+mod bundle;
 mod catalogue;
 mod check;
 mod expand;
@@ -19,7 +20,7 @@ mod snapshot;
 
 pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
 pub use check::{Surroundings, check};
-pub use expand::{Expanded, SkillArguments};
+pub use expand::SkillArguments;
 pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
 pub use model::{
     AllAvailable, Available, Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires,

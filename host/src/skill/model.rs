@@ -3,13 +3,14 @@
 //! Plain data: reading it from a file is for `parse`, finding the file for `find`. Start from [`Skill`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::scope::{Spare, ToolScope};
+use crate::grant::held::HeldFolder;
 use crate::grant::{SideEffect, Trust};
 
 /// Place where a skill was found, in the order in which one of a name is preferred to another.
@@ -240,8 +241,17 @@ pub struct Skill {
     /// The text behind the front matter, word for word.
     #[serde(skip)]
     pub body: Arc<str>,
+    /// Line of the file in which it begins, from 1.
+    #[serde(skip)]
+    pub body_line: usize,
     /// Base directory of the bundle, as it was found.
     pub dir: PathBuf,
+    /// The same without links. Files of the bundle are read only while its place is still this one.
+    #[serde(skip)]
+    pub real_dir: PathBuf,
+    /// Content of the bundle, if it is only used as it was when somebody trusted it.
+    #[serde(skip)]
+    pub held: Option<Arc<HeldFolder>>,
     /// File that the skill was read from.
     pub file: PathBuf,
     /// Whether the skill is a file of its own (`x.md`), so that nothing beside it belongs to it.
@@ -303,7 +313,7 @@ pub struct Skill {
     /// Requirements on the environment, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<String>,
-    /// Whatever else its author noted.
+    /// Other values that its author noted.
     pub metadata: BTreeMap<String, Value>,
     /// Digest of the file that it was read from, and of a side file.
     pub hash: String,
@@ -334,17 +344,9 @@ impl Skill {
             || self.argument_hint.is_some()
             || self.body.contains("$ARGUMENTS")
     }
-
-    /// Path of a file of the bundle; `None` for names that lead out of it. Links are for whoever opens it.
-    #[must_use]
-    pub fn within(&self, name: &Path) -> Option<PathBuf> {
-        use std::path::Component::{CurDir, Normal};
-        let is_inner = name.components().all(|c| matches!(c, Normal(_) | CurDir));
-        (is_inner && !self.is_flat).then(|| self.dir.join(name))
-    }
 }
 
-/// A file that looks like a skill and cannot be one.
+/// A file that looks like a skill and cannot be one. It keeps its name: no other skill takes its place for a fault in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unusable {
     /// Identity that it would have.
@@ -353,6 +355,8 @@ pub struct Unusable {
     pub file: PathBuf,
     /// Place where it was found.
     pub source: Source,
+    /// Trust in that place.
+    pub trust: Trust,
     /// Reasons, at least one of them an error.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -69,12 +69,6 @@ impl ToolPattern {
     pub fn text(&self) -> &str {
         &self.text
     }
-
-    /// Whether it can match more than one name.
-    #[must_use]
-    pub fn is_glob(&self) -> bool {
-        self.text.contains(['*', '?'])
-    }
 }
 
 impl PartialEq for ToolPattern {

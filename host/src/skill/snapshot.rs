@@ -1,9 +1,10 @@
 //! The skills of a session: fixed when it starts, sorted, with a digest of all of them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use super::model::{Shadowed, Skill, Unusable};
+use super::model::{Shadowed, Skill, Source, Unusable};
 use super::name::key;
 
 /// Skills of a session. Nothing changes it: a session that is to know other skills gets another one.
@@ -19,19 +20,36 @@ pub struct Skills {
 
 impl Skills {
     /// Puts skills together. Of those with one identity the one whose source stands first is used; ones with the same file
-    /// must not be among them.
+    /// must not be among them. One that cannot be used keeps its name from those behind it.
     #[must_use]
     pub fn new(found: impl IntoIterator<Item = Skill>, mut unusable: Vec<Unusable>) -> Self {
         let mut all: Vec<Skill> = found.into_iter().collect();
         // By preference; the path decides between two of one source, so that the order on the disk decides nothing.
         all.sort_by(|a, b| (&a.source, &a.file).cmp(&(&b.source, &b.file)));
+        // One that cannot be used keeps its name: otherwise breaking it would make room for another.
+        let mut kept: BTreeMap<String, (&Source, &Path)> = BTreeMap::new();
+        for one in unusable.iter().filter(|one| !one.id.is_empty()) {
+            let place = (&one.source, &*one.file);
+            let kept = kept.entry(key(&one.id)).or_insert(place);
+            *kept = place.min(*kept);
+        }
         let mut used: BTreeMap<String, Arc<Skill>> = BTreeMap::new();
         let mut shadowed = Vec::new();
         for skill in all {
             let skill = Arc::new(skill);
-            match used.get(&key(&skill.id)) {
-                None => _ = used.insert(key(&skill.id), skill),
-                Some(winner) => shadowed.push(Shadowed {
+            let name = key(&skill.id);
+            match (used.get(&name), kept.get(&name)) {
+                (None, Some((source, file)))
+                    if (*source, *file) < (&skill.source, &*skill.file) =>
+                {
+                    shadowed.push(Shadowed {
+                        shadowed_by: file.to_path_buf(),
+                        is_identical: false,
+                        skill,
+                    });
+                }
+                (None, _) => _ = used.insert(name, skill),
+                (Some(winner), _) => shadowed.push(Shadowed {
                     shadowed_by: winner.file.clone(),
                     is_identical: winner.hash == skill.hash,
                     skill,

@@ -7,7 +7,6 @@ use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
 use rind::session::Body;
-use rind::skill::Interaction;
 use rind::tool::ToolOutput;
 
 use super::*;

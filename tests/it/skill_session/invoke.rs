@@ -3,7 +3,6 @@
 use rind::grant::SideEffect;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
-use rind::tool::approval::ApprovalAnswer;
 use std::sync::{Arc, Mutex};
 
 use super::*;
@@ -213,6 +212,7 @@ async fn files_of_a_skill_are_read_without_a_question_and_none_outside_of_it() {
     std::os::unix::fs::symlink(folder.path(), dir.join("up")).unwrap();
     let mut pdf = skill("pdf", "Read references/a.md.");
     (pdf.dir, pdf.file) = (dir.clone(), dir.join("SKILL.md"));
+    pdf.real_dir = dir.canonicalize().unwrap();
     let file = |file: &str| Reply::call("skill", json!({"skill": "pdf", "file": file}));
     let outside = ["../secret", "link", "up/secret", "/etc/passwd"];
     let mut script = vec![
@@ -236,31 +236,6 @@ async fn files_of_a_skill_are_read_without_a_question_and_none_outside_of_it() {
         assert_ne!(text, "secret");
     }
     assert!(running.approver.asked.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn a_long_text_comes_in_pages_and_nothing_of_it_is_lost() {
-    let body: String = (0..9_000)
-        .map(|n| format!("line {n} of the text\n"))
-        .collect();
-    let script = vec![
-        use_skill("long"),
-        Reply::call("skill", json!({"skill": "long", "offset": 3000})),
-        Reply::text("done"),
-    ];
-    let mut running = setup(script, [skill("long", &body)]).build();
-    running.turn("go on with the work").await;
-    let results = running.results();
-    assert!(
-        results[0].0.contains("call again with offset "),
-        "{}",
-        results[0].0.len()
-    );
-    assert!(
-        results[1].0.starts_with("line 2998 of the text\n"),
-        "{}",
-        &results[1].0[..60]
-    );
 }
 
 #[tokio::test]

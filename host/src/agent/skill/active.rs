@@ -3,7 +3,7 @@
 //! Every agent has a list of its own; what is active in the agents above it counts for it as well. Allow lists intersect and deny
 //! lists join, so that one more skill never gives back a tool. It must not know how a skill begins. Start from [`ActiveSkills`].
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::agent::scope::TurnScope;
@@ -13,11 +13,11 @@ use crate::lock::lock;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
 use crate::session::{Body, LastingSkill, Session};
-use crate::skill::{Interaction, Skill, Spare, ToolPattern, ToolScope};
+use crate::skill::{Interaction, Invocation, Skill, Skills, Spare, ToolPattern, ToolScope};
 use crate::tool::command::{Matched, Part};
 use crate::tool::subject::Subject;
 
-use super::TOOL;
+use super::{Ready, TOOL};
 
 /// A skill that is active.
 pub(in crate::agent) struct ActiveSkill {
@@ -33,21 +33,22 @@ pub(in crate::agent) struct ActiveSkill {
     spares: Vec<Spare>,
     /// Turn in which it was invoked; 0 for one of an earlier run.
     turn: u32,
-    /// Text that the model was given; empty for one of an earlier run.
+    /// Text that the model was given; empty for one of an earlier run whose file is another now.
     pub(super) text: Arc<str>,
 }
 
 impl ActiveSkill {
-    /// A skill that is invoked in this turn.
-    pub(super) fn new(skill: &Skill, by: String, turn: u32, text: Arc<str>) -> Self {
+    /// A skill that is invoked in this turn. `is_of_plugin` says that a plugin caused it, which is spared no question.
+    pub(super) fn new(ready: &Ready, turn: u32, is_of_plugin: bool) -> Self {
+        let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
             id: skill.id.as_str().into(),
             hash: skill.hash.clone(),
             trust: skill.trust,
-            by,
+            by: ready.by.to_string(),
             is_lasting: skill.interaction == Interaction::Conversational,
             tools: skill.tools.clone(),
-            spares: match may_spare(skill.trust) {
+            spares: match may_spare(skill.trust) && !is_of_plugin {
                 true => skill.spares.clone(),
                 false => Vec::new(),
             },
@@ -57,7 +58,7 @@ impl ActiveSkill {
     }
 
     /// One that was active when its session was left. What it kept calls to counts as it was then, whatever became of its file.
-    pub(super) fn of_earlier_run(kept: &LastingSkill) -> Self {
+    pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
         // A pattern that this version does not read leaves nothing, and does not deny nothing.
         let pattern = |text: &String| ToolPattern::new(text).ok();
         let deny: Option<Vec<ToolPattern>> = kept.deny.iter().map(pattern).collect();
@@ -66,6 +67,10 @@ impl ActiveSkill {
         if deny.is_none() {
             allow = Some(Vec::new());
         }
+        // Its text if it is still the same, with no arguments: those are in the conversation.
+        let same = skills.find(&kept.skill);
+        let same = same.filter(|skill| skill.id == kept.skill && skill.hash == kept.hash);
+        let text = same.map(|skill| Skills::wrapped(skill, &skill.body).into());
         Self {
             id: kept.skill.as_str().into(),
             hash: kept.hash.clone(),
@@ -78,7 +83,7 @@ impl ActiveSkill {
             },
             spares: Vec::new(),
             turn: 0,
-            text: Arc::default(),
+            text: text.unwrap_or_default(),
         }
     }
 
@@ -97,15 +102,33 @@ impl ActiveSkill {
         }
     }
 
+    /// Whether it was active when its session was left, and is since.
+    pub(super) fn is_of_earlier_run(&self) -> bool {
+        self.turn == 0
+    }
+
+    /// Whether it lets this tool be called.
+    pub(super) fn leaves(&self, spec: &ToolSpec) -> bool {
+        self.forbids(spec).is_none()
+    }
+
     /// Event that tells of its beginning.
     pub(in crate::agent) fn event(&self) -> Event {
-        let (allow, deny) = self.patterns();
+        let LastingSkill {
+            skill,
+            trust,
+            hash,
+            by,
+            allow,
+            deny,
+        } = self.kept();
+        let is_conversational = self.is_lasting;
         Event::SkillActivated {
-            skill: self.id.to_string(),
-            trust: self.trust.to_string(),
-            hash: self.hash.clone(),
-            by: self.by.clone(),
-            is_conversational: self.is_lasting,
+            skill,
+            trust,
+            hash,
+            by,
+            is_conversational,
             allow,
             deny,
         }
@@ -113,13 +136,21 @@ impl ActiveSkill {
 
     /// Entry that the session keeps of its beginning.
     pub(super) fn entry(&self) -> Body {
-        let (allow, deny) = self.patterns();
+        let LastingSkill {
+            skill,
+            trust,
+            hash,
+            by,
+            allow,
+            deny,
+        } = self.kept();
+        let is_conversational = self.is_lasting;
         Body::SkillActivated {
-            skill: self.id.to_string(),
-            trust: self.trust.to_string(),
-            hash: self.hash.clone(),
-            by: self.by.clone(),
-            is_conversational: self.is_lasting,
+            skill,
+            trust,
+            hash,
+            by,
+            is_conversational,
             allow,
             deny,
         }
@@ -127,26 +158,38 @@ impl ActiveSkill {
 
     /// Payload of hooks about it; `reason` is that of its end.
     pub(super) fn info(&self, reason: &str) -> SkillInfo {
-        let (allow, deny) = self.patterns();
-        SkillInfo {
-            id: self.id.to_string(),
-            trust: self.trust.to_string(),
-            hash: self.hash.clone(),
-            by: self.by.clone(),
+        let LastingSkill {
+            skill: id,
+            trust,
+            hash,
+            by,
             allow,
             deny,
-            reason: reason.to_owned(),
+        } = self.kept();
+        let reason = reason.to_owned();
+        SkillInfo {
+            id,
+            trust,
+            hash,
+            by,
+            allow,
+            deny,
+            reason,
         }
     }
 
-    /// The patterns of its lists, as text.
-    fn patterns(&self) -> (Option<Vec<String>>, Vec<String>) {
+    /// The skill in words, as it is kept and told.
+    fn kept(&self) -> LastingSkill {
         let texts =
             |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
-        (
-            self.tools.allow.as_ref().map(texts),
-            texts(&self.tools.deny),
-        )
+        LastingSkill {
+            skill: self.id.to_string(),
+            trust: self.trust.to_string(),
+            hash: self.hash.clone(),
+            by: self.by.clone(),
+            allow: self.tools.allow.as_ref().map(texts),
+            deny: texts(&self.tools.deny),
+        }
     }
 
     /// End of the skill, in words for the model.
@@ -174,11 +217,11 @@ pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
 impl ActiveSkills {
     /// Skills that were active when the session was left.
-    pub(in crate::agent) fn of_session(session: &Session) -> Self {
+    pub(in crate::agent) fn of_session(session: &Session, skills: &Skills) -> Self {
         let kept = session.lasting_skills();
         let active = kept
             .iter()
-            .map(|kept| Arc::new(ActiveSkill::of_earlier_run(kept)));
+            .map(|kept| Arc::new(ActiveSkill::of_earlier_run(kept, skills)));
         Self(Mutex::new(active.collect()))
     }
 
@@ -200,56 +243,6 @@ impl ActiveSkills {
         let (over, left) = own.drain(..).partition(|skill| is_over(skill));
         *own = left;
         over
-    }
-}
-
-/// Memory of a session for its skills, which its agents share.
-#[derive(Default)]
-pub(in crate::agent) struct SkillMemory(Mutex<Remembered>);
-
-#[derive(Default)]
-struct Remembered {
-    /// Hashes of skills that the person let be used.
-    confirmed: Vec<String>,
-    /// Skills that were used.
-    used: Vec<Arc<Skill>>,
-}
-
-impl SkillMemory {
-    pub(super) fn is_confirmed(&self, hash: &str) -> bool {
-        lock(&self.0).confirmed.iter().any(|own| own == hash)
-    }
-
-    pub(super) fn confirm(&self, hash: &str) {
-        lock(&self.0).confirmed.push(hash.to_owned());
-    }
-
-    /// Notes that a skill is used: from now on its files may be read, and what it attaches stays.
-    pub(super) fn use_skill(&self, skill: &Arc<Skill>) {
-        let used = &mut lock(&self.0).used;
-        if !used.iter().any(|own| Arc::ptr_eq(own, skill)) {
-            used.push(skill.clone());
-        }
-    }
-
-    /// A skill that was used, by its id.
-    pub(super) fn used(&self, id: &str) -> Option<Arc<Skill>> {
-        let remembered = lock(&self.0);
-        remembered.used.iter().find(|skill| skill.id == id).cloned()
-    }
-
-    /// Whether a skill was used that attaches this plugin.
-    fn is_attached(&self, plugin: &str) -> bool {
-        let remembered = lock(&self.0);
-        let mut used = remembered.used.iter().filter(|skill| skill.attach);
-        used.any(|skill| depends_on(skill, plugin))
-    }
-
-    /// Folders of the skills that were used.
-    fn folders(&self) -> Vec<PathBuf> {
-        let remembered = lock(&self.0);
-        let used = remembered.used.iter().filter(|skill| !skill.is_flat);
-        used.map(|skill| skill.dir.clone()).collect()
     }
 }
 
@@ -313,16 +306,7 @@ impl TurnScope {
 
     /// Folders that commands may read besides: those of the skills that were used.
     pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
-        let folders = self.family.skills.folders().into_iter();
-        folders.filter(|folder| self.opens(folder)).collect()
-    }
-
-    /// Whether the folder of a skill may be read: it is not around a folder of the host's own, where secrets and sessions are.
-    pub(super) fn opens(&self, folder: &Path) -> bool {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let folder = real(folder);
-        let mut own = self.spec.own_folders.iter();
-        !own.any(|own| real(own).starts_with(&folder))
+        self.family.skills.folders()
     }
 
     /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its tools are for their time.
@@ -332,8 +316,8 @@ impl TurnScope {
             .spec
             .skills
             .iter()
-            // A project takes no tools away that the user has without it.
-            .filter(|skill| depends_on(skill, plugin) && may_spare(skill.trust))
+            .filter(|skill| decides_on(skill, plugin))
+            .filter(|skill| skill.invocation != Invocation::Disabled && skill.missing.is_empty())
             .collect();
         if of_plugin.is_empty() || self.family.skills.is_attached(plugin) {
             return None;
@@ -352,8 +336,10 @@ impl TurnScope {
     }
 }
 
-fn depends_on(skill: &Skill, plugin: &str) -> bool {
-    skill.library_depends.iter().any(|own| own == plugin)
+/// Whether the tools of this plugin are there for the time of the skill. A project neither takes tools away that the user has
+/// without it, nor gives those that a skill of the user's keeps for itself.
+pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
+    may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }
 
 /// Whether a spare is about this call, all of it. One that names a shell and no command is about none.

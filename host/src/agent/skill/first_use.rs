@@ -10,6 +10,7 @@ use super::{Gate, Invoker, TOOL};
 use crate::event::Event;
 use crate::grant::{SideEffect, Trust};
 use crate::message::{EffectClass, ToolSpec};
+use crate::point::deadline::paused;
 use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::tool::approval::{ApprovalAnswer, Question};
@@ -22,17 +23,10 @@ impl Gate<'_> {
     /// # Errors
     /// The answer was no, or nobody can be asked.
     pub(super) async fn ask_first(&self, skill: &Skill, by: &Invoker) -> Result<(), String> {
-        let spec = spec(skill);
-        let subject = Subject::Any;
-        let arguments = arguments(skill);
-        let decided = self.spec.policy.decide(&PolicyCall {
-            spec: &spec,
-            arguments: &arguments,
-            subject: &subject,
-            may: &[],
-            is_asked: false,
-        });
-        if let ToolVerdict::DryRun(_) = decided.verdict {
+        let (spec, arguments) = (spec(skill), arguments(skill));
+        let refused =
+            |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
+        if let ToolVerdict::DryRun(_) = self.decide(&spec, &arguments).0 {
             // Reading what it says changes nothing; what it then has done is described call by call.
             let text = format!(
                 "dry run: the skill {} is read; it {}",
@@ -42,21 +36,29 @@ impl Gate<'_> {
             self.spec.events.emit(Event::notice(Level::Info, text));
             return Ok(());
         }
-        if !is_asked(skill) || self.memory.is_confirmed(&skill.hash) {
+        if !is_asked(skill) {
+            // To use it is to read it, and only what somebody wrote speaks against that.
+            let reading = of_class(&spec, EffectClass::Read);
+            return match self.decide(&reading, &arguments) {
+                (ToolVerdict::Deny(why), false) => Err(refused("policy", &why)),
+                _ => Ok(()),
+            };
+        }
+        let _asking = paused(self.memory.asking.lock()).await;
+        if self.memory.is_confirmed(skill) {
             return Ok(());
         }
-        let refused =
-            |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
-        match decided.verdict {
+        match self.strictest(skill, &spec, &arguments) {
             ToolVerdict::Allow | ToolVerdict::DryRun(_) => {}
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
-                let question = Question::new(&spec, &arguments, &subject, &[]);
+                let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
                 let mut question = question.only_now("it is asked once in a session");
                 if let Invoker::Plugin(name) = by {
                     question = question.made_by(name);
                 }
-                match self.approvals.ask(&*self.spec.approver, &question).await {
+                // Whoever invokes it does not use up its time while the person thinks.
+                match paused(self.approvals.ask(&*self.spec.approver, &question)).await {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => {}
                     ApprovalAnswer::No(why) if why.is_empty() => {
                         return Err(refused("the user", "no"));
@@ -65,8 +67,49 @@ impl Gate<'_> {
                 }
             }
         }
-        self.memory.confirm(&skill.hash);
+        self.memory.confirm(skill);
         Ok(())
+    }
+
+    /// The verdict of the policy on a skill as a tool, and whether only a default is its reason.
+    fn decide(&self, spec: &ToolSpec, arguments: &Value) -> (ToolVerdict, bool) {
+        let policy = &self.spec.policy;
+        let call = PolicyCall {
+            spec,
+            arguments,
+            subject: &Subject::Any,
+            may: &[],
+            is_asked: false,
+        };
+        (policy.decide(&call).verdict, policy.may_spare(&call))
+    }
+
+    /// The strictest verdict on anything that it may have done: what a skill of a stranger says of itself takes no question
+    /// away.
+    fn strictest(&self, skill: &Skill, spec: &ToolSpec, arguments: &Value) -> ToolVerdict {
+        let mut classes = vec![spec.effect_class];
+        if matches!(skill.trust, Trust::Project | Trust::Local) {
+            classes.extend([
+                EffectClass::Write,
+                EffectClass::Execute,
+                EffectClass::External,
+            ]);
+        }
+        let strictness = |verdict: &ToolVerdict| match verdict {
+            ToolVerdict::Deny(_) => 2,
+            ToolVerdict::Ask => 1,
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => 0,
+        };
+        let verdicts = classes.into_iter();
+        let verdicts = verdicts.map(|class| self.decide(&of_class(spec, class), arguments).0);
+        verdicts.max_by_key(strictness).unwrap_or(ToolVerdict::Ask)
+    }
+}
+
+fn of_class(spec: &ToolSpec, effect_class: EffectClass) -> ToolSpec {
+    ToolSpec {
+        effect_class,
+        ..spec.clone()
     }
 }
 

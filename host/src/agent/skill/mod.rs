@@ -8,6 +8,7 @@
 mod active;
 mod catalogue;
 mod first_use;
+mod memory;
 mod person;
 mod read;
 mod tool;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub(super) use self::active::{ActiveSkill, ActiveSkills, SkillMemory};
+pub(super) use self::active::{ActiveSkill, ActiveSkills};
+pub(super) use self::memory::SkillMemory;
 pub(super) use self::person::Invoked;
 pub(super) use self::tool::TOOL;
 use super::AgentSpec;
@@ -65,6 +67,7 @@ impl std::fmt::Display for Invoker {
 }
 
 /// A skill that may be used, with its text for this call.
+#[derive(Clone)]
 pub(super) struct Ready {
     pub(super) skill: Arc<Skill>,
     pub(super) by: Invoker,
@@ -98,7 +101,7 @@ impl Gate<'_> {
         self.ask_first(&skill, &by).await?;
         let expanded = Skills::expand(&skill, &SkillArguments::new(&skill, &arguments));
         Ok(Ready {
-            text: Skills::wrapped(&skill, &expanded.text).into(),
+            text: Skills::wrapped(&skill, &expanded).into(),
             skill,
             by,
         })
@@ -226,9 +229,10 @@ fn unknown(skills: &Skills, name: &str) -> String {
 impl TurnScope {
     /// Has a skill be active, and tells everybody. From here on calls are kept to what it leaves.
     pub(super) async fn enter_skill(&self, caller: &Caller, ready: &Ready) {
-        let Ready { skill, by, text } = ready;
-        let active = ActiveSkill::new(skill, by.to_string(), self.number, text.clone());
-        self.family.skills.use_skill(skill);
+        let is_of_plugin =
+            matches!(ready.by, Invoker::Plugin(_)) || !self.spec.call_chain.is_empty();
+        let active = ActiveSkill::new(ready, self.number, is_of_plugin);
+        self.family.skills.use_skill(&ready.skill, &self.spec);
         let active = Arc::new(active);
         self.skills.add(active.clone());
         self.tell_active(caller, &active).await;
@@ -273,6 +277,17 @@ impl TurnScope {
         active.next().map(|skill| skill.text.clone())
     }
 
+    /// Has the skills be active whose text a person's input brings: whatever way it came in, it is never given to the model
+    /// without what it keeps calls to.
+    pub(super) async fn enter_prepared(&self, caller: &Caller, input: &str) {
+        for ready in self.family.skills.prepared_in(input) {
+            let own = self.skills.all();
+            if !own.iter().any(|skill| skill.text == ready.text) {
+                self.enter_skill(caller, &ready).await;
+            }
+        }
+    }
+
     /// Whether the agent was given this text already, and the skill is active.
     fn is_given(&self, ready: &Ready) -> bool {
         let own = self.skills.all();
@@ -298,9 +313,21 @@ impl TurnScope {
     fn tools_left_by(&self, skill: &Skill) -> Vec<String> {
         let tools = self.tools();
         let (active, mut left) = (self.active(), Vec::new());
+        let above = self.active_skills();
+        let names = tools.specs().into_iter().filter(|spec| {
+            // Those that are there for the time of this skill are not there yet.
+            let plugin = spec.plugin.as_deref().unwrap_or_default();
+            let is_for_it = || {
+                active::decides_on(skill, plugin)
+                    && self.withheld(spec).is_some()
+                    && above.iter().all(|skill| skill.leaves(spec))
+            };
+            active.contains(&spec.name) || is_for_it()
+        });
+        let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
         // As for any subagent: it should do its work and not hand it on.
         let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
-        for name in active.iter().filter(|name| !hands_on(name)) {
+        for name in names.iter().filter(|name| !hands_on(name)) {
             let entry = tools.get(name);
             let is_left = entry.is_some_and(|entry| {
                 let plugin = entry.spec.plugin.as_deref();
@@ -333,7 +360,13 @@ impl TurnScope {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();
         for skill in self.skills.all().iter().rev() {
-            let was_shown = || removed.iter().any(|message| shows(message, &skill.text));
+            let was_shown = || match skill.is_of_earlier_run() {
+                false => removed.iter().any(|message| shows(message, &skill.text)),
+                // Its arguments are not known any more, so neither is the mark of its text.
+                true => removed
+                    .iter()
+                    .any(|message| shows_skill(message, &skill.id)),
+            };
             if skill.text.is_empty() || room == 0 || !was_shown() {
                 continue;
             }
@@ -366,14 +399,28 @@ const AGAIN_BYTES: usize = 100_000;
 
 /// Whether a message holds the text of a skill, or the beginning of one that was given in pages.
 fn shows(message: &Message, text: &str) -> bool {
-    // The first line has a mark that no other text has.
-    let head = text.lines().next().unwrap_or(text);
-    let in_text = |part: &Content| match part {
-        Content::Text { text } => text.contains(head),
-        Content::ToolResult(result) => result.content.text().contains(head),
+    holds(message, |part| part.contains(head(text)))
+}
+
+/// Whether a message holds a text of the skill, whatever arguments stand in it.
+fn shows_skill(message: &Message, id: &str) -> bool {
+    let name = format!(" name=\"{id}\" source=");
+    holds(message, |part| {
+        part.contains("<skill-") && part.contains(&name)
+    })
+}
+
+fn holds(message: &Message, is_it: impl Fn(&str) -> bool) -> bool {
+    message.content.iter().any(|part| match part {
+        Content::Text { text } => is_it(text),
+        Content::ToolResult(result) => is_it(&result.content.text()),
         _ => false,
-    };
-    message.content.iter().any(in_text)
+    })
+}
+
+/// First line of a text in its wrapper: it has a mark that no other text has.
+fn head(text: &str) -> &str {
+    text.lines().next().unwrap_or(text)
 }
 
 impl AgentSpec {

@@ -1,7 +1,7 @@
 //! Skills that a person invokes: between two turns, and part of the next one.
 //!
-//! What may be asked or refused is so before the turn begins; the skill itself becomes active within the turn whose input is its
-//! text, and in no other.
+//! Whether it may be used is decided, and asked, before the turn begins. It becomes active within the turn whose input has its
+//! text: the text never reaches the model without it.
 
 use std::sync::Arc;
 
@@ -18,16 +18,14 @@ use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::handle::{AgentTask, HandleError};
-use crate::session;
+use crate::session::{self, DONE};
 use crate::skill::Context;
 
-/// A skill that the next turn begins with.
+/// A skill whose work a subagent does, as the next turn.
 pub(in crate::agent) struct Invoked {
     pub(in crate::agent) ready: Ready,
     /// Beginning of the input of that turn.
     pub(in crate::agent) input: Arc<str>,
-    /// Whether a subagent does the work.
-    pub(in crate::agent) is_fork: bool,
 }
 
 impl Agent {
@@ -41,7 +39,6 @@ impl Agent {
         arguments: &Value,
         line: &str,
     ) -> Result<String, String> {
-        self.invoked = None;
         let gate = Gate {
             spec: &self.spec,
             tools: &self.spec.tools,
@@ -49,27 +46,24 @@ impl Agent {
             memory: &self.family.skills,
         };
         let ready = gate.invoke(name, arguments, Invoker::User).await?;
-        let is_fork = ready.skill.context == Context::Fork;
-        let input: Arc<str> = match is_fork {
-            true => line.into(),
-            false => ready.text.clone(),
+        if ready.skill.context != Context::Fork {
+            let text = ready.text.to_string();
+            self.invoked = None;
+            self.family.skills.prepare(Arc::new(ready));
+            return Ok(text);
+        }
+        let input: Arc<str> = match line.trim().is_empty() {
+            true => format!("/{}", ready.skill.id).into(),
+            false => line.into(),
         };
         let text = input.to_string();
-        self.invoked = Some(Invoked {
-            ready,
-            input,
-            is_fork,
-        });
+        self.invoked = Some(Invoked { ready, input });
         Ok(text)
     }
 
     /// Has the first turn of a subagent begin with a skill.
     pub(in crate::agent) fn begin_with(&mut self, ready: Ready) {
-        self.invoked = Some(Invoked {
-            input: ready.text.clone(),
-            ready,
-            is_fork: false,
-        });
+        self.family.skills.prepare(Arc::new(ready));
     }
 
     /// Ids of the skills that are active between two turns.
@@ -87,7 +81,7 @@ impl Agent {
         let ended = self.skills.take(|_| true);
         let caller = self.caller();
         for skill in &ended {
-            self.tell_skill_ended(&caller, skill, "done").await;
+            self.tell_skill_ended(&caller, skill, DONE).await;
         }
         self.report_failures().await;
         self.spec.session.synced().await?;
@@ -104,28 +98,26 @@ impl Agent {
 }
 
 impl Turn<'_> {
-    /// Begins the skill that was invoked for this turn. Returns it when a subagent is to do its work.
-    pub(in crate::agent) async fn begin_skill(&mut self) -> Option<Ready> {
+    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is to do.
+    pub(in crate::agent) async fn begin_skill(&mut self) -> Option<Invoked> {
         let caller = self.caller();
         // Of a turn that was dropped and so never ended.
         for left in self.scope.skills.take(|skill| !skill.is_lasting) {
             self.scope.tell_ended(&caller, &left, "dropped").await;
         }
+        self.scope.enter_prepared(&caller, &self.input.text).await;
         let invoked = self.agent.invoked.take()?;
-        if !self.input.text.starts_with(&*invoked.input) {
-            return None;
-        }
-        if invoked.is_fork {
-            return Some(invoked.ready);
-        }
-        self.scope.enter_skill(&caller, &invoked.ready).await;
-        None
+        let is_for_this = self.input.text.starts_with(&*invoked.input);
+        is_for_this.then_some(invoked)
     }
 
-    /// Has a subagent do the work of a skill; its answer is that of the turn.
-    pub(in crate::agent) async fn answer_by_fork(&mut self, ready: Ready) -> Result<(), Stop> {
+    /// Has a subagent do the work of a skill; its answer is that of the turn. What the input has besides, such as piped text, is
+    /// given to it as well, as hooks left it.
+    pub(in crate::agent) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
         let caller = self.caller();
-        let answer = self.scope.fork_skill(caller, ready).await;
+        let input = self.input.text.as_str();
+        let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
+        let answer = self.scope.fork_skill(caller, invoked.ready, rest).await;
         let answer = answer.map_err(|error| match error {
             HandleError::Denied(text) => Stop::Blocked(text),
             other => Stop::Blocked(format!("[the skill was not run: {other}]")),
@@ -147,9 +139,13 @@ impl TurnScope {
         self: &Arc<Self>,
         caller: Caller,
         ready: Ready,
+        rest: &str,
     ) -> BoxFuture<'_, Result<String, HandleError>> {
         let task = AgentTask {
-            prompt: ready.text.to_string(),
+            prompt: match rest {
+                "" => ready.text.to_string(),
+                rest => format!("{}\n\n{rest}", ready.text),
+            },
             tools: self.tools_left_by(&ready.skill),
             max_steps: u32::MAX,
         };

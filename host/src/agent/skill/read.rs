@@ -1,16 +1,20 @@
 //! Content of a skill: its text in pages, the files of its folder.
 //!
-//! Files are opened beneath the folder: neither `..` nor a link leads out of it. Reading one asks nobody, since whoever let the
+//! Files are opened beneath the folder: neither `..` nor a link leads out of it, and a folder or link that somebody put in its
+//! place since is not read. Of a bundle that is held the held files are given. Reading one asks nobody, since whoever let the
 //! skill be used let it be read.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::grant::held::HeldFolder;
 use crate::skill::Skill;
+use crate::text::one_line;
 use crate::tool::ToolOutput;
-use crate::tool::builtin::read_within;
+use crate::tool::builtin::{read_held, read_within};
 use crate::tool::workspace::Workspace;
 
 /// Most bytes of one page: nearly every skill is one page.
@@ -47,27 +51,47 @@ pub(super) async fn read(
             crate::text::clean(file, 200)
         ));
     }
-    let cannot =
-        |why: &dyn std::fmt::Display| format!("the folder of the skill {id} cannot be read: {why}");
-    let folder = Workspace::open(&skill.dir).map_err(|error| cannot(&error))?;
+    let in_folder = |error| format!("in the folder of the skill {id}: {error}");
+    if let Some(held) = &skill.held {
+        let Some(content) = held.file(&skill.dir.join(name)) else {
+            return Err(format!(
+                "the skill {id} has no file `{}`",
+                crate::text::clean(name, 200)
+            ));
+        };
+        return read_held(content, name, offset, cancel).map_err(in_folder);
+    }
+    let place = skill.real_dir.clone();
+    let opened = tokio::task::spawn_blocking(move || Workspace::open(&place)).await;
+    let folder = opened
+        .map_err(io::Error::other)
+        .flatten()
+        .map_err(|error| format!("the folder of the skill {id} cannot be read: {error}"))?;
+    if folder.root() != skill.real_dir {
+        return Err(format!(
+            "the folder of the skill {id} is now a link to another place; its files are not read"
+        ));
+    }
     let read = read_within(&Arc::new(folder), name, offset, cancel).await;
-    read.map_err(|error| format!("in the folder of the skill {id}: {error}"))
+    read.map_err(in_folder)
 }
 
-/// One page of a text, from the line `offset` on.
+/// One page of a text in its wrapper, from the line `offset` within on. Every page has the whole wrapper, so that nothing of a
+/// text stands outside, nor anything of ours within.
 pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
+    let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));
     let n_before = usize::try_from(offset.saturating_sub(1)).unwrap_or(usize::MAX);
-    let mut lines = text.split_inclusive('\n').skip(n_before).peekable();
-    if lines.peek().is_none() {
-        let n_lines = text.lines().count();
+    let mut lines = inner.split_inclusive('\n').skip(n_before).peekable();
+    if lines.peek().is_none() && offset > 1 {
+        let n_lines = inner.lines().count();
         return Err(format!("the text has only {n_lines} lines"));
     }
     let mut shown = String::new();
+    let mut goes_on = None;
     for (next, line) in (offset..).zip(lines) {
         if !shown.is_empty() && shown.len() + line.len() > PAGE_BYTES {
-            shown.push_str(&format!(
-                "\n[the text goes on: call again with offset {next}]"
-            ));
+            goes_on = Some(next);
             break;
         }
         let end = line.floor_char_boundary(PAGE_BYTES.min(line.len()));
@@ -78,7 +102,13 @@ pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
             ));
         }
     }
-    Ok(ToolOutput::ok(shown))
+    let mut page = format!("{head}\n{}\n{close}", shown.trim_end_matches('\n'));
+    if let Some(next) = goes_on {
+        page.push_str(&format!(
+            "\n[the text goes on: call again with offset {next}]"
+        ));
+    }
+    Ok(ToolOutput::ok(page))
 }
 
 /// Files that belong to a skill, in words for the model; empty when there are none.
@@ -91,8 +121,14 @@ pub(super) async fn files_of(skill: &Arc<Skill>) -> String {
 fn files(skill: &Skill) -> String {
     let mut names = Vec::new();
     let mut n_seen = 0;
-    if !skill.is_flat {
-        list(&skill.dir, "", 0, &mut n_seen, &mut names);
+    match &skill.held {
+        Some(held) if !skill.is_flat => {
+            list_held(held, &skill.dir, "", 0, &mut n_seen, &mut names);
+        }
+        None if !skill.is_flat && skill.is_in_place() => {
+            list(&skill.real_dir, "", 0, &mut n_seen, &mut names);
+        }
+        _ => {}
     }
     let own = skill.file.file_name().and_then(|name| name.to_str());
     names.retain(|name| Some(name.as_str()) != own);
@@ -100,6 +136,7 @@ fn files(skill: &Skill) -> String {
         return String::new();
     }
     names.sort();
+    names.iter_mut().for_each(|name| quote(name));
     let n_more = names.len().saturating_sub(MAX_LISTED);
     let more = match (n_more, n_seen >= MAX_SEEN) {
         (0, false) => String::new(),
@@ -128,7 +165,7 @@ fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &m
             return;
         }
         let name = entry.file_name();
-        let shown = format!("{before}{}", crate::text::one_line(&name.to_string_lossy()));
+        let shown = format!("{before}{}", one_line(&name.to_string_lossy()));
         match entry.file_type() {
             Ok(kind) if kind.is_file() => names.push(shown),
             Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_left_out(&name) => {
@@ -143,6 +180,35 @@ fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &m
             // Links are not listed: where they lead is found out when they are read.
             _ => {}
         }
+    }
+}
+
+fn list_held(
+    held: &HeldFolder,
+    folder: &Path,
+    before: &str,
+    depth: usize,
+    n_seen: &mut usize,
+    names: &mut Vec<String>,
+) {
+    let own = held.file_names_in(folder);
+    *n_seen += own.len();
+    names.extend(own.iter().map(|name| format!("{before}{}", one_line(name))));
+    for inner in held.folders_in(folder) {
+        let name = inner.file_name().unwrap_or_default();
+        if depth < MAX_DEPTH && !is_left_out(name) && *n_seen <= MAX_SEEN {
+            let before = format!("{before}{}/", one_line(&name.to_string_lossy()));
+            list_held(held, &inner, &before, depth + 1, n_seen, names);
+        }
+    }
+}
+
+/// Puts a name in quotes that could be read as more than a name.
+fn quote(name: &mut String) {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./ +@".contains(c);
+    if !name.chars().all(is_plain) {
+        let quoted = serde_json::Value::from(name.as_str()).to_string();
+        *name = quoted.replace('<', "\\u003c");
     }
 }
 

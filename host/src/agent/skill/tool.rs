@@ -1,11 +1,12 @@
 //! The tool `skill`: gives the model the text of a skill, and the files that belong to it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::read::{files_of, page, read};
 use super::{Gate, Invoker};
@@ -13,8 +14,10 @@ use crate::agent::AgentSpec;
 use crate::agent::archive::add;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
-use crate::skill::{Context, Invocation};
+use crate::skill::{Context, Invocation, Skill};
 use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::policy::{PolicyCall, ToolVerdict};
+use crate::tool::subject::{Subject, WorkspacePath};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Name of the tool.
@@ -83,12 +86,13 @@ async fn answer(
     let offset = asked.offset.unwrap_or(1).max(1);
     if let Some(file) = &asked.file {
         let skill = scope.used_skill(&asked.skill)?;
-        if !scope.opens(&skill.dir) {
+        if !scope.spec.opens(&skill.real_dir) {
             return Err(format!(
                 "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
                 skill.id
             ));
         }
+        scope.check_rules(&skill, file)?;
         return read(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
@@ -118,7 +122,7 @@ async fn answer(
     let ready = gate.invoke(&asked.skill, &arguments, by).await?;
     if ready.skill.context == Context::Fork {
         let caller = ctx.caller.clone();
-        let answer = scope.fork_skill(caller, ready).await;
+        let answer = scope.fork_skill(caller, ready, "").await;
         return Ok(match answer {
             Ok(answer) => ToolOutput::ok(answer),
             Err(error) => ToolOutput::error(error.to_string()),
@@ -133,7 +137,7 @@ async fn answer(
     scope.enter_skill(&ctx.caller, &ready).await;
     let mut output = page(&ready.text, 1)?;
     output.content.push_text(&files_of(&ready.skill).await);
-    if ready.skill.tools.allow.is_some() || !ready.skill.tools.deny.is_empty() {
+    if !ready.skill.tools.is_open() {
         let left = scope.tool_names();
         output.content.push_text(&format!(
             "\n[while this skill is active, these tools can be called: {}]",
@@ -141,6 +145,44 @@ async fn answer(
         ));
     }
     Ok(output)
+}
+
+impl TurnScope {
+    /// Checks that no rule of the operator's speaks against reading a file of a skill that lies in the workspace. Otherwise
+    /// reading one asks nobody.
+    fn check_rules(&self, skill: &Skill, file: &str) -> Result<(), String> {
+        let below = Path::new(file).strip_prefix(&skill.dir).ok();
+        let path = skill.dir.join(below.unwrap_or(Path::new(file)));
+        let Ok(path) = path.strip_prefix(&self.spec.workspace) else {
+            return Ok(());
+        };
+        let spec = ToolSpec {
+            name: "read_file".to_owned(),
+            description: String::new(),
+            parameters: Value::Null,
+            effect_class: EffectClass::Read,
+            plugin: None,
+        };
+        // Without what `.` adds, as rules know paths.
+        let path: PathBuf = path.components().collect();
+        let path = path.to_string_lossy().into_owned();
+        let call = PolicyCall {
+            spec: &spec,
+            arguments: &json!({"path": &path}),
+            subject: &Subject::File(WorkspacePath::Known(path)),
+            may: &[],
+            is_asked: false,
+        };
+        match self.spec.policy.decide(&call).verdict {
+            ToolVerdict::Allow => Ok(()),
+            _ if self.spec.policy.may_spare(&call) => Ok(()),
+            ToolVerdict::Deny(why) => Err(format!("refused by policy: {why}")),
+            ToolVerdict::Ask | ToolVerdict::DryRun(_) => Err(
+                "a rule of the operator's asks about this file; read it with `read_file`"
+                    .to_owned(),
+            ),
+        }
+    }
 }
 
 impl Tool for SkillTool {

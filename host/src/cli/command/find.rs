@@ -8,13 +8,12 @@ use std::sync::Arc;
 use super::helper::Helper;
 use super::template::Template;
 use super::{Entry, Kind, MAX_DESCRIPTION_BYTES, Origin, is_name, user_prompts};
-use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
 use crate::plugin::commands::CommandSpec;
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
-use crate::skill::{Severity, Skill, Skills, Unusable};
+use crate::skill::{Severity, Skill, Skills, Source, Unusable};
 use crate::text::clean;
 
 /// Templates in the folder `prompts` beside the user's settings.
@@ -67,10 +66,8 @@ pub(super) fn of_skills(skills: &Skills) -> Vec<Entry> {
 }
 
 fn of_skill(skill: &Arc<Skill>) -> Entry {
-    let plugin = skill.source.plugin();
-    let own = plugin.and_then(|plugin| skill.id.strip_prefix(plugin)?.strip_prefix(':'));
     Entry {
-        name: own.unwrap_or(&skill.id).to_owned(),
+        name: own_name(&skill.id, &skill.source).to_owned(),
         description: clean(&skill.description, MAX_DESCRIPTION_BYTES),
         arguments: skill.arguments.clone(),
         origin: Origin::Skill(skill.trust, skill.source.clone()),
@@ -79,15 +76,22 @@ fn of_skill(skill: &Arc<Skill>) -> Entry {
     }
 }
 
+/// The identity of a skill without the plugin that carries it.
+fn own_name<'a>(id: &'a str, source: &Source) -> &'a str {
+    let plugin = source.plugin();
+    let own = plugin.and_then(|plugin| id.strip_prefix(plugin)?.strip_prefix(':'));
+    own.unwrap_or(id)
+}
+
 fn unusable(skill: &Unusable) -> Entry {
     let mut faults = skill.diagnostics.iter();
     let fault = faults.find(|fault| fault.severity == Severity::Error);
     let why = fault.map_or_else(|| "it cannot be used".to_owned(), ToString::to_string);
     Entry {
-        name: skill.id.clone(),
+        name: own_name(&skill.id, &skill.source).to_owned(),
         description: String::new(),
         arguments: None,
-        origin: Origin::Skill(Trust::Local, skill.source.clone()),
+        origin: Origin::Skill(skill.trust, skill.source.clone()),
         may: Vec::new(),
         kind: Kind::Broken(format!("{}:{why}", skill.file.display())),
     }

@@ -1,6 +1,8 @@
 //! The programs and variables of this machine, for skills that need some.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Access, access};
 
@@ -10,6 +12,8 @@ use crate::skill::Available;
 #[derive(Debug)]
 pub(in super::super) struct Machine {
     folders: Vec<PathBuf>,
+    /// Programs that were looked for: many skills need the same.
+    programs: Mutex<HashMap<String, bool>>,
 }
 
 impl Machine {
@@ -17,6 +21,7 @@ impl Machine {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
             folders: std::env::split_paths(&path).collect(),
+            programs: Mutex::default(),
         }
     }
 }
@@ -28,7 +33,13 @@ impl Available for Machine {
             let file = folder.join(name);
             file.is_file() && access(&file, Access::EXEC_OK).is_ok()
         };
-        is_name && self.folders.iter().any(is_there)
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = programs.get(name).copied();
+        known.unwrap_or_else(|| {
+            let found = is_name && self.folders.iter().any(is_there);
+            programs.insert(name.to_owned(), found);
+            found
+        })
     }
 
     fn variable(&self, name: &str) -> bool {

@@ -95,10 +95,9 @@ pub(super) fn roots(
     roots.extend(plugins.plugins.iter().map(|plugin| {
         let path = plugin.folder.join(skill::FOLDER);
         let source = Source::Plugin(plugin.manifest.name.clone());
-        let held = held.filter(|held| held.covers(&path)).cloned();
         Root {
             trust: plugin.trust,
-            held,
+            held: plugin.held.clone(),
             ..Root::new(source, path)
         }
     }));
@@ -120,7 +119,7 @@ async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
 fn of_path(path: &Path) -> Skills {
     skill::discover(
         &[Root::new(Source::Local, path.to_owned())],
-        &[],
+        &command::reserved(),
         &Machine::new(),
     )
 }
@@ -173,7 +172,10 @@ async fn show(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
     };
     let Some(skill) = one else {
         if let Some(unusable) = unusable(&skills, &args.skill) {
-            render::skills::findings(&unusable.file, &unusable.diagnostics);
+            match args.json {
+                true => render::json(&json!({"unusable": unusable}))?,
+                false => render::skills::findings(&unusable.file, &unusable.diagnostics),
+            }
             return Ok(ExitStatus::of(false));
         }
         let names: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();

@@ -12,7 +12,7 @@ fn skill(front: &str, body: &str) -> Skill {
 
 fn expanded(front: &str, body: &str, given: Value) -> String {
     let skill = skill(front, body);
-    Skills::expand(&skill, &SkillArguments::new(&skill, &given)).text
+    Skills::expand(&skill, &SkillArguments::new(&skill, &given))
 }
 
 #[test]
@@ -63,6 +63,12 @@ fn placeholders_are_resolved_once() {
         ),
         (hint, "none", json!("x"), "none\n\nARGUMENTS: x\n"),
         (
+            hint,
+            "It costs $5.",
+            json!("main.rs"),
+            "It costs $5.\n\nARGUMENTS: main.rs\n",
+        ),
+        (
             "",
             "{baseDir}/run ${CLAUDE_SKILL_DIR} ${CLAUDE_PLUGIN_ROOT} {base} $",
             json!(null),
@@ -79,7 +85,7 @@ fn placeholders_are_resolved_once() {
     let mut plugin = skill("", "${CLAUDE_PLUGIN_ROOT}/x");
     plugin.source = Source::Plugin("p".into());
     plugin.dir = "/p/skills/dir".into();
-    let text = Skills::expand(&plugin, &SkillArguments::default()).text;
+    let text = Skills::expand(&plugin, &SkillArguments::default());
     assert_eq!(text, "/p/x");
 }
 

@@ -1,5 +1,6 @@
 //! Folders of skills as users have them.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::super::model::AllAvailable;
@@ -173,4 +174,111 @@ fn the_catalogue_is_the_same_bytes_and_cuts_the_longest_first() {
         ("- a\n- b\n- c\n", 3, true)
     );
     assert_eq!(found().hash(), found().hash());
+}
+
+#[test]
+fn a_skill_that_cannot_be_used_keeps_its_name() {
+    let root = tempfile::tempdir().unwrap();
+    let (user, claude) = (root.path().join("a"), root.path().join("b"));
+    write(&claude, "Deploy/SKILL.md", "of .claude");
+    write(&claude, "unread/SKILL.md", "of .claude");
+    write(&claude, "other/SKILL.md", "of .claude");
+    fs::create_dir_all(user.join("deploy")).unwrap();
+    fs::write(user.join("deploy/SKILL.md"), "---\ndescription: d").unwrap();
+    fs::create_dir_all(user.join("unread/SKILL.md")).unwrap();
+    let roots = [
+        Root::new(Source::User, user.clone()),
+        Root::new(Source::ClaudeUser, claude),
+    ];
+    let found = discover(&roots, &[], &AllAvailable);
+    assert_eq!(ids(&found), ["other"]);
+    let by: Vec<_> = found.shadowed().iter().map(|s| &s.shadowed_by).collect();
+    assert_eq!(
+        by,
+        [&user.join("deploy/SKILL.md"), &user.join("unread/SKILL.md")]
+    );
+    // The other way round nothing is lost.
+    let roots = [
+        Root::new(Source::ClaudeUser, user),
+        Root::new(Source::User, root.path().join("b")),
+    ];
+    let found = discover(&roots, &[], &AllAvailable);
+    assert_eq!(ids(&found), ["Deploy", "other", "unread"]);
+}
+
+#[test]
+fn a_refused_link_takes_nothing_from_a_good_one_to_the_same_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let skills = root.path().join("skills");
+    write(root.path(), "real/SKILL.md", "d");
+    fs::create_dir_all(&skills).unwrap();
+    for name in ["help", "a<b", "z"] {
+        symlink(root.path().join("real"), skills.join(name)).unwrap();
+    }
+    let found = discover(&[Root::new(Source::User, skills)], &["help"], &AllAvailable);
+    assert_eq!(ids(&found), ["z"]);
+    let all: Vec<_> = found.iter().collect();
+    assert_eq!(
+        all[0].real_dir,
+        root.path().canonicalize().unwrap().join("real")
+    );
+}
+
+#[test]
+fn hundreds_of_skills_are_read_in_order_whatever_thread_reads_them() {
+    let root = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..200).map(|n| format!("s{n:03}")).collect();
+    for name in &names {
+        write(root.path(), &format!("{name}/SKILL.md"), name);
+    }
+    let roots = [Root::new(Source::User, root.path().to_owned())];
+    let found = discover(&roots, &[], &AllAvailable);
+    assert_eq!(ids(&found), names);
+    assert!(found.iter().all(|skill| skill.description == skill.id));
+    let again = discover(&roots, &[], &AllAvailable);
+    assert_eq!(again.hash(), found.hash());
+    assert_eq!(again.catalogue(8_000).text, found.catalogue(8_000).text);
+}
+
+#[test]
+fn a_named_path_means_the_bundle_that_it_is_or_lies_in() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "own/SKILL.md", "d");
+    write(root.path(), "own/assets/template/SKILL.md", "data");
+    let own = root.path().join("own");
+    for path in [
+        own.clone(),
+        own.join("SKILL.md"),
+        own.join("."),
+        own.join("assets/.."),
+    ] {
+        let found = discover(
+            &[Root::new(Source::Local, path.clone())],
+            &[],
+            &AllAvailable,
+        );
+        assert_eq!(ids(&found), ["own"], "{}", path.display());
+        assert!(found.iter().all(|skill| !skill.is_flat));
+    }
+}
+
+#[test]
+fn a_side_file_that_cannot_be_read_or_told_lets_nothing_pass() {
+    let root = tempfile::tempdir().unwrap();
+    let skills = root.path().join("skills");
+    let side = |name: &str| skills.join(name).join("SKILL.json");
+    for name in ["folder", "link", "twice", "plain"] {
+        fs::create_dir_all(skills.join(name)).unwrap();
+        fs::write(skills.join(name).join("SKILL.md"), "Do it.\n").unwrap();
+    }
+    fs::create_dir(side("folder")).unwrap();
+    fs::write(root.path().join("json"), r#"{"description": "d"}"#).unwrap();
+    symlink(root.path().join("json"), side("link")).unwrap();
+    let twice = r#"{"description": "d", "tools": {"deny": ["bash"], "deny": []}}"#;
+    fs::write(side("twice"), twice).unwrap();
+    fs::write(side("plain"), r#"{"description": "d"}"#).unwrap();
+    let found = discover(&[Root::new(Source::User, skills)], &[], &AllAvailable);
+    assert_eq!(ids(&found), ["plain"]);
+    let refused: Vec<_> = found.unusable().iter().map(|u| u.id.as_str()).collect();
+    assert_eq!(refused, ["folder", "link", "twice"]);
 }

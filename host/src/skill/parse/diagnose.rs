@@ -4,7 +4,7 @@ use super::super::model::{Diagnostic, Severity};
 use crate::front_matter::Place;
 use crate::text::clean;
 
-/// Most findings about one file.
+/// Most faults that are told of one file, and most of its other findings.
 const MAX_DIAGNOSTICS: usize = 50;
 
 /// Longest text of a finding, which may quote the file.
@@ -14,8 +14,8 @@ const MAX_TEXT_BYTES: usize = 300;
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Whether there was a fault.
-    pub(super) is_restricted: bool,
+    /// Faults, told or not.
+    pub(super) n_faults: usize,
     /// Lines before the front matter.
     pub(super) n_before: usize,
 }
@@ -23,7 +23,7 @@ pub(super) struct Reader {
 impl Reader {
     /// Notes a fault: the skill is for the user only, and is spared no question.
     pub(super) fn error(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
-        self.is_restricted = true;
+        self.n_faults += 1;
         self.push(Severity::Error, place, text.as_ref(), hint.as_ref());
     }
 
@@ -36,7 +36,13 @@ impl Reader {
     }
 
     fn push(&mut self, severity: Severity, (line, column): Place, text: &str, hint: &str) {
-        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+        // A flood of notes hides no fault.
+        let is_fault = |severity: Severity| severity == Severity::Error;
+        let same = self
+            .diagnostics
+            .iter()
+            .filter(|d| is_fault(d.severity) == is_fault(severity));
+        if same.count() < MAX_DIAGNOSTICS {
             let place = (line + self.n_before, column);
             self.diagnostics.push(fault(severity, place, text, hint));
         }

@@ -7,6 +7,8 @@ use super::MAX_FILE_BYTES;
 use super::diagnose::{Reader, refusal};
 use super::keys::{self, Weight};
 use crate::front_matter::{self, Document, FENCE, Node, NodeKind};
+use crate::json::Unique;
+use crate::text::is_deceptive;
 
 /// Largest front matter, in bytes.
 const MAX_FRONT_BYTES: usize = 64 << 10;
@@ -125,7 +127,13 @@ pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Documen
             "resolve it and save the file",
         ));
     }
-    let is_structure = ["stands twice", "too long or nested", "references", "tags"];
+    let is_structure = [
+        "stands twice",
+        "too long or nested",
+        "keys",
+        "references",
+        "tags",
+    ];
     let is_repairable = !is_structure.iter().any(|words| why.contains(words));
     let (repaired, keys) = quote(found.front);
     let document = (is_repairable && !keys.is_empty())
@@ -218,6 +226,18 @@ fn quoted(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
     Some((key.to_owned(), format!("{key}: {value}")))
 }
 
+/// Whether a file without front matter has something that was meant to be one: a line `---`, and a key that restricts.
+pub(super) fn has_misplaced(text: &str) -> bool {
+    let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
+    let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));
+    lines.any(|line| line == FENCE)
+        && lines.any(|line| {
+            let key = line.split_once(':').map(|(key, _)| key);
+            key.and_then(keys::meant)
+                .is_some_and(|(_, weight)| weight == Weight::Rights)
+        })
+}
+
 /// Reads `SKILL.json`.
 pub(super) fn side_file(bytes: &[u8]) -> Result<Document, Diagnostic> {
     let refuse = |line: usize, column: usize, why: Cow<'_, str>| {
@@ -231,9 +251,9 @@ pub(super) fn side_file(bytes: &[u8]) -> Result<Document, Diagnostic> {
     if bytes.len() > MAX_FRONT_BYTES {
         return refuse(1, 1, "it is too large".into());
     }
-    match serde_json::from_slice::<serde_json::Value>(bytes) {
+    match serde_json::from_slice::<Unique>(bytes) {
         Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
-        Ok(value) => match Node::of(&value, (1, 1)).kind {
+        Ok(Unique(value)) => match Node::of(&value, (1, 1)).kind {
             NodeKind::Mapping(entries) => Ok(Document { entries }),
             _ => refuse(1, 1, "it is no object".into()),
         },

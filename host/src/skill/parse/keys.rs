@@ -1,5 +1,7 @@
 //! The keys of a front matter, and what an unknown one was probably meant to be.
 
+use std::sync::LazyLock;
+
 /// Weight of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
@@ -66,24 +68,50 @@ pub fn known_keys() -> impl Iterator<Item = &'static str> {
     honoured.map(|(key, _)| *key)
 }
 
+/// Other ways, in the form in which keys are compared, to write the keys that restrict tools. The tables of the specification
+/// have `tools.allow` and `tools.deny`.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("allow", "tools"),
+    ("allowed", "tools"),
+    ("allowtools", "tools"),
+    ("blockedtools", "disallowed-tools"),
+    ("denied", "disallowed-tools"),
+    ("deniedtools", "disallowed-tools"),
+    ("deny", "disallowed-tools"),
+    ("denytools", "disallowed-tools"),
+    ("disabledtools", "disallowed-tools"),
+    ("disallow", "disallowed-tools"),
+    ("disallowed", "disallowed-tools"),
+    ("excludedtools", "disallowed-tools"),
+    ("forbiddentools", "disallowed-tools"),
+    ("toolsallow", "tools"),
+    ("toolsdeny", "disallowed-tools"),
+];
+
 pub(super) fn weight(key: &str) -> Option<Weight> {
     KEYS.iter()
         .find(|(known, _)| *known == key)
         .map(|(_, weight)| *weight)
 }
 
+/// The known keys in the form in which they are compared.
+static PLAIN: LazyLock<Vec<(String, &'static str, Weight)>> = LazyLock::new(|| {
+    let keys = KEYS.iter().map(|(key, weight)| (plain(key), *key, *weight));
+    keys.collect()
+});
+
 /// The known key that an unknown one looks like, the weightier one first.
 pub(super) fn meant(key: &str) -> Option<(&'static str, Weight)> {
-    // Far longer than any key, and comparing takes the product of the lengths.
-    if key.len() > 80 {
-        return None;
-    }
     let plain = plain(key);
-    let mut near: Vec<(usize, bool, &'static str, Weight)> = KEYS
+    if let Some((_, known)) = SPELLINGS.iter().find(|(other, _)| *other == plain) {
+        return Some((known, Rights));
+    }
+    let mut near: Vec<(usize, bool, &'static str, Weight)> = PLAIN
         .iter()
-        .filter_map(|(known, weight)| {
-            let known_plain = self::plain(known);
-            let distance = strsim::damerau_levenshtein(&plain, &known_plain);
+        // Comparing takes the product of the lengths.
+        .filter(|(known, ..)| known.len().abs_diff(plain.len()) <= 2)
+        .filter_map(|(known_plain, known, weight)| {
+            let distance = strsim::damerau_levenshtein(&plain, known_plain);
             let most = match known_plain.len() {
                 ..=4 => 0,
                 5..=7 => 1,

@@ -3,10 +3,13 @@
 //! Leniency never loosens: whatever a fault may have been meant to forbid is forbidden. A skill with a fault is for the user
 //! only and is spared no question; one whose text or format cannot be told is not loaded at all. Start from [`SkillFile`].
 
+mod describe;
 mod diagnose;
 mod fields;
 mod front;
 mod keys;
+mod limits;
+mod requires;
 mod tools;
 mod values;
 
@@ -14,12 +17,18 @@ mod values;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::model::{Diagnostic, Severity, Skill, Source, Unusable};
 use crate::grant::Trust;
+use crate::grant::held::HeldFolder;
+use crate::text::is_deceptive;
 use diagnose::Reader;
 use front::Front;
 pub use keys::known_keys;
+pub(super) use tools::is_claude_tool;
 
 /// Identifier of the format with its version, the value of `skill_format`.
 pub const FORMAT: &str = "corteza.skill/v1";
@@ -35,8 +44,12 @@ const MAX_ID_CHARS: usize = 64;
 pub struct SkillFile<'a> {
     /// Name of the folder, or of a flat file without its ending.
     pub folder: &'a str,
-    /// Base directory of the bundle.
+    /// Base directory of the bundle, as it was found.
     pub dir: &'a Path,
+    /// The same without links.
+    pub real_dir: &'a Path,
+    /// Content of the bundle, if it is only used as it was when it was held.
+    pub held: Option<&'a Arc<HeldFolder>>,
     /// The file.
     pub file: &'a Path,
     /// Whether it is a file of its own, without a bundle.
@@ -64,6 +77,7 @@ impl SkillFile<'_> {
                 id: self.id(),
                 file: self.file.to_owned(),
                 source: self.source.clone(),
+                trust: self.trust,
                 diagnostics: reader.diagnostics,
             }
         })
@@ -79,7 +93,7 @@ impl SkillFile<'_> {
     }
 
     fn read(&self, reader: &mut Reader) -> Result<Skill, Diagnostic> {
-        check_folder(self.folder)?;
+        check_folder(self.folder, self.is_flat)?;
         let text = front::decode(self.bytes)?;
         let side = self.side.map(front::side_file).transpose()?;
         let (mut document, body) = match (front::split(text), &side) {
@@ -94,8 +108,10 @@ impl SkillFile<'_> {
                 }
                 (front::document(&found, reader)?, found.body)
             }
-            (Front::Missing(_), Some(_)) => (Default::default(), text),
-            (Front::Missing(fault), None) | (Front::Unclosed(fault), _) => return Err(fault),
+            (Front::Missing(_), Some(_)) if !front::has_misplaced(text) => {
+                (Default::default(), text)
+            }
+            (Front::Missing(fault), _) | (Front::Unclosed(fault), _) => return Err(fault),
         };
         if let Some(side) = side {
             reader.note(
@@ -118,8 +134,11 @@ impl SkillFile<'_> {
 }
 
 /// Checks the name of a folder, which the user types and the model reads.
-fn check_folder(folder: &str) -> Result<(), Diagnostic> {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
+    // Names of files from other systems have letters and their marks apart.
+    let folder = &*ComposingNormalizerBorrowed::new_nfc().normalize(folder);
+    let is_plain = |c: char| (c.is_alphanumeric() || "-_. ".contains(c)) && !is_deceptive(c);
+    let what = if is_flat { "file" } else { "folder" };
     let fault = if folder.is_empty() || folder.starts_with(['.', ' ']) || folder.ends_with(' ') {
         "does not begin and end with a letter or a digit".to_owned()
     } else if let Some(other) = folder.chars().find(|c| !is_plain(*c)) {
@@ -133,8 +152,8 @@ fn check_folder(folder: &str) -> Result<(), Diagnostic> {
         line: 1,
         column: 1,
         severity: Severity::Error,
-        text: format!("the folder's name, which is the skill's, {fault}"),
-        hint: "rename the folder; a name is made of letters, digits, `-`, `_` and `.`".to_owned(),
+        text: format!("the {what}'s name, which is the skill's, {fault}"),
+        hint: format!("rename the {what}; a name is made of letters, digits, `-`, `_` and `.`"),
     })
 }
 
@@ -144,6 +163,8 @@ pub fn parse_text(folder: &str, text: &str) -> Result<Skill, Unusable> {
     let file = SkillFile {
         folder,
         dir: &dir,
+        real_dir: &dir,
+        held: None,
         file: &dir.join("SKILL.md"),
         is_flat: false,
         source: &Source::User,

@@ -201,7 +201,59 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\nallowed-tools: mcp__*\n---\nDo it.\n", "~3:16: `allowed-tools`: `mcp__*` names no single tool"),
     ("---\ndescription: d\nallowed-tools: Bash(A=1 git *)\n---\nDo it.\n", "~3:16: `allowed-tools`: `Bash(A=1 git *)` names no program"),
     ("---\ndescription: d\nallowed-tools: \"Bash($(x) *)\"\n---\nDo it.\n", "~3:16: `allowed-tools`: `Bash($(x) *)` is more than one command"),
+    ("---\ndescription: d\ntools.deny: [bash]\nallowed-tools: Bash(git status *)\n---\nDo it.\n", "!3:1: unknown key `tools.deny`"),
+    ("---\ndescription: d\ntools_allow: [read_file]\nallowed-tools: Bash(git status *)\n---\nDo it.\n", "!3:1: unknown key `tools_allow`"),
+    ("---\ndescription: d\ndeny: [bash]\n---\nDo it.\n", "!3:1: unknown key `deny`"),
+    ("---\ndescription: d\ndenied-tools: [bash]\n---\nDo it.\n", "!3:1: unknown key `denied-tools`"),
+    ("---\ndescription: d\n\"to\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}\u{200b}ols\": {deny: [bash]}\n---\nDo it.\n", "!3:1: unknown key `to"),
+    ("---\ndescription: d\ndisallowed-tools: {Bash: true}\n---\nDo it.\n", "!3:19: `disallowed-tools` is neither a text nor a list of texts"),
+    ("---\ndescription: d\ntools: {deny: {bash: true}}\n---\nDo it.\n", "!3:15: `tools.deny` is neither a text nor a list of texts"),
+    ("---\ndescription: d\ntools: {deny: {bash: true}, allow: [bash]}\n---\nDo it.\n", "!3:15: `tools.deny` is neither a text nor a list of texts"),
 ];
+
+/// Files that were meant to keep `bash` from being called, in ways that nobody can tell any more.
+const DENYING: [&str; 8] = [
+    "disallowed-tools: {Bash: true}",
+    "disallowed-tools: 'Bash('",
+    "tools: {deny: {bash: true}}",
+    "tools: {deny: {bash: true}, allow: [bash]}",
+    "tools: {alow: [read_file], allow: [bash]}",
+    "tools.deny: [bash]",
+    "tools_allow: [read_file]",
+    "denied-tools: bash",
+];
+
+#[test]
+fn a_restriction_that_cannot_be_told_leaves_no_tool() {
+    for key in DENYING {
+        let own = skill(&format!("description: d\n{key}"), "Do it.");
+        assert!(!own.tools.permits("bash", None), "{key}");
+        let swapped = skill(&format!("{key}\ndescription: d"), "Do it.");
+        assert!(!swapped.tools.permits("bash", None), "{key}");
+    }
+    let many: Vec<String> = (0..501).map(|n| format!("t{n}")).collect();
+    let many = format!("description: d\ndisallowed-tools: [{}]", many.join(", "));
+    assert!(!skill(&many, "Do it.").tools.permits("bash", None));
+}
+
+#[test]
+fn a_flood_of_keys_is_refused_and_one_of_notes_hides_no_fault() {
+    let keys = |n: usize| (0..n).map(|n| format!("aa{n}zz: x\n")).collect::<String>();
+    let text = format!("---\ndescription: d\n{}---\nDo it.\n", keys(4_000));
+    let refused = parse_text("folder", &text).unwrap_err();
+    assert!(
+        refused.diagnostics[0].text.contains("more than 200 keys"),
+        "{refused:?}"
+    );
+    let text = format!(
+        "---\ndescription: d\n{}user_invocable: false\n---\nDo it.\n",
+        keys(60)
+    );
+    let skill = parse_text("folder", &text).unwrap();
+    assert!(skill.is_restricted);
+    let faults = skill.diagnostics.iter();
+    assert_eq!(faults.filter(|d| d.severity == Severity::Error).count(), 1);
+}
 
 fn told(text: &str) -> (Vec<String>, Option<Skill>) {
     let (mark, diagnostics, skill) = match parse_text("folder", text) {
@@ -359,6 +411,8 @@ fn the_form_with_a_side_file_is_read() {
         SkillFile {
             folder: "old",
             dir: &dir,
+            real_dir: &dir,
+            held: None,
             file: &dir,
             is_flat: false,
             source: &Source::Plugin("tools".to_owned()),
@@ -383,6 +437,20 @@ fn the_form_with_a_side_file_is_read() {
     );
     let error = file("Do it.\n", "{\n\"name\": }").unwrap_err();
     assert_eq!(error.diagnostics.last().unwrap().line, 2);
+    // A front matter that is not at its place is none that a side file makes good.
+    for front in [" ---", "\u{200b}---", "# Title\n---", "```yaml\n---"] {
+        let text = format!(
+            "{front}\ndisable-model-invocation: true\ntools: {{deny: [bash]}}\n---\nDo it.\n"
+        );
+        let text: &'static str = Box::leak(text.into_boxed_str());
+        let refused = file(text, side).unwrap_err();
+        assert_eq!(
+            refused.diagnostics.last().unwrap().text,
+            "there is no front matter"
+        );
+    }
+    let ruled = file("Do it.\n\n---\n\nNote: that is all.\n", side).unwrap();
+    assert_eq!(ruled.invocation, Invocation::Auto);
 }
 
 #[test]

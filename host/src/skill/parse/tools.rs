@@ -38,6 +38,11 @@ fn mapped(name: &str) -> &'static [&'static str] {
     found.map_or(&[], |(_, names)| names)
 }
 
+/// Whether Claude Code has a tool of this name, for which those here stand in.
+pub(in super::super) fn is_claude_tool(name: &str) -> bool {
+    !mapped(name).is_empty()
+}
+
 /// Reads `tools: {allow: …, deny: …}`.
 pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
@@ -54,9 +59,11 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
         match entry.key.as_str() {
             "allow" => {
                 let patterns = patterns("tools.allow", &entry.node, reader);
-                scope.allow = Some(patterns.into_iter().map(|(pattern, _)| pattern).collect());
+                let patterns = patterns.into_iter().map(|(pattern, _)| pattern).collect();
+                // A fault beside it may have closed the list.
+                scope.allow.get_or_insert(patterns);
             }
-            "deny" => scope.deny.extend(denied("tools.deny", &entry.node, reader)),
+            "deny" => denied("tools.deny", &entry.node, scope, reader),
             other => {
                 let text = format!("`tools` has the unknown key `{other}`");
                 // It may have been meant for `allow`.
@@ -83,7 +90,17 @@ fn patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<(ToolPattern, Pl
 }
 
 /// Reads a list of tools that must not be called. A tool of which only some calls are meant is denied as a whole.
-pub(super) fn denied(key: &str, node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
+pub(super) fn denied(key: &str, node: &Node, scope: &mut ToolScope, reader: &mut Reader) {
+    let n_faults = reader.n_faults;
+    let patterns = denied_patterns(key, node, reader);
+    scope.deny.extend(patterns);
+    if reader.n_faults > n_faults {
+        // What was meant to be denied cannot be told: everything is.
+        scope.allow = Some(Vec::new());
+    }
+}
+
+fn denied_patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
     let mut patterns = Vec::new();
     for (item, place) in items(key, node, reader) {
         let Some((name, specifier)) = call(&item) else {

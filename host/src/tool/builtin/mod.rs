@@ -27,7 +27,7 @@ use crate::message::{EffectClass, ToolSpec};
 
 pub(crate) use bash::{Around, Look};
 pub use bash::{Bash, Commands, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
-pub(crate) use read_file::read_within;
+pub(crate) use read_file::{read_held, read_within};
 
 /// All built-in tools over one workspace; nothing confines the commands of `bash`.
 #[must_use]

@@ -66,12 +66,36 @@ pub(crate) async fn read_within(
     folder.looking(cancel, MAX_LOOK, work).await
 }
 
+/// Reads a file that is held in memory, as the tool does.
+pub(crate) fn read_held(
+    content: &[u8],
+    path: &str,
+    offset: u64,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, WorkspaceError> {
+    let asked = Arguments {
+        path: path.to_owned(),
+        offset: Some(offset),
+        limit: None,
+    };
+    read_open(content, content.len() as u64, cancel, &asked)
+}
+
 fn read(
     workspace: &Workspace,
     cancel: &CancellationToken,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let (file, bytes) = workspace.open_file(&asked.path)?;
+    read_open(file, bytes, cancel, asked)
+}
+
+fn read_open(
+    file: impl Read,
+    bytes: u64,
+    cancel: &CancellationToken,
+    asked: &Arguments,
+) -> Result<ToolOutput, WorkspaceError> {
     let failed = |source| WorkspaceError::Io {
         path: asked.path.clone(),
         source,

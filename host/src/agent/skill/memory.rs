@@ -1,0 +1,129 @@
+//! Memory of a session for its skills: what the person let be used, what was used, what was prepared for a turn.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::active::decides_on;
+use super::{Ready, head};
+use crate::agent::AgentSpec;
+use crate::grant::Trust;
+use crate::lock::lock;
+use crate::skill::Skill;
+
+/// Memory of a session for its skills, which its agents share.
+#[derive(Default)]
+pub(in crate::agent) struct SkillMemory {
+    remembered: Mutex<Remembered>,
+    /// Held while the person is asked: nobody is asked twice at once.
+    pub(super) asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    /// Skills that the person let be used, by id, trust and hash.
+    confirmed: Vec<(String, Trust, String)>,
+    used: Vec<Used>,
+    /// Invocations whose text was handed out, and may be the input of a turn.
+    prepared: Vec<Arc<Ready>>,
+}
+
+/// A skill that was used.
+struct Used {
+    skill: Arc<Skill>,
+    /// Real folder of its files, if commands may read it.
+    readable: Option<PathBuf>,
+}
+
+/// Most invocations that are remembered for a later turn.
+const MAX_PREPARED: usize = 64;
+
+impl SkillMemory {
+    pub(super) fn is_confirmed(&self, skill: &Skill) -> bool {
+        let remembered = lock(&self.remembered);
+        let mut confirmed = remembered.confirmed.iter();
+        confirmed
+            .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
+    }
+
+    pub(super) fn confirm(&self, skill: &Skill) {
+        let one = (skill.id.clone(), skill.trust, skill.hash.clone());
+        lock(&self.remembered).confirmed.push(one);
+    }
+
+    /// Notes that the text of a skill is handed out.
+    pub(super) fn prepare(&self, ready: Arc<Ready>) {
+        let prepared = &mut lock(&self.remembered).prepared;
+        prepared.retain(|own| own.text != ready.text);
+        if prepared.len() >= MAX_PREPARED {
+            prepared.remove(0);
+        }
+        prepared.push(ready);
+    }
+
+    /// Invocations whose text, or the beginning of it, stands in this one.
+    pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<Ready>> {
+        let remembered = lock(&self.remembered);
+        let prepared = remembered.prepared.iter();
+        prepared
+            .filter(|ready| text.contains(head(&ready.text)))
+            .cloned()
+            .collect()
+    }
+
+    /// Notes that a skill is used: from now on its files may be read, and what it attaches stays.
+    pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
+        let is_same = |own: &Used| Arc::ptr_eq(&own.skill, skill);
+        if !lock(&self.remembered).used.iter().any(is_same) {
+            let used = Used {
+                skill: skill.clone(),
+                readable: spec.readable_folder(skill),
+            };
+            lock(&self.remembered).used.push(used);
+        }
+    }
+
+    /// A skill that was used, by its id.
+    pub(super) fn used(&self, id: &str) -> Option<Arc<Skill>> {
+        let remembered = lock(&self.remembered);
+        let mut used = remembered.used.iter().map(|used| &used.skill);
+        used.find(|skill| skill.id == id).cloned()
+    }
+
+    /// Whether a skill was used that attaches this plugin.
+    pub(super) fn is_attached(&self, plugin: &str) -> bool {
+        let remembered = lock(&self.remembered);
+        let mut used = remembered.used.iter().map(|used| &*used.skill);
+        used.any(|skill| skill.attach && decides_on(skill, plugin))
+    }
+
+    /// Folders of the skills that were used which commands may read.
+    pub(super) fn folders(&self) -> Arc<[PathBuf]> {
+        let remembered = lock(&self.remembered);
+        let used = remembered.used.iter();
+        used.filter_map(|used| used.readable.clone()).collect()
+    }
+}
+
+impl AgentSpec {
+    /// Whether the folder of a skill may be read: it is not around a folder of the host's own, where secrets and sessions are.
+    pub(super) fn opens(&self, folder: &Path) -> bool {
+        let mut own = self.own_folders.iter();
+        !own.any(|own| real(own).starts_with(folder))
+    }
+
+    /// The folder of a skill that commands may read besides the workspace. What is named below the workspace is no such folder:
+    /// whoever works there could put a link in its place.
+    fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
+        let folder = &skill.real_dir;
+        let workspace = real(&self.workspace);
+        let is_outside = !skill.dir.starts_with(&self.workspace)
+            && !skill.dir.starts_with(&workspace)
+            && !folder.starts_with(&workspace);
+        let is_readable = !skill.is_flat && is_outside && skill.is_in_place() && self.opens(folder);
+        is_readable.then(|| folder.clone())
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

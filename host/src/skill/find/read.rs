@@ -1,0 +1,113 @@
+//! Reads the files that were found, on several threads when there are many.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::super::model::{Skill, Unusable};
+use super::super::parse::{MAX_FILE_BYTES, SkillFile};
+use super::Found;
+use crate::grant::held::HeldFolder;
+
+/// Name of the file beside it in the form without a version.
+const SIDE_FILE: &str = "SKILL.json";
+
+/// Number of files from which on several threads read them.
+const MANY: usize = 64;
+
+/// Reads all files, in their order.
+pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
+    let n_threads = match found.len() {
+        ..MANY => 1,
+        _ => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+    };
+    if n_threads == 1 {
+        return found.iter().map(Found::read).collect();
+    }
+    let chunk = found.len().div_ceil(n_threads).max(1);
+    std::thread::scope(|scope| {
+        let parts = found.chunks(chunk);
+        let threads: Vec<_> = parts
+            .map(|part| scope.spawn(|| part.iter().map(Found::read).collect::<Vec<_>>()))
+            .collect();
+        let each = threads.into_iter().flat_map(|thread| {
+            // A skill that is lost would make room for another of its name.
+            let read = thread.join();
+            read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        each.collect()
+    })
+}
+
+impl Found<'_> {
+    fn read(&self) -> Result<Skill, Unusable> {
+        let held = self.root.held.as_ref();
+        let refuse = |why: String| {
+            let id = match self.root.source.plugin() {
+                None => self.folder.clone(),
+                Some(plugin) => format!("{plugin}:{}", self.folder),
+            };
+            let hint = "make it a file that you can read";
+            self.root.refuse(&id, &self.file, why, hint)
+        };
+        let bytes = content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
+        let bytes = bytes.ok_or_else(|| refuse("there is no such file".to_owned()))?;
+        let side = self.dir.join(SIDE_FILE);
+        let side = match self.is_flat {
+            true => None,
+            false => content(&side, false, held.map(|held| &**held))
+                .map_err(|why| refuse(format!("`{SIDE_FILE}` beside it: {why}")))?,
+        };
+        SkillFile {
+            folder: &self.folder,
+            dir: &self.dir,
+            real_dir: &self.real_dir,
+            held,
+            file: &self.file,
+            is_flat: self.is_flat,
+            source: &self.root.source,
+            trust: self.root.trust,
+            bytes: &bytes,
+            side: side.as_deref(),
+        }
+        .parse()
+    }
+}
+
+/// Content of a file; `None` when there is none. One that is there and cannot be read is a fault: it may restrict.
+fn content<'a>(
+    path: &Path,
+    follows: bool,
+    held: Option<&'a HeldFolder>,
+) -> Result<Option<Cow<'a, [u8]>>, String> {
+    if let Some(held) = held {
+        return Ok(held.file(path).map(Cow::Borrowed));
+    }
+    let told = |error: std::io::Error| format!("the file cannot be read: {error}");
+    // Opening a pipe would wait for its writer.
+    let link = if follows {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
+    let flags = (OFlags::NONBLOCK | link).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path);
+    let file = match file {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(told)?,
+    };
+    let meta = file.metadata().map_err(told)?;
+    if !meta.is_file() {
+        return Err("this is no file".to_owned());
+    }
+    let size = usize::try_from(meta.len()).unwrap_or(usize::MAX);
+    let mut bytes = Vec::with_capacity(size.min(MAX_FILE_BYTES) + 1);
+    file.take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(told)?;
+    Ok(Some(Cow::Owned(bytes)))
+}

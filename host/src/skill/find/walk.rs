@@ -1,0 +1,283 @@
+//! Walks a folder of skills, on the disk or held, and takes what looks like one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::model::{Source, Unusable};
+use super::{FILE, Found, Root};
+use crate::grant::held::HeldFolder;
+
+/// Deepest folder in which a bundle is looked for.
+const MAX_DEPTH: usize = 5;
+
+/// Most folders and flat files of one root that are looked into.
+const MAX_FOLDERS: usize = 2_000;
+
+/// Folders that hold no skills of the folder that they are in.
+const SKIPPED: [&str; 3] = ["node_modules", "target", "__pycache__"];
+
+/// Beginnings of names of files beside skills that are documents.
+const DOCUMENTS: [&str; 6] = [
+    "readme",
+    "license",
+    "changelog",
+    "contributing",
+    "agents",
+    "claude",
+];
+
+pub(super) struct Walk<'a, 'b> {
+    root: &'a Root,
+    found: &'b mut Vec<Found<'a>>,
+    unusable: &'b mut Vec<Unusable>,
+    n_folders: usize,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    pub(super) fn new(
+        root: &'a Root,
+        found: &'b mut Vec<Found<'a>>,
+        unusable: &'b mut Vec<Unusable>,
+    ) -> Self {
+        Self {
+            root,
+            found,
+            unusable,
+            n_folders: 0,
+        }
+    }
+
+    /// Walks the whole root.
+    pub(super) fn root(&mut self) {
+        let path = &self.root.path;
+        if let Some(held) = &self.root.held {
+            return self.held(held, path, 0);
+        }
+        let Ok(real) = fs::canonicalize(path) else {
+            return;
+        };
+        match &self.root.source {
+            Source::Local => self.local(path, &real),
+            _ => self.folder(path, &real, 0),
+        }
+    }
+
+    /// Takes a path that somebody named: a file, a bundle, or a folder of skills.
+    fn local(&mut self, path: &Path, real: &Path) {
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        if real.is_file() && !name(real).eq_ignore_ascii_case(FILE) {
+            return self.flat(path.to_owned(), real.to_owned());
+        }
+        let (dir, real) = match (real.is_file(), real.parent()) {
+            (true, Some(parent)) => (path.parent().unwrap_or(parent), parent),
+            _ => (path, real),
+        };
+        // Of `.` and `..` only the path without them tells a name.
+        let (dir, folder) = match dir.file_name() {
+            Some(own) => (dir, own.to_string_lossy().into_owned()),
+            None => (real, name(real)),
+        };
+        if !self.bundle(&folder, dir, real) {
+            self.folder(dir, real, 0);
+        }
+    }
+
+    fn refuse(&mut self, path: &Path, text: String, hint: &str) {
+        let id = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        self.unusable.push(self.root.refuse(&id, path, text, hint));
+    }
+
+    /// Counts a folder or a flat file; there is an end to them.
+    fn is_too_many(&mut self) -> bool {
+        self.n_folders += 1;
+        if self.n_folders == MAX_FOLDERS + 1 {
+            let text = format!(
+                "there are more than {MAX_FOLDERS} folders and files here; the rest was not looked into"
+            );
+            let hint = "move what is no skill out of this folder";
+            // No skill has this name, so that none makes room for another.
+            let path = &self.root.path;
+            self.unusable.push(self.root.refuse("", path, text, hint));
+        }
+        self.n_folders > MAX_FOLDERS
+    }
+
+    fn folder(&mut self, path: &Path, real: &Path, depth: usize) {
+        let Ok(entries) = fs::read_dir(path) else {
+            if path.is_dir() {
+                self.refuse(
+                    path,
+                    "the folder cannot be read".to_owned(),
+                    "check its permissions",
+                );
+            }
+            return;
+        };
+        let mut entries: Vec<_> = entries.flatten().collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (inner, Ok(kind)) = (entry.path(), entry.file_type()) else {
+                continue;
+            };
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if is_skipped(&name) {
+                continue;
+            }
+            let is_link = kind.is_symlink();
+            // Links are followed for the bundles of a root; deeper ones could lead in circles.
+            if is_link && depth > 0 {
+                continue;
+            }
+            let Ok(real) = (if is_link {
+                fs::canonicalize(&inner)
+            } else {
+                Ok(real.join(&name))
+            }) else {
+                self.refuse(
+                    &inner,
+                    "the link leads nowhere".to_owned(),
+                    "remove the link",
+                );
+                continue;
+            };
+            let is_folder = if is_link {
+                real.is_dir()
+            } else {
+                kind.is_dir()
+            };
+            if !is_folder {
+                if depth == 0 && is_flat(&name) {
+                    if self.is_too_many() {
+                        return;
+                    }
+                    self.flat(inner, real);
+                }
+                continue;
+            }
+            if self.is_too_many() {
+                return;
+            }
+            if !self.bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
+                self.folder(&inner, &real, depth + 1);
+            }
+        }
+    }
+
+    /// Takes a folder as a bundle, if it is one.
+    fn bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
+        let mut file = dir.join(FILE);
+        let mut meta = fs::symlink_metadata(&file);
+        if meta.is_err() {
+            let names = fs::read_dir(dir).into_iter().flatten().flatten();
+            let mut names = names.map(|entry| entry.file_name());
+            let other = names.find(|name| name.to_string_lossy().eq_ignore_ascii_case(FILE));
+            let Some(other) = other else { return false };
+            file = dir.join(other);
+            meta = fs::symlink_metadata(&file);
+        }
+        let mut real_file = real.join(file.file_name().unwrap_or_default());
+        if meta.is_ok_and(|meta| meta.is_symlink()) {
+            match fs::canonicalize(&file) {
+                Ok(target) if target.starts_with(real) => real_file = target,
+                _ => {
+                    let text = format!("`{FILE}` is a link that leads out of its folder");
+                    self.refuse(
+                        dir,
+                        text,
+                        "put the file itself into the folder, or link the whole folder",
+                    );
+                    return true;
+                }
+            }
+        }
+        let found = Found {
+            root: self.root,
+            folder: name.to_owned(),
+            dir: dir.to_owned(),
+            real_dir: real.to_owned(),
+            file,
+            real_file,
+            is_flat: false,
+        };
+        self.found.push(found);
+        true
+    }
+
+    fn flat(&mut self, file: PathBuf, real: PathBuf) {
+        let folder = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let parent = |file: &Path| file.parent().unwrap_or(&self.root.path).to_owned();
+        self.found.push(Found {
+            root: self.root,
+            folder,
+            dir: parent(&file),
+            real_dir: parent(&real),
+            file,
+            real_file: real,
+            is_flat: true,
+        });
+    }
+
+    fn held(&mut self, held: &HeldFolder, path: &Path, depth: usize) {
+        for name in held.file_names_in(path) {
+            if depth == 0 && is_flat(&name) {
+                if self.is_too_many() {
+                    return;
+                }
+                let file = path.join(name);
+                self.flat(file.clone(), file);
+            }
+        }
+        for dir in held.folders_in(path) {
+            let name = dir
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if is_skipped(&name) {
+                continue;
+            }
+            if self.is_too_many() {
+                return;
+            }
+            let names = held.file_names_in(&dir);
+            let exact = names.iter().find(|name| *name == FILE);
+            match exact.or_else(|| names.iter().find(|name| name.eq_ignore_ascii_case(FILE))) {
+                Some(file) => {
+                    let file = dir.join(file);
+                    self.found.push(Found {
+                        root: self.root,
+                        folder: name,
+                        real_dir: dir.clone(),
+                        dir,
+                        real_file: file.clone(),
+                        file,
+                        is_flat: false,
+                    });
+                }
+                None if depth + 1 < MAX_DEPTH => self.held(held, &dir, depth + 1),
+                None => {}
+            }
+        }
+    }
+}
+
+fn is_skipped(name: &str) -> bool {
+    name.starts_with('.') || SKIPPED.contains(&name)
+}
+
+/// Whether a file directly in a root is a skill by itself.
+fn is_flat(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    lower.ends_with(".md") && !DOCUMENTS.iter().any(|document| lower.starts_with(document))
+}

@@ -1,0 +1,83 @@
+//! Description of a skill, and what its text says of it.
+
+use super::super::model::{Diagnostic, Skill};
+use super::diagnose::{Reader, refusal};
+use crate::front_matter::Entry;
+
+/// Longest description that other programs must read, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 1024;
+
+/// Longest description that is kept, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
+
+pub(super) fn describe(
+    entry: Option<&Entry>,
+    skill: &mut Skill,
+    reader: &mut Reader,
+) -> Result<(), Diagnostic> {
+    const HINT: &str = "say in one sentence what the skill does and when to use it";
+    let place = entry.map_or((1, 1), |entry| entry.place);
+    let text = entry.and_then(|entry| entry.node.text()).map(str::trim);
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        skill.description = cut(text, MAX_DESCRIPTION_BYTES);
+        if text.chars().count() > MAX_DESCRIPTION_CHARS {
+            let text = format!("`description` has more than {MAX_DESCRIPTION_CHARS} characters");
+            let hint = "shorten it: the format has that limit, and other programs may refuse it";
+            reader.warn(place, text, hint);
+        }
+        return Ok(());
+    }
+    let Some(paragraph) = first_paragraph(&skill.body) else {
+        let line = place.0 + reader.n_before;
+        return Err(refusal((line, place.1), "there is no `description`", HINT));
+    };
+    skill.description = cut(&paragraph, MAX_DESCRIPTION_CHARS);
+    match entry {
+        Some(entry) if text.is_none() && !entry.node.is_null() => {
+            reader.error(entry.node.place, "`description` is no text", HINT);
+        }
+        _ => {
+            let text = "there is no `description`; the first paragraph stands in for it";
+            reader.warn(place, text, HINT);
+        }
+    }
+    Ok(())
+}
+
+fn cut(text: &str, limit: usize) -> String {
+    text.get(..text.floor_char_boundary(limit))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The first lines of text that are no heading and no code.
+fn first_paragraph(body: &str) -> Option<String> {
+    let is_text =
+        |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '|', '<', '-', '=']);
+    let lines = body
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| !is_text(line));
+    let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    (!lines.is_empty()).then(|| lines.join(" "))
+}
+
+/// Line of the body, from 1, in which Claude Code would run a command: `` !`…` `` after a blank or at the start of a line.
+pub(super) fn live_command(body: &str) -> Option<usize> {
+    let is_live = |line: &str| {
+        let mut found = line.match_indices("!`");
+        found.any(|(at, _)| {
+            let before = line.get(..at).unwrap_or_default();
+            let after = line.get(at + 2..).unwrap_or_default();
+            before.chars().next_back().is_none_or(char::is_whitespace) && after.contains('`')
+        }) || line.trim_start().starts_with("```!")
+    };
+    Some(body.lines().position(is_live)? + 1)
+}
+
+/// The line of a file in which its body begins.
+pub(super) fn body_line(bytes: &[u8], body: &str) -> usize {
+    let before = bytes.get(..bytes.len().saturating_sub(body.len()));
+    let before = before.unwrap_or_default().iter();
+    before.filter(|byte| **byte == b'\n').count() + 1
+}

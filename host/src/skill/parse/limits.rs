@@ -1,0 +1,137 @@
+//! `side_effects`, `trust`, `paths` and `arguments`: bounds on what a skill is used for and given.
+
+use serde_json::{Value, json};
+
+use super::super::model::Skill;
+use super::diagnose::Reader;
+use crate::front_matter::{Entry, NodeKind};
+use crate::grant::{SideEffect, Trust};
+use crate::tool::schema;
+
+/// Most patterns of `paths`, and the longest of them in bytes.
+const MAX_PATHS: usize = 100;
+
+const MAX_PATH_BYTES: usize = 200;
+
+/// Most alternatives in one pattern of `paths`.
+const MAX_BRACES: usize = 8;
+
+/// Most names of arguments.
+const MAX_ARGUMENTS: usize = 64;
+
+const SIDE_EFFECTS: &[(&str, SideEffect)] = &[
+    ("none", SideEffect::None),
+    ("filesystem", SideEffect::Filesystem),
+    ("network", SideEffect::Network),
+    ("session", SideEffect::Session),
+    ("external", SideEffect::External),
+];
+
+const TRUSTS: &[(&str, Trust)] = &[
+    ("local", Trust::Local),
+    ("project", Trust::Project),
+    ("user", Trust::User),
+    ("package", Trust::Package),
+    ("managed", Trust::Managed),
+];
+
+pub(super) fn side_effects(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+    for (text, place) in reader.texts("side_effects", &entry.node) {
+        match SIDE_EFFECTS.iter().find(|(word, _)| *word == text) {
+            Some((_, effect)) if !skill.side_effects.contains(effect) => {
+                skill.side_effects.push(*effect);
+            }
+            Some(_) => {}
+            None => {
+                let words: Vec<&str> = SIDE_EFFECTS.iter().map(|(word, _)| *word).collect();
+                let text = format!("`side_effects` has the unknown value `{text}`");
+                reader.error(place, text, format!("write `{}`", words.join("`, `")));
+            }
+        }
+    }
+    if skill.side_effects.contains(&SideEffect::None) && skill.side_effects.len() > 1 {
+        skill
+            .side_effects
+            .retain(|effect| *effect != SideEffect::None);
+        let text = "`side_effects` has `none` beside others";
+        reader.error(entry.node.place, text, "remove `none`, or the others");
+    }
+}
+
+pub(super) fn trust(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+    match reader.one_of(entry, TRUSTS) {
+        Some(declared) if declared < skill.trust => {
+            let text = format!(
+                "`trust: {declared}` has no effect: trust comes from where a skill lies, and that is {}",
+                skill.trust
+            );
+            reader.note(entry.node.place, text, "");
+        }
+        Some(declared) => skill.trust = declared,
+        None => skill.trust = Trust::Local,
+    }
+}
+
+pub(super) fn paths(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+    for (text, place) in reader.texts("paths", &entry.node) {
+        let n_braces = text.matches(['{', ',']).count();
+        let fault = if text.len() > MAX_PATH_BYTES || n_braces > MAX_BRACES {
+            Some("is too long".to_owned())
+        } else if skill.paths.len() >= MAX_PATHS {
+            Some("is one pattern too many".to_owned())
+        } else {
+            globset::Glob::new(&text)
+                .err()
+                .map(|e| e.kind().to_string())
+        };
+        match fault {
+            None => skill.paths.push(text),
+            Some(why) => {
+                let text = format!("`paths`: `{text}` {why}");
+                reader.error(place, text, "write globs: `src/**/*.rs`");
+            }
+        }
+    }
+}
+
+pub(super) fn arguments(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+    const HINT: &str =
+        "write `arguments: {schema: {properties: {path: {type: string}}}}`, or names: `[path]`";
+    if !matches!(entry.node.kind, NodeKind::Mapping(_)) {
+        for (name, place) in reader.texts("arguments", &entry.node) {
+            let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+            if name.is_empty() || !name.chars().all(is_in_name) || name == "ARGUMENTS" {
+                let text = format!("`arguments`: `{name}` cannot be a name");
+                reader.error(place, text, HINT);
+            } else if skill.argument_names.len() < MAX_ARGUMENTS {
+                skill.argument_names.push(name);
+            } else {
+                let text = format!("`arguments` has more than {MAX_ARGUMENTS} names");
+                return reader.error(place, text, HINT);
+            }
+        }
+        return;
+    }
+    let value = entry.node.value();
+    let fault = |reader: &mut Reader, why: &str| {
+        reader.error(entry.node.place, format!("`arguments`: {why}"), HINT);
+    };
+    let Some(Value::Object(mut schema)) = value.get("schema").cloned() else {
+        return fault(reader, "there is no `schema` in it");
+    };
+    if value.as_object().is_some_and(|value| value.len() > 1) {
+        return fault(reader, "there is more than `schema` in it");
+    }
+    schema.entry("type").or_insert_with(|| json!("object"));
+    if schema.get("type") != Some(&json!("object")) {
+        return fault(reader, "the schema must have `type: object`");
+    }
+    let schema = Value::Object(schema);
+    if let Err(why) = schema::compile(&schema) {
+        return fault(reader, &why);
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flat_map(|p| p.keys());
+    skill.argument_names = names.take(MAX_ARGUMENTS).cloned().collect();
+    skill.arguments = Some(schema);
+}

@@ -1,0 +1,99 @@
+//! `metadata`, `requires` and `generated_from`: mappings whose values describe.
+
+use serde_json::{Value, json};
+
+use super::super::model::{Requires, Skill};
+use super::diagnose::Reader;
+use crate::front_matter::{Entry, Node, NodeKind};
+
+/// Most programs, and most variables, that a skill requires.
+const MAX_REQUIRED: usize = 64;
+
+pub(super) fn metadata(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+    let mut value = entry.node.value();
+    // Objects in JSON as a text are common.
+    if let Value::String(text) = &value {
+        value = serde_json::from_str(text).unwrap_or(Value::Null);
+        if !value.is_object() {
+            let text = "`metadata` is no mapping";
+            return reader.warn(entry.node.place, text, "write `metadata: {key: text}`");
+        }
+    }
+    match value {
+        Value::Object(values) => skill.metadata.extend(values),
+        Value::Null => {}
+        _ => {
+            let text = "`metadata` is no mapping";
+            reader.warn(entry.node.place, text, "write `metadata: {key: text}`");
+        }
+    }
+}
+
+fn names(value: Option<&Value>) -> Option<Vec<String>> {
+    match value {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::String(text)) => {
+            let names = text.split([',', ' ']).filter(|name| !name.is_empty());
+            Some(names.map(str::to_owned).collect())
+        }
+        Some(Value::Array(items)) => items
+            .iter()
+            .map(|item| item.as_str().map(str::to_owned))
+            .collect(),
+        Some(_) => None,
+    }
+}
+
+pub(super) fn requires(value: &Value) -> Option<Requires> {
+    let value = value.as_object()?;
+    Some(Requires {
+        bins: names(value.get("bins"))?,
+        any_bins: names(value.get("any_bins").or_else(|| value.get("anyBins")))?,
+        env: names(value.get("env"))?,
+    })
+}
+
+/// Adds what `metadata.requires` and `metadata.ANY.requires` name, as two families of programs write it.
+pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut Reader) {
+    let values = skill.metadata.iter();
+    let found: Vec<Requires> = values
+        .filter_map(|(key, value)| match key.as_str() {
+            "requires" => requires(value),
+            _ => requires(value.get("requires")?),
+        })
+        .collect();
+    let mut is_too_much = false;
+    let mut add = |all: &mut Vec<String>, more: Vec<String>| {
+        for name in more {
+            is_too_much |= all.len() >= MAX_REQUIRED;
+            if !is_too_much && !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    };
+    let own = std::mem::take(&mut skill.requires);
+    for one in [own].into_iter().chain(found) {
+        add(&mut skill.requires.bins, one.bins);
+        add(&mut skill.requires.any_bins, one.any_bins);
+        add(&mut skill.requires.env, one.env);
+    }
+    if is_too_much {
+        let text = format!("`requires` names more than {MAX_REQUIRED} programs or variables");
+        reader.error(
+            (1, 1),
+            text,
+            "name those without which the skill is of no use",
+        );
+    }
+}
+
+/// The stamp with each value as it was written.
+pub(super) fn stamp(node: &Node) -> Value {
+    let NodeKind::Mapping(entries) = &node.kind else {
+        return Value::Null;
+    };
+    let entries = entries
+        .iter()
+        .map(|e| (e.key.clone(), json!(e.node.text())));
+    Value::Object(entries.collect())
+}
