@@ -29,13 +29,7 @@ pub(super) type Named = Result<(PathBuf, Attachment), String>;
 /// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Paths are those of the workspace; what names no
 /// file is a word like others.
 pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    for name in names(text) {
-        let path = place(name, workspace);
-        if is_named_as_image(&path) && path.exists() && !found.contains(&path) {
-            found.push(path);
-        }
-    }
+    let found = places(text, workspace);
     let n_more = found.len().saturating_sub(MAX_IMAGES);
     let mut images: Vec<Named> = found
         .iter()
@@ -47,6 +41,31 @@ pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
         images.push(Err(why));
     }
     images
+}
+
+/// Lines on the images that a text names and the same text without its pastes does not, so that none of them is shown.
+pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
+    if noted == text {
+        return Vec::new();
+    }
+    let named = places(noted, workspace);
+    let mut pasted = places(text, workspace);
+    pasted.retain(|path| !named.contains(path));
+    let why = "only a paste names it; type its name to show it";
+    let line = |path: &PathBuf| in_words(&Err(format!("{}: {why}", path.display())));
+    pasted.iter().take(MAX_IMAGES).map(line).collect()
+}
+
+/// Images that are there and named in a text.
+fn places(text: &str, workspace: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for name in names(text) {
+        let path = place(name, workspace);
+        if is_named_as_image(&path) && path.exists() && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// A line for the person who named an image.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::tool::process::confine::program_in;
-use crate::tool::process::{Ending, Process, Streams, base_environment};
+use crate::tool::process::{Ending, Process, base_environment};
 
 /// Keys without a secret or a program in them. `safe.directory` may be there more than once.
 const PASSED: &[&str] = &[
@@ -40,20 +40,14 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
     env.retain(|(name, _)| name != "PATH");
     env.push(("PATH".into(), path));
     let process = Process {
-        program: git.into(),
         args: ["config", "--global", "--includes", "--null", "--list"]
             .map(Into::into)
             .to_vec(),
-        // No repository: its settings are not asked for.
-        cwd: "/".into(),
         env,
-        stdin: None,
         deadline: DEADLINE,
-        streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,
-        on_line: None,
-        confine: None,
-        keeper: None,
+        // No repository: its settings are not asked for.
+        ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {
         Ok(finished) if finished.ending == Ending::Exited(0) => passed(&finished.stdout.text()),

@@ -146,7 +146,8 @@ impl CompileCache {
             return Err(component.refused("it is not WebAssembly; build it again".to_owned()));
         }
         super::nesting::check(&component.bytes).map_err(|why| component.refused(why))?;
-        let code = compiler.compile(engine, component, &self.folder).await?;
+        let compiled = compiler.compile(engine, component, &self.folder).await?;
+        let code = compiled.code;
         let compiled = deserialize(engine, &code).map_err(|e| {
             component.refused(format!(
                 "the compiler process is of a different version than this program: {e:#}"

@@ -17,7 +17,7 @@ use super::Error;
 use super::cache::ComponentBytes;
 use super::engine::engine;
 use crate::tool::process::confine::{cap_memory_and_time, confine_this_process, end_with_parent};
-use crate::tool::process::{Ending, Finished, Process, Streams};
+use crate::tool::process::{Ending, Finished, Process};
 
 /// The hidden command of the helper.
 pub const COMPILE_COMMAND: &str = "__compile";
@@ -28,9 +28,6 @@ pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
 /// Memory that the compiling process may take. 40 MB of dense code took 225 MiB with two processors; huge functions and many
 /// processors take more.
 pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
-
-/// Bytes of the process's output that are kept for the error.
-const CAPTURE_BYTES: usize = 16 * 1024;
 
 /// Begins the names of its folders within the cache.
 pub(super) const FOLDER_PREFIX: &str = "compiling-";
@@ -57,6 +54,13 @@ impl Default for Compiler {
     }
 }
 
+/// A component that was compiled.
+pub(super) struct Compiled {
+    pub(super) code: Vec<u8>,
+    /// Reason why the kernel did not keep the process from other files, when it did not.
+    pub(super) unconfined: Option<String>,
+}
+
 impl Compiler {
     /// Native code of the component. `folder` is private to this host.
     pub(super) async fn compile(
@@ -64,10 +68,13 @@ impl Compiler {
         engine: &Engine,
         component: &ComponentBytes,
         folder: &Path,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Compiled, Error> {
         match &self.helper {
             Some(helper) => self.in_process(helper, component, folder).await,
-            None => self.on_thread(engine, component).await,
+            None => Ok(Compiled {
+                code: self.on_thread(engine, component).await?,
+                unconfined: None,
+            }),
         }
     }
 
@@ -76,7 +83,7 @@ impl Compiler {
         helper: &Path,
         component: &ComponentBytes,
         folder: &Path,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Compiled, Error> {
         let private = tempfile::Builder::new()
             .prefix(FOLDER_PREFIX)
             .tempdir_in(folder)
@@ -91,18 +98,11 @@ impl Compiler {
             private.path().into(),
         ];
         let finished = Process {
-            program: helper.into(),
             args,
-            cwd: private.path().to_owned(),
             // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
-            stdin: None,
             deadline: self.time_limit,
-            streams: Streams::Separate,
-            capture_bytes: CAPTURE_BYTES,
-            on_line: None,
-            confine: None,
-            keeper: None,
+            ..Process::bare(helper, private.path())
         }
         .run(&CancellationToken::new())
         .await
@@ -111,7 +111,10 @@ impl Compiler {
         })?;
         self.check(&finished, component)?;
         let output = private.path().join(OUTPUT);
-        fs::read(&output).map_err(Error::io("read", output))
+        Ok(Compiled {
+            code: fs::read(&output).map_err(Error::io("read", output))?,
+            unconfined: fs::read_to_string(private.path().join(UNCONFINED)).ok(),
+        })
     }
 
     /// Processor time is a second bound, for when this host is gone before its time limit. Compiling uses all processors.
@@ -176,6 +179,8 @@ impl Compiler {
 /// Names of the files in the private folder.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
+/// Left where nothing confines the process: why.
+const UNCONFINED: &str = "unconfined";
 
 /// Message with which Rust aborts when memory is exhausted.
 const OUT_OF_MEMORY: &str = "memory allocation of";
@@ -193,8 +198,10 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     let folder = PathBuf::from(args.next().unwrap_or_default());
     end_with_parent();
     cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
-    // Where the kernel cannot do it the compiler still is what it was: safe Rust that was handed bytes.
-    let _ = confine_this_process(&folder);
+    // Where the kernel cannot do it the compiler still is what it was: safe Rust that was handed bytes. `rind doctor` says it.
+    if let Err(why) = confine_this_process(&folder) {
+        fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
+    }
     let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
     let engine = engine().map_err(|e| e.to_string())?;
     // Not `Component::new`, which would also map the code in order to run it.

@@ -50,16 +50,20 @@ pub(crate) fn stops_endless_loop() -> Result<Duration, Error> {
     }
 }
 
-/// Compiles the smallest component as any other, and says how long that took.
-pub(crate) async fn compiles(compiler: &Compiler, cache: &Path) -> Result<Duration, Error> {
+/// Compiles the smallest component as any other, and says how long that took, and why the process that did it could reach other
+/// files, if it could.
+pub(crate) async fn compiles(
+    compiler: &Compiler,
+    cache: &Path,
+) -> Result<(Duration, Option<String>), Error> {
     let component = ComponentBytes {
         path: "the smallest component".into(),
         bytes: EMPTY.to_vec(),
         digest: String::new(),
     };
     let started = Instant::now();
-    compiler.compile(&engine()?, &component, cache).await?;
-    Ok(started.elapsed())
+    let compiled = compiler.compile(&engine()?, &component, cache).await?;
+    Ok((started.elapsed(), compiled.unconfined))
 }
 
 /// Opens the cache of native code, which makes its folder private and its key.

@@ -30,6 +30,9 @@ const MAX_ERRORS_BYTES: usize = 1 << 20;
 /// Bytes of errors that are shown.
 const SHOWN_ERRORS_BYTES: usize = 500;
 
+/// Longest time for looking at the workspace before or after a script. Neither is the script's work, nor anybody's to wait for.
+const MAX_LOOK: Duration = Duration::from_secs(60);
+
 /// Time that a process has beyond the deadline of its call, which the dispatcher keeps.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -135,7 +138,7 @@ pub(super) async fn run(
     let program = program.clone();
     let on_line = flood.on_line();
     // Looking at the workspace is not the script's work, and takes none of its time.
-    let look = paused(program.look()).await?;
+    let look = looked(program.look()).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // A task of its own: when nobody waits any more, the process is stopped, what it left is looked at, and its input goes.
     let running = tokio::spawn(async move {
@@ -149,11 +152,22 @@ pub(super) async fn run(
     });
     // Nothing is ever sent: it is dropped when the process has ended, or could not be started.
     let _ = has_ended.await;
-    let finished = paused(running).await.map_err(failed)??;
+    let finished = looked(running).await?.map_err(failed)??;
     match flood.exceeded() {
         Some(why) => Err(Failure::Limit(why)),
         None => Ok(finished),
     }
+}
+
+/// Waits for a look at the workspace while the deadline of the call stands still.
+async fn looked<T>(look: impl Future<Output = T>) -> Result<T, Failure> {
+    let look = tokio::time::timeout(MAX_LOOK, look);
+    paused(look).await.map_err(|_| {
+        Failure::Unavailable(format!(
+            "looking for what it could leave in the workspace for git to run takes more than {} s; work in a smaller folder",
+            MAX_LOOK.as_secs()
+        ))
+    })
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

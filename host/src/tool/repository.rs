@@ -21,8 +21,18 @@ use crate::beneath::open_regular;
 use crate::git::{COMMON, is_repository, is_repository_with};
 use settings::is_harmless;
 
-/// Maximum number of folders that are searched, so that a workspace of any size costs little.
-const MAX_FOLDERS: usize = 100_000;
+/// Bounds of a search, so that a workspace of any size costs little.
+#[derive(Clone, Copy)]
+struct Bounds {
+    folders: usize,
+    /// Files and folders in all of them.
+    entries: usize,
+}
+
+const BOUNDS: Bounds = Bounds {
+    folders: 100_000,
+    entries: 2_000_000,
+};
 
 /// Largest settings file that is read. Real ones have some hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -109,7 +119,7 @@ impl Before {
         let roots = Roots::open(folders);
         let mut known = BTreeMap::new();
         let mut room = MAX_KEPT_BYTES;
-        walk(&roots.folders, |repository| {
+        walk(&roots.folders, BOUNDS, |repository| {
             for path in deciding(repository) {
                 let stamp = stamp(&path);
                 known.entry(path).or_insert_with_key(|path| Known {
@@ -124,7 +134,7 @@ impl Before {
     /// Takes what the command left and git would run out of git's way; comes back with a line for each.
     pub(super) fn refuse_what_git_would_run(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let unseen = walk(&self.roots.folders, |repository| {
+        let unseen = walk(&self.roots.folders, BOUNDS, |repository| {
             for path in deciding(repository) {
                 let is_touched =
                     self.known.get(&path).map(|known| known.stamp) != Some(stamp(&path));
@@ -196,14 +206,19 @@ impl Before {
 
 /// Hands on every repository, and every folder that one may take its settings from, in these folders. Comes back with what could
 /// not be looked at.
-fn walk(roots: &[PathBuf], mut repository: impl FnMut(&Path)) -> Vec<(PathBuf, String)> {
+fn walk(
+    roots: &[PathBuf],
+    bounds: Bounds,
+    mut repository: impl FnMut(&Path),
+) -> Vec<(PathBuf, String)> {
     let mut unseen = Vec::new();
     let mut folders: Vec<PathBuf> = roots.to_vec();
-    let mut n_seen = 0;
+    let (mut n_folders, mut n_entries) = (0, 0);
     while let Some(folder) = folders.pop() {
-        n_seen += 1;
-        if n_seen > MAX_FOLDERS {
-            unseen.push((folder, format!("there are more than {MAX_FOLDERS} folders")));
+        n_folders += 1;
+        if n_folders > bounds.folders {
+            let why = format!("there are more than {} folders", bounds.folders);
+            unseen.push((folder, why));
             break;
         }
         let entries = match fs::read_dir(&folder) {
@@ -220,6 +235,12 @@ fn walk(roots: &[PathBuf], mut repository: impl FnMut(&Path)) -> Vec<(PathBuf, S
         };
         let mut names = BTreeSet::new();
         for entry in entries.flatten() {
+            n_entries += 1;
+            if n_entries > bounds.entries {
+                let why = format!("there are more than {} files", bounds.entries);
+                unseen.push((folder, why));
+                return unseen;
+            }
             let name = entry.file_name();
             // A link leads to a folder that is found by itself, or to one that the command could not write.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -243,6 +264,8 @@ fn deciding(repository: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
     found.push(repository.join(COMMON));
     let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
+    // The walk comes to these as well, and says when there are too many.
+    let within = within.take(BOUNDS.entries);
     found.push(hooks);
     found.extend(within.map(|entry| entry.path()));
     found.retain(|path| path.symlink_metadata().is_ok());
@@ -310,4 +333,27 @@ fn kept(roots: &Roots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
         .flatten()?;
     *room = room.checked_sub(bytes.len() as u64)?;
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_ends_at_its_bounds_and_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..20 {
+            fs::write(folder.path().join(format!("{n}")), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("below")).unwrap();
+        let roots = [folder.path().to_owned()];
+        let search = |folders, entries| walk(&roots, Bounds { folders, entries }, |_| {});
+        assert!(search(2, 21).is_empty());
+        let unseen = search(2, 20);
+        let [(path, why)] = &unseen[..] else {
+            panic!("{unseen:?}");
+        };
+        assert_eq!((path, &**why), (&roots[0], "there are more than 20 files"));
+        assert_eq!(search(1, 21)[0].0, roots[0].join("below"));
+    }
 }

@@ -4,6 +4,7 @@
 //! any shell can hide: what must hold against a model that means harm stands in the rules of `[tools]` and in the server's own
 //! protection.
 
+mod calls;
 mod words;
 
 #[rind_sdk::plugin]
@@ -44,23 +45,32 @@ mod git_guard {
             return Ok(CallOutcome::pass());
         }
         let arguments: serde_json::Value = serde_json::from_str(&proposed.call.arguments)?;
-        let command = arguments["command"].as_str().unwrap_or_default();
+        let Some(command) = arguments["command"].as_str() else {
+            let why = format!(
+                "this tool has no argument `command` that can be read; take `{}` out of `tools` of git-guard",
+                proposed.call.name
+            );
+            return Ok(CallOutcome::block(why));
+        };
         let uses = uses(command, &caller::workspace());
         if uses.is_forced {
             let why = "a forced push can destroy what others have pushed; ask the person to do it";
             return Ok(CallOutcome::block(why));
         }
-        let Some((place, why)) = danger(&uses, &settings) else {
+        let mut dangers = Vec::new();
+        if uses.may_be_forced {
+            let why = "it may be a forced push, which can destroy what others have pushed, and nobody said yes";
+            let what = "a command that quotes or spells out a push with force, and may run it";
+            dangers.push((what.to_owned(), why.to_owned()));
+        }
+        dangers.extend(danger(&uses, &settings));
+        let Some((_, why)) = dangers.first().cloned() else {
             return Ok(CallOutcome::pass());
         };
-        let changes: Vec<String> = uses
-            .changes
-            .iter()
-            .map(|name| format!("git {name}"))
-            .collect();
+        let whats: Vec<String> = dangers.into_iter().map(|(what, _)| what).collect();
         let question = format!(
-            "Let the model run {} {place}? The command: {}",
-            changes.join(", "),
+            "Let the model run {}? The command: {}",
+            whats.join(", and "),
             cut(command, MAX_COMMAND_BYTES)
         );
         if ask::confirm(&question, false)? {
@@ -69,11 +79,17 @@ mod git_guard {
         Ok(CallOutcome::block(why))
     }
 
-    /// Returns where a command changes what is protected, and what the model is told without a yes.
+    /// Returns what a command does to what is protected, and what the model is told without a yes.
     fn danger(uses: &Uses, settings: &Settings) -> Option<(String, String)> {
         if uses.changes.is_empty() {
             return None;
         }
+        let changes: Vec<String> = uses
+            .changes
+            .iter()
+            .map(|name| format!("git {name}"))
+            .collect();
+        let changes = changes.join(", ");
         let current = current();
         let mut named = uses.branches.iter();
         let protected = named.find(|branch| is_protected(branch, settings));
@@ -85,7 +101,7 @@ mod git_guard {
         if let Some(branch) = protected {
             let branch = cut(branch, MAX_BRANCH_BYTES);
             return Some((
-                format!("on the protected branch {branch}"),
+                format!("{changes} on the protected branch {branch}"),
                 format!(
                     "the branch {branch} is protected and nobody said yes; make a branch first: git switch -c NAME"
                 ),
@@ -96,7 +112,7 @@ mod git_guard {
             (None, Repository::Missing | Repository::Branch(_)) => return None,
         };
         Some((
-            format!("on a branch that is not known ({unknown})"),
+            format!("{changes} on a branch that is not known ({unknown})"),
             format!(
                 "it is not known whether the branch is protected ({unknown}), and nobody said yes; \
                  run it in the workspace, on a branch of its own"

@@ -313,21 +313,35 @@ fn a_hostile_template_ends_a_process_of_its_own_and_nothing_else() {
 
 #[test]
 fn a_template_that_no_parser_takes_is_named_and_the_others_are_there() {
+    let mut n_refused = 0;
     for body in hostile_when_read() {
         let rind = with_prompts();
         rind.user_file("config/prompts/a.md", &template(&body));
         rind.user_file("config/prompts/z.md", &template("Fine."));
         let ran = rind.run(&["run", "/a x"]);
         let start = body.chars().take(40).collect::<String>();
-        if ran.code != Some(0) {
-            assert_eq!(ran.code, Some(2), "{start}: {}", ran.stderr);
-            assert!(ran.stderr.contains("a.md"), "{start}: {}", ran.stderr);
+        match ran.code {
+            // A parser that takes it has rendered it.
+            Some(0) => assert!(
+                ran.stdout.starts_with("You said:"),
+                "{start}: {}",
+                ran.stdout
+            ),
+            code => {
+                assert_eq!(code, Some(2), "{start}: {}", ran.stderr);
+                assert!(ran.stderr.contains("a.md"), "{start}: {}", ran.stderr);
+                n_refused += 1;
+            }
         }
         assert_eq!(
             rind.run(&["run", "/z"]).exits(0).stdout,
             "You said: Fine.\n"
         );
     }
+    assert!(
+        n_refused > 0,
+        "no template of these is hostile to this parser"
+    );
 }
 
 #[test]

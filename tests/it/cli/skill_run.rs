@@ -129,3 +129,25 @@ fn a_skill_of_the_project_is_asked_about_and_without_a_person_refused() {
         ran.stderr
     );
 }
+
+#[test]
+fn an_interrupt_in_the_chat_ends_the_question_of_a_skill() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"You said: {input}\"\ntimes = 0\n");
+    rind.file(
+        ".rind/skills/tidy/SKILL.md",
+        "---\nname: tidy\ndescription: Tidies.\n---\nTidy.\n",
+    );
+    let args = ["chat", "--trust-project"];
+    let Some(mut terminal) = rind.terminal(&args, (100, 30), &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("/tidy\r")
+        .sees("[n]o")
+        .keys("\u{3}")
+        .sees("it was interrupted");
+    terminal.keys("hello\r").sees("You said: hello");
+    terminal.sees_no("Enter steers").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}

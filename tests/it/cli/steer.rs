@@ -278,17 +278,22 @@ fn lines_without_a_turn_come_too_late_and_the_command_is_an_event() {
     }
 }
 
-#[test]
-fn programs_are_told_and_heard_while_a_question_is_open() {
+/// A model that asks for a call, and a hook that ends while the question is open.
+fn with_late_hook() -> Rind {
     let rind = Rind::with_script(
         "[[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"a\", content = \"b\" } }]\n\
          [[reply]]\ntext = \"Done.\"\n",
     );
-    // A hook that ends while the question is open.
     rind.config(
         "[hooks.scripts.late]\npoint = \"message-end\"\nasync = true\ntimeout_seconds = 60\n\
          command = [\"sh\", \"-c\", \"while [ ! -e asked ]; do sleep 0.05; done\"]\n",
     );
+    rind
+}
+
+#[test]
+fn programs_are_told_and_heard_while_a_question_is_open() {
+    let rind = with_late_hook();
     let (pipe, log) = (pipe(&rind), rind.home().join("events.jsonl"));
     let args = ["run", "go", "--steer-from", pipe.to_str().unwrap()];
     let args = [&args[..], &["--events", log.to_str().unwrap()]].concat();
@@ -320,14 +325,7 @@ fn programs_are_told_and_heard_while_a_question_is_open() {
 
 #[test]
 fn a_chat_in_lines_tells_programs_while_a_question_is_open() {
-    let rind = Rind::with_script(
-        "[[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"a\", content = \"b\" } }]\n\
-         [[reply]]\ntext = \"Done.\"\n",
-    );
-    rind.config(
-        "[hooks.scripts.late]\npoint = \"message-end\"\nasync = true\ntimeout_seconds = 60\n\
-         command = [\"sh\", \"-c\", \"while [ ! -e asked ]; do sleep 0.05; done\"]\n",
-    );
+    let rind = with_late_hook();
     let log = rind.home().join("events.jsonl");
     let args = ["chat", "go", "--plain", "--events", log.to_str().unwrap()];
     let Some(mut terminal) = rind.terminal(&args, (100, 30), &[]) else {

@@ -23,6 +23,9 @@ const MAX_PASTES: u32 = 0xfff;
 /// Most states that can be undone.
 const MAX_UNDO: usize = 100;
 
+/// Longest text that is put in as if it was typed, in bytes: each key draws the whole of it anew.
+const MAX_OWN_BYTES: usize = 64 << 10;
+
 const TAB: &str = "    ";
 
 /// Mark before the first row, and the blanks before the others.
@@ -40,6 +43,15 @@ pub(super) struct Editor {
     undo: Vec<(String, usize)>,
     /// Whether the last change was a letter that was typed: letters are undone together.
     is_typing: bool,
+}
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Words of the person.
+    Own(String),
+    /// A long paste, whose words nobody has read.
+    Pasted(String),
 }
 
 /// The text in rows.
@@ -77,6 +89,19 @@ impl Editor {
         letters.collect()
     }
 
+    /// Returns the text in its parts.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for character in self.text.chars() {
+            match (self.pasted(character), pieces.last_mut()) {
+                (Some(paste), _) => pieces.push(Piece::Pasted(paste.to_owned())),
+                (None, Some(Piece::Own(own))) => own.push(character),
+                (None, _) => pieces.push(Piece::Own(character.into())),
+            }
+        }
+        pieces
+    }
+
     /// Returns the text before the cursor, with pastes as single characters.
     pub(super) fn before(&self) -> &str {
         self.text.get(..self.at).unwrap_or_default()
@@ -104,21 +129,29 @@ impl Editor {
         self.is_typing = false;
     }
 
-    /// Replaces everything; the cursor is at the end.
+    /// Replaces everything with words of the person; the cursor is at the end.
     pub(super) fn set(&mut self, text: &str) {
         self.keep();
         self.text.clear();
         self.at = 0;
-        self.put_paste(text);
+        self.put_own(text);
     }
 
-    /// Puts a text before what is there, on lines of its own.
-    pub(super) fn put_first(&mut self, text: &str) {
-        let rest = self.whole();
-        if rest.is_empty() {
-            self.set(text);
-        } else {
-            self.set(&format!("{text}\n{rest}"));
+    /// Puts a text before what is there, on lines of its own; the cursor is at the end.
+    pub(super) fn put_first(&mut self, pieces: &[Piece]) {
+        self.keep();
+        let rest = std::mem::take(&mut self.text);
+        self.at = 0;
+        for piece in pieces {
+            match piece {
+                Piece::Own(text) => self.put_own(text),
+                Piece::Pasted(text) => self.put_paste(text),
+            }
+        }
+        if !rest.is_empty() {
+            self.put('\n');
+            self.text.push_str(&rest);
+            self.at = self.text.len();
         }
     }
 
@@ -295,8 +328,17 @@ impl Editor {
         self.at += letter.len_utf8();
     }
 
+    /// Puts words of the person, which are shown however many they are.
+    fn put_own(&mut self, text: &str) {
+        if text.len() > MAX_OWN_BYTES {
+            return self.put_paste(text);
+        }
+        lines(text).chars().for_each(|letter| self.put(letter));
+        self.is_typing = false;
+    }
+
     fn put_paste(&mut self, text: &str) {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let text = lines(text);
         let n_pastes = u32::try_from(self.pastes.len()).unwrap_or(MAX_PASTES);
         let is_long = text.lines().count() > MAX_PASTED_LINES || text.len() > MAX_PASTED_BYTES;
         match char::from_u32(FIRST_PASTE + n_pastes) {
@@ -340,6 +382,11 @@ impl Editor {
             }
         }
     }
+}
+
+/// A text whose lines end as ours do.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 #[cfg(test)]
@@ -414,6 +461,33 @@ mod tests {
         assert_eq!(editor.take(), "see ");
         // Nobody can type what stands for a paste.
         assert_eq!(typed("\u{f0000}").whole(), "\u{fffd}");
+    }
+
+    #[test]
+    fn words_of_ones_own_are_typed_however_long_and_pastes_stay_pastes() {
+        let long = "line with @a.png\n".repeat(40);
+        let mut editor = Editor::default();
+        editor.set(&long);
+        assert_eq!(editor.noted(), long);
+        editor.set("see ");
+        editor.paste(&long);
+        let pieces = editor.pieces();
+        let parts = [Piece::Own("see ".to_owned()), Piece::Pasted(long.clone())];
+        assert_eq!(pieces, parts);
+        let mut other = typed("rest ");
+        other.paste(&long);
+        other.put_first(&pieces);
+        assert_eq!(
+            other.noted(),
+            "see [paste 2: 40 lines]\nrest [paste 1: 40 lines]"
+        );
+        assert_eq!(other.whole(), format!("see {long}\nrest {long}"));
+        assert_eq!(other.before().len(), other.text.len());
+        other.undo();
+        assert_eq!(other.whole(), format!("rest {long}"));
+        // Of a text that is too long to be drawn with each key, only the note is.
+        other.set(&"x".repeat(MAX_OWN_BYTES + 1));
+        assert!(other.noted().starts_with("[paste 3"), "{}", other.noted());
     }
 
     #[test]

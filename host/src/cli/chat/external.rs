@@ -43,6 +43,16 @@ impl Live {
             ended.success(),
             "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
         );
-        std::fs::read_to_string(file.path()).context("read what was written")
+        let written = std::fs::read(file.path()).context("read what was written")?;
+        Ok(self.as_text(written))
+    }
+
+    /// A text in another encoding than UTF-8 keeps what can be read of it.
+    fn as_text(&mut self, written: Vec<u8>) -> String {
+        String::from_utf8(written).unwrap_or_else(|error| {
+            let words = "what was saved is not UTF-8: `\u{fffd}` stands for what cannot be read";
+            self.view.say(warning(words));
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })
     }
 }

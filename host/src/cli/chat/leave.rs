@@ -1,7 +1,7 @@
 //! The end of a chat: the terminal is the shell's again, the session ends in good order, nothing that was typed is lost.
 
 use super::super::exit_code::ExitStatus;
-use super::super::render::{WARN, printable, styled};
+use super::super::render::{self, WARN, printable, styled};
 use super::live::{Leave, Live};
 use super::worker::Done;
 
@@ -36,11 +36,12 @@ impl Live {
                 _ = terminated.recv() => std::process::exit(130),
             }
         };
-        if let Some(mut telemetry) = self.telemetry.take() {
-            while let Ok(event) = self.events.try_recv() {
-                telemetry.take(&event);
-                self.programs.take(&event);
-            }
+        // What the end of the session says comes below the chat, which is on the screen as it was left.
+        while let Ok(event) = self.events.try_recv() {
+            self.take_event(&event);
+        }
+        self.view.finished().iter().for_each(render::say);
+        if let Some(telemetry) = self.telemetry.take() {
             telemetry.finish().await;
         }
         closed?;
@@ -52,6 +53,9 @@ impl Live {
         let Some(redirected) = self.redirected.take() else {
             return;
         };
+        while let Ok(text) = self.written.try_recv() {
+            self.wrote(&text);
+        }
         let unsent = self.editor.take();
         if !unsent.trim().is_empty() {
             let words = match self.history.add(&unsent) {
@@ -67,6 +71,10 @@ impl Live {
         let _ = self.screen.end(&finished);
         self.tty.leave();
         drop(redirected);
+        // Written since; from here on it goes to the terminal.
+        while let Ok(text) = self.written.try_recv() {
+            render::say(text.trim_end_matches('\n'));
+        }
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) struct Live {
     pub(super) events: UnboundedReceiver<Stamped>,
     pub(super) questions: UnboundedReceiver<Asked>,
     /// Lines that other parts of the program write.
-    written: UnboundedReceiver<String>,
+    pub(super) written: UnboundedReceiver<String>,
     pub(super) redirected: Option<Redirected>,
     /// Taken at the end.
     pub(super) telemetry: Option<Telemetry>,
@@ -288,10 +288,7 @@ impl Live {
                 self.close_question();
                 self.view.say(styled(DIM, "no longer asked"));
             }
-            Next::Written(text) => {
-                let text = text.trim_end_matches('\n');
-                text.split('\n').for_each(|line| self.view.say(line));
-            }
+            Next::Written(text) => self.wrote(&text),
             Next::Done(done) => self.done(done),
             Next::Ran(ran) => self.view.ran(&ran.command, &ran.output, ran.is_error),
             Next::Found(files) => {
@@ -314,7 +311,13 @@ impl Live {
         Ok(())
     }
 
-    fn take_event(&mut self, event: &Stamped) {
+    /// Shows what another part of the program wrote.
+    pub(super) fn wrote(&mut self, text: &str) {
+        let text = text.trim_end_matches('\n');
+        text.split('\n').for_each(|line| self.view.say(line));
+    }
+
+    pub(super) fn take_event(&mut self, event: &Stamped) {
         self.view.take(event);
         self.programs.take(event);
         if let Some(telemetry) = &mut self.telemetry {

@@ -36,7 +36,7 @@ use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
 use super::programs::Programs;
 use super::question::{Line, Screen};
-use super::render::{BOLD, DIM};
+use super::render::{self, BOLD, DIM};
 use super::setup;
 use crate::session::{SessionRow, SessionStore};
 use live::Leave;
@@ -91,7 +91,12 @@ pub(super) async fn in_session(
     Ok(match left {
         Leave::Quit(exit) => exit,
         // There is one session in which the plugin is replaced.
-        Leave::Resume(_) => ExitStatus::Done,
+        Leave::Resume(id) => {
+            render::note(&format!(
+                "a session with a plugin under development cannot go on in another one; to chat there: rind chat --resume {id}"
+            ));
+            ExitStatus::Done
+        }
     })
 }
 

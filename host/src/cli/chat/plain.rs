@@ -126,6 +126,24 @@ fn read_lines() -> Receiver<String> {
     lines
 }
 
+/// Says of a line that it answers nothing.
+fn ignore(line: &str) {
+    let line = render::one_line(line, 400);
+    at_once(format_args!(
+        "typed too early for an answer, and ignored: {line}\n"
+    ));
+}
+
+/// Ignores the lines that were typed so far. Whether there were any.
+fn ignored(lines: &mut Receiver<String>) -> bool {
+    let mut has_any = false;
+    while let Ok(line) = lines.try_recv() {
+        ignore(&line);
+        has_any = true;
+    }
+    has_any
+}
+
 impl Plain {
     async fn step(&mut self, programs: &mut Programs) {
         let is_running = self.worker.is_running();
@@ -160,10 +178,19 @@ impl Plain {
         }
         if is_command(text) && !line.starts_with(' ') {
             self.command(text);
+        } else if text.starts_with('!') && !line.starts_with(' ') {
+            // It may hold what the model must not see: `!!pass show bank`.
+            render::warn(
+                "`!` commands need the chat on the full screen; put a blank before the line to send it to the model",
+            );
+            self.ready();
         } else if self.worker.is_running() {
             let images = self.images(text);
             self.steering.steer_with(text, Source::Terminal, images);
-            render::note("the model reads it before its next request");
+            render::note(match self.worker.is_turn() {
+                true => "the model reads it before its next request",
+                false => "it is sent when the command has ended",
+            });
         } else {
             self.turn(text.to_owned(), None);
         }
@@ -373,6 +400,11 @@ impl Plain {
                     unseen.push(event);
                 }
                 () = tokio::time::sleep_until(opens.unwrap_or_else(tokio::time::Instant::now)), if opens.is_some() => {
+                    // What was read while this program had no time is as old as the time that it lost.
+                    if ignored(&mut self.lines) {
+                        opens = Some(tokio::time::Instant::now() + QUIET);
+                        continue;
+                    }
                     opens = None;
                     // Also the beginning of a line.
                     terminal::drop_typed();
@@ -381,8 +413,7 @@ impl Plain {
                 line = self.lines.recv() => match line {
                     None => break asked.question.unanswered(""),
                     Some(line) if opens.is_some() => {
-                        let line = render::one_line(&line, 400);
-                        at_once(format_args!("typed too early for an answer, and ignored: {line}\n"));
+                        ignore(&line);
                         opens = Some(tokio::time::Instant::now() + QUIET);
                     }
                     Some(line) if screen.is_view(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
@@ -440,5 +471,21 @@ impl Plain {
         }
         closed?;
         Ok(self.leaving.unwrap_or(Leave::Quit(ExitStatus::Done)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
+        let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
+        assert!(!ignored(&mut lines));
+        for line in ["y", "always"] {
+            sender.try_send(line.to_owned()).unwrap();
+        }
+        assert!(ignored(&mut lines));
+        assert!(!ignored(&mut lines) && lines.is_empty());
     }
 }

@@ -178,8 +178,8 @@ impl Live {
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
-        let begun = self.answer.take();
-        if !is_mere_answer(&begun) {
+        let begun = self.answer.pieces();
+        if !is_mere_answer(&self.answer.take()) {
             self.editor.put_first(&begun);
             self.propose();
         }

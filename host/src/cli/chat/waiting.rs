@@ -4,6 +4,7 @@
 //! editor and the history have what was typed. Start from [`Live::send`].
 
 use super::super::attach;
+use super::editor::Piece;
 use super::live::Live;
 use super::worker::Prompt;
 use crate::agent::TurnOutcome;
@@ -15,6 +16,8 @@ pub(super) struct Typed {
     pub(super) text: String,
     /// The text without long pastes, whose words nobody has read: they name no images.
     noted: String,
+    /// The text as it goes back into the editor.
+    pieces: Vec<Piece>,
     /// Texts that the model is told before it.
     untold: Vec<String>,
 }
@@ -30,6 +33,7 @@ impl Live {
     /// Sends what is in the editor: as a turn, or to what runs.
     pub(super) fn send(&mut self, is_follow_up: bool) {
         let (text, noted) = (self.editor.whole(), self.editor.noted());
+        let pieces = self.editor.pieces();
         if text.trim().is_empty() {
             return;
         }
@@ -39,6 +43,7 @@ impl Live {
         let typed = Typed {
             text,
             noted,
+            pieces,
             untold,
         };
         let whole = typed.whole();
@@ -46,7 +51,7 @@ impl Live {
         if !is_running {
             self.view.said(&typed.noted);
         }
-        let images = self.images(&typed.noted);
+        let images = self.images(&typed.noted, &typed.text);
         if !is_running {
             return self.begin(whole, images);
         }
@@ -72,12 +77,15 @@ impl Live {
         });
     }
 
-    /// Reads the images that a text names, and says which.
-    fn images(&mut self, noted: &str) -> Vec<Attachment> {
+    /// Reads the images that a text names, and says which. Those that only a paste in it names are said as well.
+    fn images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
         for named in attach::mentioned(noted, &self.paths.workspace) {
             self.view.say(attach::in_words(&named));
             images.extend(named.map(|(_, image)| image));
+        }
+        for line in attach::only_pasted(noted, text, &self.paths.workspace) {
+            self.view.say(line);
         }
         images
     }
@@ -101,9 +109,10 @@ impl Live {
             return;
         }
         let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
-        self.view.said(&texts.join("\n\n"));
+        let text = texts.join("\n\n");
+        self.view.said(&text);
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
-        let images = self.images(&noted.join("\n\n"));
+        let images = self.images(&noted.join("\n\n"), &text);
         let whole: Vec<String> = waiting.iter().map(Typed::whole).collect();
         self.begin(whole.join("\n\n"), images);
     }
@@ -124,19 +133,24 @@ impl Live {
     }
 
     fn put_back(&mut self, waiting: Vec<Typed>) {
-        let (texts, untold): (Vec<String>, Vec<Vec<String>>) = waiting
-            .into_iter()
-            .map(|typed| (typed.text, typed.untold))
-            .unzip();
-        self.shell.put_back(untold.concat());
         let is_private = |text: &str| text.starts_with(' ');
-        let mut text = texts.join("\n");
+        let (mut pieces, mut untold) = (Vec::new(), Vec::new());
         // The history is to have none of it when it is to have not all of it.
-        let is_any = texts.iter().any(|text| is_private(text)) || is_private(&self.editor.whole());
-        if is_any && !is_private(&text) {
-            text.insert(0, ' ');
+        let mut is_any = is_private(&self.editor.whole());
+        let is_first = waiting.first().is_some_and(|typed| is_private(&typed.text));
+        for (n, typed) in waiting.into_iter().enumerate() {
+            is_any |= is_private(&typed.text);
+            if n > 0 {
+                pieces.push(Piece::Own("\n".to_owned()));
+            }
+            pieces.extend(typed.pieces);
+            untold.extend(typed.untold);
         }
-        self.editor.put_first(&text);
+        if is_any && !is_first {
+            pieces.insert(0, Piece::Own(" ".to_owned()));
+        }
+        self.shell.put_back(untold);
+        self.editor.put_first(&pieces);
         self.propose();
     }
 
@@ -154,6 +168,7 @@ impl Live {
         let input = input?;
         Some(typed.unwrap_or(Typed {
             noted: input.text.clone(),
+            pieces: vec![Piece::Own(input.text.clone())],
             text: input.text,
             untold: Vec::new(),
         }))

@@ -19,7 +19,7 @@ use super::language::{self, Fault};
 use crate::tool::process::confine::{
     cap_memory_and_time, confine_this_process, end_with_parent, hide_process,
 };
-use crate::tool::process::{Ending, Finished, Process, Streams};
+use crate::tool::process::{Ending, Finished, Process};
 
 /// The hidden command of the process.
 pub(in crate::cli) const TEMPLATE_COMMAND: &str = "__template";
@@ -41,9 +41,6 @@ const MAX_ENDED: usize = 3;
 
 /// Longest result that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
-
-/// Bytes of the process's output that are kept for the error.
-const CAPTURE_BYTES: usize = 16 << 10;
 
 /// Names of the files in the private folder.
 const INPUT: &str = "jobs.json";
@@ -105,7 +102,16 @@ impl Helper {
                 source: Cow::Borrowed(*source),
                 arguments: None,
             });
-            let (done, ended) = self.run(jobs.collect(), &CancellationToken::new()).await;
+            let none = CancellationToken::new();
+            let (done, ended) = match self.run(jobs.collect(), &none).await {
+                Ok(ran) => ran,
+                // It is no fault of a template, and the next process would not start either.
+                Err(why) => {
+                    let left = sources.iter().skip(names.len());
+                    names.extend(left.map(|_| Err(Refusal::Ended(why.clone()))));
+                    break;
+                }
+            };
             names.extend(done.into_iter().map(|done| match done {
                 Ok(Done::Names(names)) => Ok(names),
                 Ok(Done::Text(_)) => Err(Refusal::Ended(MISFIT.to_owned())),
@@ -130,7 +136,7 @@ impl Helper {
             source: Cow::Borrowed(source),
             arguments: Some(Cow::Borrowed(arguments)),
         };
-        let (done, ended) = self.run(vec![job], cancel).await;
+        let (done, ended) = self.run(vec![job], cancel).await.map_err(Refusal::Ended)?;
         match (done.into_iter().next(), ended) {
             (Some(Ok(Done::Text(text))), _) => Ok(text),
             (Some(Err(fault)), _) => Err(Refusal::Fault(fault)),
@@ -140,19 +146,25 @@ impl Helper {
     }
 
     /// Does jobs in their order. Unless all are done, the reason why the first of the others is not.
+    ///
+    /// # Errors
+    /// Why there is no process that does any.
     async fn run(
         &self,
         jobs: Vec<Job<'_>>,
         cancel: &CancellationToken,
-    ) -> (Vec<Result<Done, Fault>>, Option<String>) {
+    ) -> Result<(Vec<Result<Done, Fault>>, Option<String>), String> {
         match self {
-            Self::Program(program) => match in_process(program, &jobs, cancel).await {
-                Ok((done, _)) if done.len() == jobs.len() => (done, None),
-                Ok((done, finished)) => (done, Some(reason(&finished))),
-                Err(why) => (Vec::new(), Some(why)),
-            },
+            Self::Program(program) => {
+                let ran = in_process(program, &jobs, cancel).await;
+                let (done, finished) = ran.map_err(|why| {
+                    format!("{why}; if rind was replaced while it ran, start it again")
+                })?;
+                let left = (done.len() < jobs.len()).then(|| reason(&finished));
+                Ok((done, left))
+            }
             #[cfg(test)]
-            Self::Here => (jobs.iter().map(Job::run).collect(), None),
+            Self::Here => Ok((jobs.iter().map(Job::run).collect(), None)),
         }
     }
 }
@@ -165,7 +177,8 @@ async fn in_process(
     jobs: &[Job<'_>],
     cancel: &CancellationToken,
 ) -> Result<(Vec<Result<Done, Fault>>, Finished), String> {
-    let failed = |error: std::io::Error| format!("cannot prepare its rendering: {error}");
+    let failed =
+        |error: std::io::Error| format!("cannot prepare the rendering of templates: {error}");
     let private = tempfile::Builder::new()
         .prefix("rind-template-")
         .tempdir()
@@ -174,18 +187,11 @@ async fn in_process(
     fs::write(private.path().join(INPUT), jobs).map_err(failed)?;
     let args: Vec<OsString> = vec![TEMPLATE_COMMAND.into(), private.path().into()];
     let finished = Process {
-        program: program.into(),
         args,
-        cwd: private.path().to_owned(),
         // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
         env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
-        stdin: None,
         deadline: DEADLINE,
-        streams: Streams::Separate,
-        capture_bytes: CAPTURE_BYTES,
-        on_line: None,
-        confine: None,
-        keeper: None,
+        ..Process::bare(program, private.path())
     }
     .run(cancel)
     .await
@@ -237,7 +243,7 @@ pub(in crate::cli) fn template_main(
     end_with_parent();
     cap_memory_and_time(MAX_MEMORY_BYTES, MAX_CPU_SECONDS)
         .map_err(|e| format!("resource limits: {e}"))?;
-    // Where the kernel cannot do it the library still is what it was: safe Rust that was handed text.
+    // Where the kernel cannot do it the library still is what it was: safe Rust that was handed text. `rind doctor` says it.
     let _ = confine_this_process(&folder);
     // What a hostile template ends leaves no dump.
     hide_process();

@@ -401,7 +401,12 @@ impl Commands {
                     bail_usage!("/{} runs in a session, and none is open", entry.name);
                 };
                 let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
-                let text = invoked.await.map_err(|error| Usage(error.to_string()))?;
+                // It may ask, and Ctrl-C takes the question away.
+                let text = tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => bail_usage!("it was interrupted"),
+                    text = invoked => text.map_err(|error| Usage(error.to_string()))?,
+                };
                 let command = format!("/{} of {}", entry.name, entry.origin);
                 Ok(Outcome::Prompt { text, command })
             }

@@ -119,3 +119,20 @@ fn the_check_of_plugins_knows_every_built_in_name() {
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, crate::check::BUILT_IN_COMMANDS);
 }
+
+#[tokio::test]
+async fn a_process_that_does_not_start_is_the_reason_for_every_template_and_no_template_is_blamed()
+{
+    let helper = Helper::Program("/none/rind".into());
+    let names = helper.names(&["a", "b", "c", "d", "e"]).await;
+    assert_eq!(names.len(), 5);
+    for name in names {
+        let Err(helper::Refusal::Ended(why)) = name else {
+            panic!("{name:?}");
+        };
+        assert!(
+            why.contains("/none/rind") && why.contains("start it again"),
+            "{why}"
+        );
+    }
+}

@@ -57,7 +57,15 @@ async fn compiler(options: &LoadOptions) -> Check {
     let compiler = &options.compiler;
     let compiled = trial::compiles(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
-        (Some(_), Ok(took)) => Check::ok(format!(
+        (Some(_), Ok((_, Some(why)))) => Check::weaker(format!(
+            "in a process of its own that the kernel does not confine: {why}"
+        ))
+        .means(
+            "a fault in the compiler, or in the process that renders templates of prompts, would give a plugin or a template what \
+             you can read and write",
+        )
+        .todo("use Linux 6.2 or newer with Landlock switched on"),
+        (Some(_), Ok((took, None))) => Check::ok(format!(
             "in a process of its own, at most {} s and {} MiB; the smallest component takes {}",
             compiler.time_limit.as_secs(),
             compiler.memory_limit >> 20,

@@ -266,6 +266,7 @@ impl ClaudeHook {
                 if text.starts_with('{') {
                     self.said(caller, payload, &once::outcome(text)?)?
                 } else {
+                    reply::check_text(text, self.event.is_gate())?;
                     self.wrote(text)
                 }
             }
@@ -331,10 +332,12 @@ impl ClaudeHook {
             let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
             self.blocked(&why)
         } else {
-            reply::check(said)?;
-            match self.event {
-                ClaudeEvent::PreToolUse => judged(caller, payload, specific)?,
-                _ => json!({}),
+            let is_judged = self.event == ClaudeEvent::PreToolUse;
+            reply::check(said, is_judged)?;
+            if is_judged {
+                judged(caller, payload, specific)?
+            } else {
+                json!({})
             }
         };
         if let (Some(context), Some(outcome)) = (

@@ -35,18 +35,77 @@ const VERDICT: &[(&str, Expected)] = &[
 /// Name of the decision on a tool call.
 const DECISION: &str = "permissionDecision";
 
-/// Checks a reply that neither stops nor blocks.
+/// Fields that can say no: in the reply itself, and in its `hookSpecificOutput`.
+const OWN_DECISIONS: [&str; 2] = ["continue", "decision"];
+const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
+
+/// Checks a reply that neither stops nor blocks. `is_judged` when it is about a tool call that can be denied.
 ///
 /// # Errors
-/// A field is not of its type, or has a value that is not known.
-pub(super) fn check(said: &Value) -> Result<(), Failure> {
-    if !said[DECISION].is_null() {
-        return Err(Failure::Malformed(format!(
-            "`{DECISION}` stands beside `hookSpecificOutput`; it belongs into it"
-        )));
+/// A field is not of its type, has a value that is not known, or says no in a place where nobody reads it.
+pub(super) fn check(said: &Value, is_judged: bool) -> Result<(), Failure> {
+    let specific = &said["hookSpecificOutput"];
+    let misplaced = |why: String| Err(Failure::Malformed(why));
+    if let Some(name) = first_of(&SPECIFIC_DECISIONS, said) {
+        return misplaced(format!(
+            "`{name}` stands beside `hookSpecificOutput`; it belongs into it"
+        ));
+    }
+    if let Some(name) = first_of(&OWN_DECISIONS, specific) {
+        return misplaced(format!(
+            "`{name}` stands in `hookSpecificOutput`; it belongs beside it"
+        ));
+    }
+    if !is_judged && let Some(name) = first_of(&SPECIFIC_DECISIONS, specific) {
+        return misplaced(format!(
+            "`{name}` is for `PreToolUse`; here `decision` or `continue` refuses"
+        ));
     }
     check_fields(said, FIELDS)?;
-    check_fields(&said["hookSpecificOutput"], SPECIFIC)
+    check_fields(specific, SPECIFIC)
+}
+
+fn first_of(names: &[&'static str], object: &Value) -> Option<&'static str> {
+    let mut names = names.iter();
+    names.find(|name| !object[**name].is_null()).copied()
+}
+
+/// Checks output that is no JSON object, which is read as text: a reply in it must not be overlooked. Of a gate whatever looks
+/// like JSON counts as one; elsewhere text may well be JSON, for the model, and only that counts which says no or yes.
+///
+/// # Errors
+/// It may be a reply.
+pub(super) fn check_text(text: &str, is_gate: bool) -> Result<(), Failure> {
+    let is_json = serde_json::from_str::<Value>(text).is_ok();
+    let is_reply = if is_gate {
+        let begins = |line: &str| line.trim_start_matches(is_blank).starts_with('{');
+        is_json || text.lines().any(begins) || has_decision(text)
+    } else {
+        has_decision(text) && (is_json || text.contains('{'))
+    };
+    match is_reply {
+        true => Err(Failure::Malformed(
+            "what it wrote may be a reply that cannot be read: a reply is one JSON object with nothing before or behind it; \
+             write anything else to standard error"
+                .to_owned(),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Whether a text has the quoted name of a field that can say no.
+fn has_decision(text: &str) -> bool {
+    let mut names = OWN_DECISIONS.iter().chain(&SPECIFIC_DECISIONS);
+    names.any(|name| {
+        ['"', '\'']
+            .iter()
+            .any(|mark| text.contains(&format!("{mark}{name}{mark}")))
+    })
+}
+
+/// Whether a character before a reply shows nothing: also a byte order mark.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter.is_control() || letter == '\u{feff}'
 }
 
 /// Checks the `hookSpecificOutput` about a tool call that is not denied.
@@ -100,10 +159,12 @@ mod tests {
             json!({}),
             json!({"continue": true, "decision": "approve", "suppressOutput": true}),
             json!({"decision": null, "hookSpecificOutput": null, "systemMessage": "a"}),
-            json!({"hookSpecificOutput": {"additionalContext": "a", "permissionDecision": 5}}),
+            json!({"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "a"}}),
         ] {
-            assert_eq!(check(&said), Ok(()), "{said}");
+            assert_eq!(check(&said, false), Ok(()), "{said}");
         }
+        let judged = json!({"hookSpecificOutput": {"permissionDecision": 5}});
+        assert_eq!(check(&judged, true), Ok(()), "judged by itself");
         for (said, why) in [
             (json!({"continue": "false"}), "`continue` is `false`"),
             (json!({"continue": 0}), "`continue` is `0`"),
@@ -117,11 +178,23 @@ mod tests {
             (json!({"systemMessage": 5}), "must be a text"),
             (json!({"permissionDecision": "deny"}), "belongs into it"),
             (
+                json!({"hookSpecificOutput": {"decision": "block"}}),
+                "`decision` stands in `hookSpecificOutput`",
+            ),
+            (
+                json!({"hookSpecificOutput": {"continue": false}}),
+                "`continue` stands in `hookSpecificOutput`",
+            ),
+            (
+                json!({"hookSpecificOutput": {"permissionDecision": "deny"}}),
+                "is for `PreToolUse`",
+            ),
+            (
                 json!({"hookSpecificOutput": {"additionalContext": [1]}}),
                 "`additionalContext` is `[1]`",
             ),
         ] {
-            let failure = check(&said).unwrap_err().to_string();
+            let failure = check(&said, false).unwrap_err().to_string();
             assert!(failure.contains(why), "{said}: {failure}");
         }
         for (specific, fits) in [
@@ -136,6 +209,32 @@ mod tests {
             (json!({"updatedInput": "x"}), false),
         ] {
             assert_eq!(check_verdict(&specific).is_ok(), fits, "{specific}");
+        }
+    }
+
+    #[test]
+    fn a_reply_within_other_text_is_not_overlooked() {
+        let malformed = |text: &str, is_gate| check_text(text, is_gate).is_err();
+        for text in [
+            r#"[{"decision":"block"}]"#,
+            "checking…\n{\"decision\":\"block\"}",
+            "checking… {\"decision\": \"block\"}",
+            "checking…\n{\n  \"continue\": false\n}",
+            "\u{feff}{\"decision\":\"block\"}",
+            "{'permissionDecision': 'deny'}",
+        ] {
+            assert!(malformed(text, true) && malformed(text, false), "{text}");
+        }
+        for text in ["\"deny\"", "false", "[]", "one\n  {\"verdict\": 1}"] {
+            assert!(malformed(text, true) && !malformed(text, false), "{text}");
+        }
+        for text in [
+            "",
+            "checked 3 files",
+            "use {braces}",
+            "the decision is yours",
+        ] {
+            assert!(!malformed(text, true) && !malformed(text, false), "{text}");
         }
     }
 }

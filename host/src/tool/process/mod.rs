@@ -127,7 +127,31 @@ pub struct SpawnError {
     pub source: std::io::Error,
 }
 
+/// Deadline of a program that takes milliseconds, on a machine that is busy.
+const BARE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Bytes of its output that are kept: enough for an answer, or for an error.
+const BARE_CAPTURE_BYTES: usize = 16 << 10;
+
 impl Process {
+    /// Describes a program without arguments, environment, input and confinement, for one that is trusted and answers soon.
+    #[must_use]
+    pub fn bare(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            env: Vec::new(),
+            stdin: None,
+            deadline: BARE_DEADLINE,
+            streams: Streams::Separate,
+            capture_bytes: BARE_CAPTURE_BYTES,
+            on_line: None,
+            confine: None,
+            keeper: None,
+        }
+    }
+
     /// Runs the program to the end of its whole process tree. On its deadline or on `cancel` the tree gets SIGTERM and, two
     /// seconds later, SIGKILL; the same when this future is dropped.
     ///

@@ -53,3 +53,37 @@ fn an_image_that_is_typed_or_dropped_goes_with_the_text_and_words_of_a_long_past
     let one = vec![json!([1, 1])];
     assert_eq!(blobs, [one.clone(), one, vec![], vec![]]);
 }
+
+#[test]
+fn a_long_text_of_ones_own_shows_the_images_that_it_names_and_a_paste_says_which_it_does_not() {
+    let rind = Rind::with_script(ECHO);
+    std::fs::write(rind.workspace().join("dot.png"), DOT).unwrap();
+    let long = format!("{}see @dot.png \n", "line\n".repeat(12));
+    rind.file("long.txt", &long);
+    rind.file("edit.sh", "cp long.txt \"$1\"\n");
+    let editor = format!("sh {}/edit.sh", rind.workspace().display());
+    let variables = [("VISUAL", editor.as_str())];
+    let args = ["chat", "--no-plugins", long.as_str()];
+    let Some(mut terminal) = rind.terminal(&args, (72, 60), &variables) else {
+        return;
+    };
+    // A prompt of the command line, a text of an editor, one of the history.
+    terminal.sees("You said: line").sees_no("Enter steers");
+    terminal.keys("\u{7}").sees("› line").keys("\r");
+    terminal.sees_no("› line\n  line").sees_no("Enter steers");
+    terminal.keys("\u{1b}[A").keys("\r");
+    terminal.sees_no("Enter steers").keys(&pasted(&long));
+    terminal
+        .sees("[paste 1: 13 lines]")
+        .keys("\r")
+        .sees("only a paste names it");
+    terminal.sees_no("Enter steers").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let messages = rind.entries("message").into_iter();
+    let users = messages.filter(|entry| entry["message"]["role"] == "user");
+    let n_blobs = users.map(|entry| {
+        let parts = entry["message"]["content"].as_array().unwrap().clone();
+        parts.iter().filter(|part| part["type"] == "blob").count()
+    });
+    assert_eq!(n_blobs.collect::<Vec<_>>(), [1, 1, 1, 0]);
+}

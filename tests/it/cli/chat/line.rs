@@ -115,6 +115,71 @@ fn a_text_is_written_in_an_editor_of_ones_own() {
 }
 
 #[test]
+fn a_text_in_another_encoding_is_kept_as_far_as_it_can_be_read() {
+    let rind = Rind::with_script(ECHO);
+    rind.file("edit.sh", "printf 'caf\\351 and more\\n' > \"$1\"\n");
+    let editor = format!("sh {}/edit.sh", rind.workspace().display());
+    let variables = [("VISUAL", editor.as_str())];
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &variables) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("\u{7}")
+        .sees("is not UTF-8")
+        .sees("› caf\u{fffd} and more");
+    terminal.keys("\u{3}\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn in_lines_a_command_of_ones_own_is_not_sent_to_the_model() {
+    let rind = Rind::with_script(ECHO);
+    let args = ["chat", "--no-plugins", "--plain"];
+    let Some(mut terminal) = rind.terminal(&args, SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("!!pass show bank\r")
+        .sees("need the chat on the full");
+    terminal.keys(" !important\r").sees("You said: !important");
+    terminal.keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+    let said = conversation(&rind).concat();
+    assert!(!said.contains("bank"), "{said}");
+    // From a pipe as well.
+    let ran = rind.run_with_input(&["chat", "--no-plugins"], "!!pass show bank\nhello\n");
+    let ran = ran.exits(0);
+    assert_eq!(ran.stdout, "You said: hello\n");
+    assert!(ran.stderr.contains("full screen"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_the_end_of_a_session_says_is_shown_below_the_chat() {
+    let rind = Rind::with_script(ECHO);
+    rind.file(
+        "bye.json",
+        r#"{"effects": [{"notify": {"level": "warn", "text": "the archive is full"}}]}"#,
+    );
+    rind.config(
+        "[hooks.scripts.bye]\npoint = \"session-end\"\ncommand = [\"cat\", \"bye.json\"]\n",
+    );
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("hello\r")
+        .sees("You said: hello")
+        .sees_no("Enter steers")
+        .keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+    let all = terminal.all();
+    assert!(all.contains("the archive is full"), "{all}");
+}
+
+#[test]
 fn a_change_of_a_file_is_shown_with_its_line_numbers() {
     let rind = Rind::with_script(
         r#"

@@ -180,7 +180,7 @@ fn what_is_typed_while_a_command_runs_is_a_turn_after_it() {
         terminal.sees("scripted").keys("/compact\r");
         if is_plain {
             terminal.sees("/compact").keys("hello\r");
-            terminal.sees("the model reads it before its next request");
+            terminal.sees("it is sent when the command has ended");
         } else {
             terminal.sees("Enter sends when the command has ended");
             terminal.keys("hello\r").sees("next: hello");

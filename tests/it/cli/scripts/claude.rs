@@ -244,6 +244,18 @@ fn what_a_hook_says_counts_and_one_that_fails_closes_the_gate() {
             "echo '{\\\"permissionDecision\\\": \\\"deny\\\"}'",
             "`permissionDecision` stands beside `hookSpecificOutput`",
         ),
+        (
+            "echo '{\\\"hookSpecificOutput\\\": {\\\"hookEventName\\\": \\\"PreToolUse\\\", \\\"decision\\\": \\\"block\\\"}}'",
+            "`decision` stands in `hookSpecificOutput`",
+        ),
+        (
+            "echo '[{\\\"decision\\\": \\\"block\\\"}]'",
+            "may be a reply that cannot be read",
+        ),
+        (
+            "echo checking; echo '{\\\"decision\\\": \\\"block\\\"}'",
+            "may be a reply that cannot be read",
+        ),
     ] {
         let rind = with_hook(&format!(r#"{{"type": "command", "command": "{command}"}}"#));
         let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
