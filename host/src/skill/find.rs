@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::model::{Available, Diagnostic, Severity, Skill, Source, Unusable};
 use super::name::key;
+use super::origin::Installed;
 use super::parse::{MAX_FILE_BYTES, SkillFile};
 use super::snapshot::Skills;
 use crate::grant::Trust;
@@ -60,6 +61,8 @@ pub struct Root {
     pub path: PathBuf,
     /// Content, if it was read once and is only used as it was then.
     pub held: Option<Arc<HeldFolder>>,
+    /// Skills in it that were installed.
+    pub installed: Vec<Installed>,
 }
 
 impl Root {
@@ -71,6 +74,7 @@ impl Root {
             source,
             path,
             held: None,
+            installed: Vec::new(),
         }
     }
 }
@@ -204,7 +208,10 @@ fn refused(id: &str, file: &Path, source: &Source, text: String, hint: &str) -> 
 
 impl Found<'_> {
     fn read(&self) -> Result<Skill, Unusable> {
-        let held = self.root.held.as_deref();
+        let installed = self.installed();
+        // What was verified is what is read.
+        let verified = installed.and_then(|installed| installed.files.as_deref());
+        let held = verified.or(self.root.held.as_deref());
         let bytes = content(&self.file, held).map_err(|why| {
             let id = self.root.source.plugin();
             let id = id.map_or_else(
@@ -225,17 +232,28 @@ impl Found<'_> {
         } else {
             content(&side, held).ok()
         };
-        SkillFile {
+        let mut skill = SkillFile {
             folder: &self.folder,
             dir: &self.dir,
             file: &self.file,
             is_flat: self.is_flat,
             source: &self.root.source,
-            trust: self.root.trust,
+            trust: match (installed, verified) {
+                (Some(installed), Some(_)) => installed.trust,
+                _ => self.root.trust,
+            },
             bytes: &bytes,
             side: side.as_deref(),
         }
-        .parse()
+        .parse()?;
+        skill.installed = installed.map(Installed::origin);
+        Ok(skill)
+    }
+
+    /// The record of its installation.
+    fn installed(&self) -> Option<&Installed> {
+        let mut installed = self.root.installed.iter();
+        installed.find(|one| !self.is_flat && one.folder == self.dir)
     }
 }
 
