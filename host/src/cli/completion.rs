@@ -18,6 +18,7 @@ use crate::plugin::manifest::FILE_NAME;
 use crate::price::Prices;
 use crate::provider::ProviderConfig;
 use crate::session::SessionStore;
+use crate::skill::FOLDER;
 
 /// Variable that a shell sets when it asks for completions.
 const VARIABLE: &str = "RIND_COMPLETE";
@@ -61,6 +62,19 @@ pub(super) fn plugins() -> ArgValueCandidates {
         names.extend(installed.map(|entry| entry.file_name().to_string_lossy().into_owned()));
         names.sort();
         names.dedup();
+        proposed(names.into_iter().map(CompletionCandidate::new))
+    })
+}
+
+/// Names of the skills in the user's own folder.
+pub(super) fn skills() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let folder = setup::paths(None).map(|paths| paths.config.join(FOLDER));
+        let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
         proposed(names.into_iter().map(CompletionCandidate::new))
     })
 }

@@ -94,7 +94,7 @@ pub(super) async fn prepare(
         .for_each(render::plugins::warn_left_out);
     plugins.check_required()?;
     plugins.check_relied()?;
-    let roots = super::skill::roots(&paths, &plugins, held.as_ref());
+    let roots = super::skill::roots(&paths, &config, &plugins, held.as_ref());
     let skills = discover(&roots, &super::command::reserved(), &Machine::new());
     let skills = Arc::new(skills);
     Ok(Prepared {

@@ -17,8 +17,9 @@ use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::host::{self, Host, Session};
+use crate::package::installed;
+use crate::package::lock_file::{Entry, Locked};
 use crate::package::signature::InstallConfig;
-use crate::package::{installed, lock_file};
 use crate::paths::{HOME_VARIABLE, Paths};
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::Source;
@@ -199,7 +200,7 @@ pub(super) fn load_options(
     let installed = if args.no_plugins {
         Vec::new()
     } else {
-        let lock_path = paths.config.join(lock_file::FILE_NAME);
+        let lock_path = paths.config.join(Locked::FILE_NAME);
         installed::verify(
             &paths.config.join("plugins"),
             &lock_path,

@@ -31,7 +31,7 @@ const README: &str = "README.md";
 const FOLDERS: [&str; 2] = ["prompts", "skills"];
 
 /// Files by the names that lead to them.
-pub(super) type Files = BTreeMap<Vec<String>, Vec<u8>>;
+pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
 
 /// Files of one plugin: its manifest, its component, its README, its prompts and skills.
 #[derive(Debug)]
@@ -142,32 +142,38 @@ impl Contents {
         held::digest(&self.files)
     }
 
-    /// Writes the files into a folder, which it makes, and waits until they are on the disk.
-    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        for (names, bytes) in &self.files {
-            let path = names
-                .iter()
-                .fold(folder.to_owned(), |at, name| at.join(name));
-            let above = path.parent().unwrap_or(folder);
-            let write = || {
-                let mut builder = fs::DirBuilder::new();
-                builder.recursive(true).mode(0o700).create(above)?;
-                let mut options = OpenOptions::new();
-                let mut file = options
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(&path)?;
-                file.write_all(bytes)?;
-                file.sync_all()
-            };
-            write().with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Ok(())
+    /// Files by the names that lead to them.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
     }
 }
 
-/// Splits a path within a plugin into names. What leads out of the plugin, or is not a plain path, is refused.
+/// Writes files into a folder, which it makes, and waits until they are on the disk. Only their owner may read them, and none of
+/// them is a program.
+pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
+    for (names, bytes) in files {
+        let path = names
+            .iter()
+            .fold(folder.to_owned(), |at, name| at.join(name));
+        let above = path.parent().unwrap_or(folder);
+        let write = || {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(above)?;
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Splits a path within a source into names. What leads out of it, or is not a plain path, is refused.
 pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();

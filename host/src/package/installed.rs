@@ -26,8 +26,8 @@ pub(crate) fn verify(
     if let Some(exchange) = &exchange {
         let _ = exchange.lock_shared();
     }
-    let lock = LockFile::read(lock_path)?;
-    let named = lock.plugins.iter();
+    let lock = LockFile::<Locked>::read(lock_path)?;
+    let named = lock.entries.iter();
     let installed = named.map(|(name, locked)| verified(name, locked, plugins, config));
     Ok(installed.collect())
 }

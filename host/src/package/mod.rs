@@ -1,4 +1,4 @@
-//! Packages of plugins: one file that carries a whole plugin, and the plugins that were installed from such files, from
+//! Packages of plugins: one file that carries a whole plugin, and plugins and skills that were installed: from such files, from
 //! archives, from folders and from registries.
 //!
 //! A source is read once, into memory. It is checked, digested and written from there, so that a source that changes meanwhile
@@ -14,4 +14,5 @@ pub(crate) mod pack;
 pub(crate) mod place;
 pub(crate) mod registry;
 pub(crate) mod signature;
+pub(crate) mod skill;
 pub(crate) mod source;

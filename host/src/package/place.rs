@@ -1,8 +1,7 @@
-//! Puts a plugin into the folder of plugins, or takes it out, in one step each.
+//! Puts a plugin into the folder of plugins, or a skill into that of skills, or takes it out, in one step each.
 //!
-//! A plugin is complete in a folder within the folder of plugins, a level deeper than plugins are looked for, before it takes
-//! its place. Where one was there before, the two are exchanged: a session that begins meanwhile finds the one or the other, and
-//! a guard is never missing. The lock file says which one is right, so that it is written under the same lock:
+//! It is complete in a hidden folder within that folder, where none is looked for, before it takes its place. Where one was there
+//! before, the two are exchanged: a session that begins meanwhile finds the one or the other, and a guard is never missing. The lock file says which one is right, so that it is written under the same lock:
 //! [`exchange_lock`].
 
 use std::fs::{self, File};
@@ -12,21 +11,24 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::contents::Contents;
+use super::contents::{Files, write};
 use crate::disk::{exchange, private_folder};
 
-/// Beginning of the names of folders that plugins are made in.
+/// Beginning of the names of folders that one is made in before it takes its place.
 const PREFIX: &str = ".install-";
 
-/// A plugin that is complete and not in its place yet.
+/// Folder for what somebody wrote and that had to make room, in the folder of all of a kind. Nothing in it is looked for.
+const KEPT: &str = ".kept";
+
+/// A plugin or skill that is complete and not in its place yet.
 #[derive(Debug)]
 pub(crate) struct Staged {
-    _folder: TempDir,
-    /// Folder of the plugin.
-    pub(crate) plugin: PathBuf,
+    _temporary: TempDir,
+    /// Folder of it.
+    pub(crate) folder: PathBuf,
 }
 
-/// A plugin that is in its place, with what was there before.
+/// A plugin or skill that is in its place, with what was there before.
 #[derive(Debug)]
 pub(crate) struct Placed {
     staged: Staged,
@@ -34,14 +36,14 @@ pub(crate) struct Placed {
     had_earlier: bool,
 }
 
-/// File that is locked while a plugin and its line in the lock file do not fit together, for a few milliseconds.
-pub(crate) fn exchange_lock(plugins: &Path) -> PathBuf {
-    plugins.with_extension("exchange.lock")
+/// File that is locked while a folder and its line in the lock file do not fit together, for a few milliseconds.
+pub(crate) fn exchange_lock(all: &Path) -> PathBuf {
+    all.with_extension("exchange.lock")
 }
 
 /// Keeps sessions from reading what is installed until it is dropped.
-pub(crate) fn exchanging(plugins: &Path) -> anyhow::Result<File> {
-    let path = exchange_lock(plugins);
+pub(crate) fn exchanging(all: &Path) -> anyhow::Result<File> {
+    let path = exchange_lock(all);
     let lock = || {
         let file = File::create(&path)?;
         file.lock()?;
@@ -50,31 +52,47 @@ pub(crate) fn exchanging(plugins: &Path) -> anyhow::Result<File> {
     lock().with_context(|| format!("cannot lock {}", path.display()))
 }
 
-/// Writes a plugin where it can be checked, in a folder of `plugins`.
-pub(crate) fn stage(contents: &Contents, plugins: &Path) -> anyhow::Result<Staged> {
+/// Writes files where they can be checked, in a folder `name` within a hidden one of `all`.
+pub(crate) fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Staged> {
     let make = || {
-        private_folder(plugins)?;
-        tempfile::Builder::new().prefix(PREFIX).tempdir_in(plugins)
+        // What a link leads to has its permissions from whoever made the link.
+        if !all.is_symlink() {
+            private_folder(all)?;
+        }
+        tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)
     };
-    let folder = make().with_context(|| format!("cannot write {}", plugins.display()))?;
-    let plugin = folder.path().join(&contents.manifest.name);
-    contents.write(&plugin)?;
+    let temporary = make().with_context(|| format!("cannot write {}", all.display()))?;
+    let folder = temporary.path().join(name);
+    write(files, &folder)?;
     Ok(Staged {
-        _folder: folder,
-        plugin,
+        _temporary: temporary,
+        folder,
     })
 }
 
+/// Moves away what is in a place, whatever it is, to where nothing looks for it. Returns the path of it then.
+pub(crate) fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
+    let keep = || {
+        let kept = all.join(KEPT);
+        private_folder(&kept)?;
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let kept = kept.join(format!("{name}-{}", crate::clock::new_id()));
+        fs::rename(place, &kept)?;
+        io::Result::Ok(kept)
+    };
+    keep().with_context(|| format!("cannot move {} to {KEPT} beside it", place.display()))
+}
+
 impl Staged {
-    /// Puts the plugin in its place.
+    /// Puts it in its place.
     pub(crate) fn put(self, place: &Path) -> anyhow::Result<Placed> {
         let had_earlier = place.symlink_metadata().is_ok();
         let put = if had_earlier {
-            exchange(&self.plugin, place)
+            exchange(&self.folder, place)
         } else {
-            fs::rename(&self.plugin, place)
+            fs::rename(&self.folder, place)
         };
-        put.with_context(|| format!("cannot put the plugin at {}", place.display()))?;
+        put.with_context(|| format!("cannot put it at {}", place.display()))?;
         Ok(Placed {
             place: place.to_owned(),
             staged: self,
@@ -87,20 +105,18 @@ impl Placed {
     /// Puts back what was there before.
     pub(crate) fn undo(self) -> io::Result<()> {
         if self.had_earlier {
-            exchange(&self.place, &self.staged.plugin)
+            exchange(&self.place, &self.staged.folder)
         } else {
-            fs::rename(&self.place, &self.staged.plugin)
+            fs::rename(&self.place, &self.staged.folder)
         }
     }
 }
 
-/// Takes a plugin away in one step; whether there was one.
-pub(crate) fn remove(place: &Path, plugins: &Path) -> anyhow::Result<bool> {
+/// Takes what is in a place away in one step; whether there was something. Links in it are not followed.
+pub(crate) fn remove(place: &Path, all: &Path) -> anyhow::Result<bool> {
     let remove = || {
-        let folder = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir_in(plugins)?;
-        match fs::rename(place, folder.path().join("plugin")) {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)?;
+        match fs::rename(place, folder.path().join("removed")) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             moved => moved.map(|()| true),
         }
@@ -112,8 +128,8 @@ pub(crate) fn remove(place: &Path, plugins: &Path) -> anyhow::Result<bool> {
 }
 
 /// Removes what an installation that was interrupted left behind. Only for the one who has the lock.
-pub(crate) fn clean_up(plugins: &Path) {
-    let entries = fs::read_dir(plugins).into_iter().flatten().flatten();
+pub(crate) fn clean_up(all: &Path) {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
     for entry in entries {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             // What stays has no effect, and the next one tries again.

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use minisign_verify::{PublicKey, Signature};
 use serde::Deserialize;
 
-use super::source::{Fetched, Source};
+use super::source::Source;
 use crate::config::Section;
 
 /// The operator's settings for installing plugins.
@@ -24,11 +24,29 @@ impl Section for InstallConfig {
     const NAME: &'static str = "install";
 }
 
-/// Checks the signature of a source, where there are keys or the plugin's name is `pinned` to one. Returns the key.
+/// Something to install whose signature is checked.
+pub(crate) struct Subject<'a> {
+    /// Kind of it: `plugin` or `skill`.
+    pub(crate) kind: &'static str,
+    /// Name that it is installed under.
+    pub(crate) name: &'a str,
+    /// Source of it.
+    pub(crate) source: &'a Source,
+    /// Bytes that are signed; `None` for what is no file.
+    pub(crate) bytes: Option<&'a [u8]>,
+    /// Name of the file with the keys that names are pinned to.
+    pub(crate) lock_file: &'static str,
+    /// Way to make a file of what is none.
+    pub(crate) how_to_pack: String,
+    /// Reads the signature, and says where it is.
+    pub(crate) signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
+}
+
+/// Checks a signature, where there are keys or the name is `pinned` to one. Returns the key.
 pub(crate) fn check(
     config: &InstallConfig,
     pinned: Option<&str>,
-    fetched: &Fetched,
+    subject: &Subject<'_>,
 ) -> anyhow::Result<Option<String>> {
     let mut keys: Vec<(&str, PublicKey)> = Vec::new();
     for (name, key) in &config.keys {
@@ -36,33 +54,38 @@ pub(crate) fn check(
             .with_context(|| format!("[install] keys.{name} is not a public key of minisign"))?;
         keys.push((key, parsed));
     }
-    let plugin = &fetched.contents.manifest.name;
+    let Subject {
+        kind,
+        name,
+        lock_file,
+        how_to_pack,
+        ..
+    } = subject;
     if let Some(pinned) = pinned {
         ensure!(
             keys.is_empty() || keys.iter().any(|(key, _)| *key == pinned),
-            "plugin {plugin} was first signed with the key {pinned}, which is not in [install] keys; add it, or take the plugin's \
-             line out of [keys] in plugins.lock.toml to trust the other keys with this name"
+            "{kind} {name} was first signed with the key {pinned}, which is not in [install] keys; add it, or take the {kind}'s \
+             line out of [keys] in {lock_file} to trust the other keys with this name"
         );
         let parsed = PublicKey::from_base64(pinned);
-        let parsed = parsed.context("[keys] of plugins.lock.toml has a key that is none")?;
+        let parsed =
+            parsed.with_context(|| format!("[keys] of {lock_file} has a key that is none"))?;
         keys = vec![(pinned, parsed)];
     }
     if keys.is_empty() {
         return Ok(None);
     }
-    let shown = &fetched.source;
+    let shown = subject.source;
     let why = match pinned {
-        Some(pinned) => format!("{plugin} was first signed with the key {pinned}"),
+        Some(pinned) => format!("{name} was first signed with the key {pinned}"),
         None => "[install] keys are set".to_owned(),
     };
-    let Some(bytes) = &fetched.bytes else {
-        bail!(
-            "{shown} is a folder, which cannot be signed, and {why}; pack it with `rind plugin pack {shown}` and sign the file"
-        );
+    let Some(bytes) = subject.bytes else {
+        bail!("{shown} is a folder, which cannot be signed, and {why}; {how_to_pack}");
     };
-    let (text, at) = fetched.signature()?;
+    let (text, at) = (subject.signature)()?;
     let Some(text) = text else {
-        let todo = match &fetched.source {
+        let todo = match subject.source {
             Source::Path(_) => format!("sign it with `minisign -S -m {shown}`"),
             Source::Registry(_) => {
                 "sign the packed file before it is published with `rind plugin publish`".to_owned()

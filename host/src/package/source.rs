@@ -80,29 +80,31 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
-    /// Reads the signature of the bytes, and says where it is. Beside a file it is `FILE.minisig`.
+    /// Reads the signature of the bytes, and says where it is.
     pub(crate) fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
-        let path = match &self.source {
-            Source::Registry(_) => {
-                return Ok((
-                    self.signature.clone(),
-                    format!("{} (its annotation)", self.source),
-                ));
-            }
-            Source::Path(path) => path,
-        };
-        let mut at = OsString::from(path.as_os_str());
-        at.push(".minisig");
-        let path = PathBuf::from(at);
-        let at = path.display().to_string();
-        let Ok(file) = open(&path, OFlags::empty()) else {
-            return Ok((None, at));
-        };
-        let text = read_open(file, &path, MAX_SIGNATURE_BYTES)?;
-        let text = String::from_utf8(text);
-        let text = text.with_context(|| format!("{at} is not a signature"))?;
-        Ok((Some(text), at))
+        match &self.source {
+            Source::Registry(_) => Ok((
+                self.signature.clone(),
+                format!("{} (its annotation)", self.source),
+            )),
+            Source::Path(path) => signature_beside(path),
+        }
     }
+}
+
+/// Reads the signature of a file, which is `FILE.minisig` beside it, and says where it is.
+pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, String)> {
+    let mut at = OsString::from(path.as_os_str());
+    at.push(".minisig");
+    let path = PathBuf::from(at);
+    let at = path.display().to_string();
+    let Ok(file) = open(&path, OFlags::empty()) else {
+        return Ok((None, at));
+    };
+    let text = read_open(file, &path, MAX_SIGNATURE_BYTES)?;
+    let text = String::from_utf8(text);
+    let text = text.with_context(|| format!("{at} is not a signature"))?;
+    Ok((Some(text), at))
 }
 
 /// Reads the plugin in a source. `installed` is the version that a newer one is looked for.

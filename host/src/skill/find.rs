@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::model::{Available, Diagnostic, Severity, Source, Unusable};
 use super::name::key;
+use super::origin::Installed;
 use super::snapshot::Skills;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
@@ -35,6 +36,8 @@ pub struct Root {
     pub path: PathBuf,
     /// Content, if it was read once and is only used as it was then.
     pub held: Option<Arc<HeldFolder>>,
+    /// Skills in it that were installed.
+    pub installed: Vec<Installed>,
 }
 
 impl Root {
@@ -46,6 +49,7 @@ impl Root {
             source,
             path,
             held: None,
+            installed: Vec::new(),
         }
     }
 }

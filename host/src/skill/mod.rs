@@ -14,6 +14,7 @@ mod expand;
 mod find;
 mod model;
 mod name;
+mod origin;
 mod parse;
 mod scope;
 mod snapshot;
@@ -27,6 +28,7 @@ pub use model::{
     Severity, Shadowed, Skill, Source, Unusable,
 };
 pub use name::key;
+pub use origin::{Installed, Origin, label};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
 pub use scope::{Spare, ToolPattern, ToolScope};
 pub use snapshot::Skills;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::origin::Origin;
 use super::scope::{Spare, ToolScope};
 use crate::grant::held::HeldFolder;
 use crate::grant::{SideEffect, Trust};
@@ -258,6 +259,9 @@ pub struct Skill {
     pub is_flat: bool,
     /// Place where it was found.
     pub source: Source,
+    /// Origin of it, when it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed: Option<Origin>,
     /// Trust in that place, lowered to the trust that the skill declares; never raised by it.
     pub trust: Trust,
     /// Rule on who may start it.

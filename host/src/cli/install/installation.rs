@@ -15,9 +15,9 @@ use crate::grant::Trust;
 use crate::grant::answers::Answers;
 use crate::grant::decide::Standing;
 use crate::grant::held::HeldFolder;
-use crate::package::lock_file::{self, LockFile, Locked};
+use crate::package::lock_file::{Entry, LockFile, Locked};
 use crate::package::place::{self, Staged};
-use crate::package::signature::{self, InstallConfig};
+use crate::package::signature::{self, InstallConfig, Subject};
 use crate::package::source::{Fetched, Source, fetch};
 use crate::paths::Paths;
 use crate::plugin::discover::{self, discover};
@@ -34,7 +34,7 @@ pub(super) struct Installation {
     config: InstallConfig,
     plugins: PathBuf,
     lock_path: PathBuf,
-    lock: LockFile,
+    lock: LockFile<Locked>,
     /// Held until the command ends.
     _exclusive: File,
 }
@@ -93,7 +93,7 @@ impl Installation {
     pub(super) fn open() -> anyhow::Result<Self> {
         let paths = setup::paths(None)?;
         let config = setup::config(&paths, &ModelArgs::default(), None)?;
-        let lock_path = paths.config.join(lock_file::FILE_NAME);
+        let lock_path = paths.config.join(Locked::FILE_NAME);
         let exclusive = lock_beside(&lock_path)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let plugins = folder(&paths);
@@ -110,7 +110,7 @@ impl Installation {
 
     /// Lists the installed plugins with their sources.
     pub(super) fn sources(&self) -> Vec<(String, Source)> {
-        let all = self.lock.plugins.iter();
+        let all = self.lock.entries.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
             .collect()
     }
@@ -134,7 +134,7 @@ impl Installation {
     /// Installs, updates or restores one plugin.
     pub(super) async fn install(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
         // An update takes the newest version that a registry has.
-        let earlier = wanted.name.and_then(|name| self.lock.plugins.get(name));
+        let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
         let fetched = fetch(wanted.source, version, &credentials::find()).await?;
         let manifest = &fetched.contents.manifest;
@@ -154,10 +154,22 @@ impl Installation {
         }
         self.check_name(&name)?;
         let pinned = self.lock.keys.get(&name).map(String::as_str);
-        let key = signature::check(&self.config, pinned, &fetched)?;
+        let subject = Subject {
+            kind: "plugin",
+            name: &name,
+            source: &fetched.source,
+            bytes: fetched.bytes.as_deref(),
+            lock_file: Locked::FILE_NAME,
+            how_to_pack: format!(
+                "pack it with `rind plugin pack {}` and sign the file",
+                fetched.source
+            ),
+            signature: &|| fetched.signature(),
+        };
+        let key = signature::check(&self.config, pinned, &subject)?;
         let place = self.plugins.join(&name);
         let digest = fetched.contents.digest();
-        let locked = self.lock.plugins.get(&name).cloned();
+        let locked = self.lock.entries.get(&name).cloned();
         let change = match &locked {
             Some(locked) => change(locked, &fetched, &digest, &place, wanted)?,
             None => Change::Installed,
@@ -167,7 +179,7 @@ impl Installation {
             "{}",
             self.unknown(&name)
         );
-        let staged = place::stage(&fetched.contents, &self.plugins)?;
+        let staged = place::stage(fetched.contents.files(), &name, &self.plugins)?;
         let trust = match key {
             Some(_) => Trust::Package,
             None => Trust::User,
@@ -228,7 +240,7 @@ impl Installation {
         trust: Trust,
     ) -> anyhow::Result<Vec<crate::grant::Capability>> {
         let grants = grants::options(&self.paths, &PluginArgs::default(), None, false)?;
-        let set = alone::load_as(&staged.plugin, trust, grants).await?;
+        let set = alone::load_as(&staged.folder, trust, grants).await?;
         if let Some(why) = alone::refusal(&set, name) {
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
@@ -247,7 +259,7 @@ impl Installation {
         let mut lock = self.lock.clone();
         let key = new.key.clone().map(|key| (name.to_owned(), key));
         lock.keys.extend(key);
-        lock.plugins.insert(name.to_owned(), new);
+        lock.entries.insert(name.to_owned(), new);
         let _exchange = place::exchanging(&self.plugins)?;
         let placed = match change {
             Change::Unchanged => None,
@@ -270,11 +282,11 @@ impl Installation {
 
     /// Removes an installed plugin, with the operator's answers about it. Its data and the key of its name stay.
     pub(super) fn remove(&mut self, name: &str) -> anyhow::Result<Removed> {
-        if !self.lock.plugins.contains_key(name) {
+        if !self.lock.entries.contains_key(name) {
             return Err(Usage(self.unknown(name)).into());
         }
         let mut lock = self.lock.clone();
-        lock.plugins.remove(name);
+        lock.entries.remove(name);
         let exchange = place::exchanging(&self.plugins)?;
         place::remove(&self.plugins.join(name), &self.plugins)?;
         lock.write(&self.lock_path)?;

@@ -30,8 +30,8 @@ pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     let name = &contents.manifest.name;
     // What is packed is what is checked.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
-    let staged = place::stage(contents, checked.path())?;
-    let set = alone::load(&staged.plugin).await?;
+    let staged = place::stage(contents.files(), name, checked.path())?;
+    let set = alone::load(&staged.folder).await?;
     if let Some(why) = alone::refusal(&set, name) {
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }

@@ -20,6 +20,7 @@ pub(super) mod plugins;
 mod row;
 pub(super) mod scripts;
 pub(super) mod session;
+pub(super) mod skill_install;
 pub(super) mod skills;
 pub(super) mod steps;
 pub(super) mod tools;

@@ -6,7 +6,7 @@ use super::{
     BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, note, one_line, prose, styled,
 };
 use crate::cli::skill::Checked;
-use crate::skill::{Catalogue, Diagnostic, Invocation, Severity, Skill, Skills};
+use crate::skill::{Catalogue, Diagnostic, Invocation, Origin, Severity, Skill, Skills};
 
 /// Longest description in a list, in characters.
 const WIDTH: usize = 100;
@@ -15,6 +15,9 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
     for skill in skills.iter() {
         answer_line(head(skill));
         answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
+        if let Some(origin) = &skill.installed {
+            answer_line(format_args!("  {}", installed(origin)));
+        }
         if !skill.missing.is_empty() {
             let missing = skill.missing.join(", ");
             answer_line(format_args!(
@@ -76,6 +79,21 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
     ));
 }
 
+/// The source of a skill that was installed, and whether it was changed since.
+fn installed(origin: &Origin) -> String {
+    let from = styled(
+        DIM,
+        format_args!("installed from {}", one_line(&origin.from, 300)),
+    );
+    match origin.is_edited {
+        true => format!(
+            "{from} {}",
+            styled(WARN, "and changed since: its trust is that of your own")
+        ),
+        false => from,
+    }
+}
+
 fn head(skill: &Skill) -> String {
     let (style, mark) = match (skill.is_restricted, skill.is_for_model()) {
         (true, _) => (WARN, "▲"),
@@ -95,7 +113,7 @@ fn head(skill: &Skill) -> String {
     )
 }
 
-fn who(skill: &Skill) -> &'static str {
+pub(in super::super) fn who(skill: &Skill) -> &'static str {
     match (skill.invocation, skill.user_invocable) {
         (Invocation::Auto, true) => "model and user",
         (Invocation::Auto, false) => "model only",
@@ -119,6 +137,9 @@ pub(in super::super) fn one(skill: &Skill) {
     row("when", skill.when_to_use.clone().unwrap_or_default());
     row("file", skill.file.display().to_string());
     row("trust", skill.trust.to_string());
+    if let Some(origin) = &skill.installed {
+        answer_line(format_args!("  {}", installed(origin)));
+    }
     let names = |patterns: &[crate::skill::ToolPattern]| {
         let names: Vec<&str> = patterns
             .iter()

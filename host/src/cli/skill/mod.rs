@@ -1,7 +1,10 @@
-//! `rind skill`: lists skills, shows one, checks them, and makes one.
+//! `rind skill`: lists skills, shows one, checks them, makes, installs and removes them.
 
+mod install;
 mod machine;
 mod new;
+mod preview;
+mod remove;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +16,15 @@ use serde_json::json;
 use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{command, plugin, render, setup};
+use crate::config::Config;
 use crate::grant::held::HeldFolder;
+use crate::package::lock_file::Entry;
+use crate::package::skill::{LockedSkill, verify};
+use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
 use crate::skill::{
-    self, Catalogue, Diagnostic, Root, Severity, Skill, Skills, Source, Surroundings, budget_chars,
+    self, Catalogue, Diagnostic, Installed, Root, Severity, Skill, Skills, Source, Surroundings,
+    budget_chars,
 };
 pub(super) use machine::Machine;
 
@@ -33,6 +41,10 @@ pub(super) enum SkillCommand {
     Check(SkillCheckArgs),
     /// Make a skill to start from
     New(new::SkillNewArgs),
+    /// Install skills from a folder, an archive or a git repository on this machine
+    Install(install::SkillInstallArgs),
+    /// Remove a skill from your folder of skills
+    Remove(remove::SkillRemoveArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -79,16 +91,22 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::Show(args) => show(args).await,
         SkillCommand::Check(args) => check(args).await,
         SkillCommand::New(args) => new::new(&args),
+        SkillCommand::Install(args) => install::install(args).await,
+        SkillCommand::Remove(args) => remove::remove(args).await,
     }
 }
 
 /// Returns the folders of skills: the user's, those of plugins that run, those of the project when it is trusted.
 pub(super) fn roots(
-    paths: &crate::paths::Paths,
+    paths: &Paths,
+    config: &Config,
     plugins: &PluginSet,
     held: Option<&Arc<HeldFolder>>,
 ) -> Vec<Root> {
     let mut roots = skill::user_roots(&paths.config, setup::home().as_deref());
+    for root in roots.iter_mut().filter(|root| root.source == Source::User) {
+        root.installed = installed(paths, config, &root.path);
+    }
     if let Some(held) = held {
         roots.extend(skill::project_roots(&paths.workspace, held));
     }
@@ -104,13 +122,26 @@ pub(super) fn roots(
     roots
 }
 
+/// Returns what was installed into the user's folder. Without a lock file that can be read, everything there is the user's own.
+fn installed(paths: &Paths, config: &Config, skills: &Path) -> Vec<Installed> {
+    // Not what the project sets: it must not say whom to trust.
+    let written = config.without(&paths.project_config());
+    let lock_path = paths.config.join(LockedSkill::FILE_NAME);
+    let keys = written.section().map_err(anyhow::Error::from);
+    let installed = keys.and_then(|keys| verify(skills, &lock_path, &keys));
+    installed.unwrap_or_else(|error| {
+        render::warn(&format!("installed skills count as your own: {error:#}"));
+        Vec::new()
+    })
+}
+
 /// Finds the skills of a session in this folder, and what is around them.
 async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let (options, config) = plugin::options(args).await?;
     let plugins = plugin::load_with(&options).await?;
     setup::check_plugins(args, &config, &plugins)?;
     let paths = setup::paths(None)?;
-    let roots = roots(&paths, &plugins, options.held.as_ref());
+    let roots = roots(&paths, &config, &plugins, options.held.as_ref());
     let skills = skill::discover(&roots, &command::reserved(), &Machine::new());
     Ok((skills, plugins))
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::super::model::{Skill, Unusable};
+use super::super::origin::Installed;
 use super::super::parse::{MAX_FILE_BYTES, SkillFile};
 use super::Found;
 use crate::grant::held::HeldFolder;
@@ -45,7 +46,10 @@ pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
 
 impl Found<'_> {
     fn read(&self) -> Result<Skill, Unusable> {
-        let held = self.root.held.as_ref();
+        let installed = self.installed();
+        // What was verified is what is read.
+        let verified = installed.and_then(|installed| installed.files.as_ref());
+        let held = verified.or(self.root.held.as_ref());
         let refuse = |why: String| {
             let id = match self.root.source.plugin() {
                 None => self.folder.clone(),
@@ -62,7 +66,7 @@ impl Found<'_> {
             false => content(&side, false, held.map(|held| &**held))
                 .map_err(|why| refuse(format!("`{SIDE_FILE}` beside it: {why}")))?,
         };
-        SkillFile {
+        let mut skill = SkillFile {
             folder: &self.folder,
             dir: &self.dir,
             real_dir: &self.real_dir,
@@ -70,11 +74,22 @@ impl Found<'_> {
             file: &self.file,
             is_flat: self.is_flat,
             source: &self.root.source,
-            trust: self.root.trust,
+            trust: match (installed, verified) {
+                (Some(installed), Some(_)) => installed.trust,
+                _ => self.root.trust,
+            },
             bytes: &bytes,
             side: side.as_deref(),
         }
-        .parse()
+        .parse()?;
+        skill.installed = installed.map(Installed::origin);
+        Ok(skill)
+    }
+
+    /// The record of its installation.
+    fn installed(&self) -> Option<&Installed> {
+        let mut installed = self.root.installed.iter();
+        installed.find(|one| !self.is_flat && one.folder == self.dir)
     }
 }
 

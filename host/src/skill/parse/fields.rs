@@ -96,6 +96,7 @@ fn empty(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
         file: file.file.to_owned(),
         is_flat: file.is_flat,
         source: file.source.clone(),
+        installed: None,
         trust: file.trust,
         invocation: Invocation::Auto,
         user_invocable: true,

@@ -40,6 +40,13 @@ impl Captured {
         self.left_out == 0
     }
 
+    /// The output as it came; `None` when something was left out.
+    #[cfg(feature = "cli")]
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
+        let (front, back) = self.tail.as_slices();
+        self.is_whole().then(|| [&self.head, front, back].concat())
+    }
+
     /// The output as text, with a line that says how much was left out where it was. Bytes that are not UTF-8 become
     /// U+FFFD.
     #[must_use]

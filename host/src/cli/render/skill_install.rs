@@ -1,0 +1,51 @@
+//! Outcomes of installing and removing skills.
+
+use std::path::Path;
+
+use super::{BOLD, DIM, GOOD, answer_line, note, printable, styled};
+use crate::package::skill::{Change, LockedSkill};
+
+/// Prints what was installed.
+pub(in super::super) fn installed(
+    name: &str,
+    skills: &Path,
+    locked: &LockedSkill,
+    change: Change,
+    kept: Option<&Path>,
+) {
+    let what = match change {
+        Change::Installed | Change::Forced => {
+            format!("installed in {}", skills.join(name).display())
+        }
+        Change::Replaced => "replaced by other files than before".to_owned(),
+        Change::Unchanged => "is installed already".to_owned(),
+    };
+    let signed = locked
+        .key
+        .iter()
+        .map(|key| format!(", signed with {key}: its trust is `package`"));
+    answer_line(format_args!(
+        "{} {} {} {}",
+        styled(GOOD, "✓"),
+        styled(BOLD, printable(name)),
+        printable(&format!("{what}{}", signed.collect::<String>())),
+        styled(DIM, printable(&format!("from {}", locked.origin()))),
+    ));
+    tell_kept(kept);
+}
+
+/// Prints what was removed.
+pub(in super::super) fn removed(name: &str, kept: Option<&Path>) {
+    answer_line(format_args!(
+        "{} {} removed",
+        styled(GOOD, "✓"),
+        styled(BOLD, printable(name))
+    ));
+    tell_kept(kept);
+}
+
+fn tell_kept(kept: Option<&Path>) {
+    if let Some(kept) = kept {
+        note(&format!("what was there is in {}", kept.display()));
+    }
+}

@@ -1,0 +1,319 @@
+//! `rind skill install`: shows what a source would bring, and puts it into the user's folder of skills when somebody says yes.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::Args as ClapArgs;
+
+use super::super::args::{ModelArgs, PluginArgs};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::{command, render, setup};
+use super::{Machine, found, preview};
+use crate::grant::Trust;
+use crate::grant::held;
+use crate::package::lock_file::Entry;
+use crate::package::place;
+use crate::package::signature::{self, InstallConfig, Subject};
+use crate::package::skill::{
+    Bundle, Candidate, Change, Fetched, LockedSkill, SkillStore, bundle, candidates, fetch,
+};
+use crate::skill::{
+    self, Diagnostic, Root, Severity, Skill, SkillFile, Skills, Source, Surroundings, key,
+};
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct SkillInstallArgs {
+    /// A folder, a `.tar.gz` or `.tar` archive, or a git repository on this machine, of which it takes what is committed
+    source: PathBuf,
+    /// Name of a skill in the source, or its folder there; may be given more than once
+    #[arg(long = "skill", value_name = "NAME", conflicts_with = "all")]
+    skills: Vec<String>,
+    /// Install every skill of the source
+    #[arg(long)]
+    all: bool,
+    /// Name to install it under, in place of its own
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    name: Option<String>,
+    /// Branch, tag or commit of a repository, in place of HEAD
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
+    /// Take the place of a skill that you wrote or changed, which is moved to `.kept` in the folder of skills
+    #[arg(long)]
+    force: bool,
+    /// Accept that a skill of this name was installed from another source before
+    #[arg(long)]
+    change_source: bool,
+    /// Install without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// A skill that is ready to be installed.
+pub(super) struct Ready {
+    pub(super) name: String,
+    pub(super) bundle: Bundle,
+    pub(super) skill: Skill,
+    pub(super) findings: Vec<Diagnostic>,
+    /// File of another skill that it would be used in place of.
+    pub(super) shadows: Option<PathBuf>,
+    pub(super) locked: LockedSkill,
+    pub(super) change: Change,
+}
+
+pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
+    let paths = setup::paths(None)?;
+    let config = setup::config(&paths, &ModelArgs::default(), None)?;
+    let keys: InstallConfig = config.section()?;
+    let fetched = fetch(&args.source, args.rev.as_deref()).await?;
+    let chosen = choose(candidates(&fetched.tree).await?, &args)?;
+    let mut store = SkillStore::open(&paths.config)?;
+    let around = Around::new().await;
+    let mut all = Vec::new();
+    for candidate in &chosen {
+        let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
+        all.push(ready.with_context(|| format!("{} is not installed", candidate.name))?);
+    }
+    let changes = all.iter().filter(|one| one.change != Change::Unchanged);
+    if changes.count() > 0 {
+        let screen = preview::screen(&all, &store.skills);
+        if args.yes {
+            preview::print(&screen);
+        } else if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+            if !preview::accepts(&screen).await {
+                bail!("nothing is installed: you did not say yes");
+            }
+        } else {
+            preview::print(&screen);
+            bail!(
+                "nothing is installed, because there is no terminal to ask at; read the above and add --yes"
+            );
+        }
+    }
+    for one in all {
+        let kept = store.put(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
+        render::skill_install::installed(
+            &one.name,
+            &store.skills,
+            &one.locked,
+            one.change,
+            kept.as_deref(),
+        );
+    }
+    if fetched.commit.is_some() {
+        render::note("what is committed was taken, not the files in the working tree");
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Chooses skills of the source; without a choice there must be one.
+fn choose(all: Vec<Candidate>, args: &SkillInstallArgs) -> anyhow::Result<Vec<Candidate>> {
+    let shown = args.source.display();
+    let list = || {
+        let lines = all.iter().map(|one| {
+            format!(
+                "\n  {}  {}",
+                one.name.escape_debug(),
+                one.place().escape_debug()
+            )
+        });
+        lines.collect::<String>()
+    };
+    if all.is_empty() {
+        bail_usage!("{shown} has no skill: there is no SKILL.md at its top, nor in a folder of it");
+    }
+    if args.skills.is_empty() && !args.all && all.len() > 1 {
+        bail_usage!(
+            "{shown} has {} skills; choose with --skill NAME, or take --all:{}",
+            all.len(),
+            list()
+        );
+    }
+    let mut chosen: Vec<Candidate> = Vec::new();
+    for word in &args.skills {
+        let meant: Vec<&Candidate> = all.iter().filter(|one| one.is_meant_by(word)).collect();
+        match meant.as_slice() {
+            [one] if chosen.contains(one) => {}
+            [one] => chosen.push((*one).clone()),
+            [] => bail_usage!(
+                "{shown} has no skill `{}`; it has:{}",
+                word.escape_debug(),
+                list()
+            ),
+            _ => bail_usage!(
+                "{shown} has several skills `{}`; name the folder of one:{}",
+                word.escape_debug(),
+                list()
+            ),
+        }
+    }
+    if args.skills.is_empty() {
+        chosen = all;
+    }
+    if let Some(name) = &args.name {
+        let [one] = chosen.as_mut_slice() else {
+            bail_usage!("--name is for one skill, and {} are chosen", chosen.len());
+        };
+        one.name.clone_from(name);
+    }
+    for (at, one) in chosen.iter().enumerate() {
+        let mut later = chosen.iter().skip(at + 1);
+        if let Some(other) = later.find(|other| key(&other.name) == key(&one.name)) {
+            bail_usage!(
+                "{} and {} have one name; choose one with --skill",
+                one.place(),
+                other.place()
+            );
+        }
+    }
+    Ok(chosen)
+}
+
+/// Skills, tools and plugins of a session here, for what a check says of a skill.
+struct Around {
+    skills: Skills,
+    surroundings: Option<Surroundings>,
+    machine: Machine,
+}
+
+impl Around {
+    async fn new() -> Self {
+        let args = PluginArgs::default();
+        let look = async || -> anyhow::Result<(Skills, Surroundings)> {
+            let (skills, plugins) = found(&args).await?;
+            let names = plugins
+                .plugins
+                .iter()
+                .map(|plugin| plugin.manifest.name.clone());
+            let surroundings = Surroundings {
+                plugins: names.collect(),
+                tools: super::super::tools::names(&args).await?,
+            };
+            Ok((skills, surroundings))
+        };
+        let (skills, surroundings) = match look().await {
+            Ok((skills, surroundings)) => (skills, Some(surroundings)),
+            Err(error) => {
+                render::warn(&format!("tools and plugins are not checked: {error:#}"));
+                (Skills::default(), None)
+            }
+        };
+        Self {
+            skills,
+            surroundings,
+            machine: Machine::new(),
+        }
+    }
+}
+
+async fn prepare(
+    candidate: &Candidate,
+    fetched: &Fetched,
+    args: &SkillInstallArgs,
+    store: &SkillStore,
+    keys: &InstallConfig,
+    around: &Around,
+) -> anyhow::Result<Ready> {
+    let name = candidate.name.clone();
+    let is_name = !name.contains('/') && !name.starts_with('.');
+    ensure!(
+        is_name,
+        "`{}` cannot be the name of a folder; choose one with --name",
+        name.escape_debug()
+    );
+    let mut reserved = command::reserved().into_iter();
+    if reserved.any(|word| key(word) == key(&name)) {
+        bail!("`{name}` is a command of rind; choose another name with --name");
+    }
+    let bundle = bundle(&fetched.tree, candidate).await?;
+    let pinned = store.lock.keys.get(&name).map(String::as_str);
+    let subject = Subject {
+        kind: "skill",
+        name: &name,
+        source: &fetched.source,
+        bytes: fetched.bytes.as_deref(),
+        lock_file: LockedSkill::FILE_NAME,
+        how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
+        signature: &|| fetched.signature(),
+    };
+    let signer = signature::check(keys, pinned, &subject)?;
+    let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
+    let locked = LockedSkill {
+        source: fetched.source.clone(),
+        within,
+        commit: fetched.commit.clone(),
+        digest: held::digest(&bundle.files),
+        key: signer,
+    };
+    let change = store.change(&name, &locked, args.force, args.change_source)?;
+    let trust = if locked.key.is_some() {
+        Trust::Package
+    } else {
+        Trust::User
+    };
+    let (skill, findings) = checked(&name, &bundle, trust, &store.skills, around)?;
+    let others = around
+        .skills
+        .iter()
+        .filter(|other| key(&other.id) == key(&name));
+    let mut others = others.filter(|other| other.source != Source::User);
+    Ok(Ready {
+        shadows: others.next().map(|other| other.file.clone()),
+        name,
+        bundle,
+        skill,
+        findings,
+        locked,
+        change,
+    })
+}
+
+/// Reads the skill as a session would, and checks it in a temporary folder.
+fn checked(
+    name: &str,
+    bundle: &Bundle,
+    trust: Trust,
+    skills: &Path,
+    around: &Around,
+) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
+    let file = |name: &str| bundle.files.get(&vec![name.to_owned()]).map(Vec::as_slice);
+    let dir = skills.join(name);
+    let read = SkillFile {
+        folder: name,
+        dir: &dir,
+        real_dir: &dir,
+        held: None,
+        file: &dir.join(&bundle.file),
+        is_flat: false,
+        source: &Source::User,
+        trust,
+        bytes: file(&bundle.file).unwrap_or_default(),
+        side: file("SKILL.json"),
+    };
+    let skill = read.parse().map_err(|unusable| {
+        let why: Vec<String> = unusable
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .map(ToString::to_string)
+            .collect();
+        anyhow!("its {} cannot be used: {}", bundle.file, why.join("; "))
+    })?;
+    let folder = tempfile::tempdir().context("make a temporary folder")?;
+    let staged = place::stage(&bundle.files, name, folder.path())?;
+    let there = skill::discover(
+        &[Root::new(Source::Local, staged.folder)],
+        &[],
+        &around.machine,
+    );
+    let mut findings = skill.diagnostics.clone();
+    if let Some(there) = there.iter().next() {
+        findings.extend(skill::check(
+            there,
+            around.surroundings.as_ref(),
+            &around.machine,
+        ));
+    }
+    findings.sort_by_key(|finding| (finding.line, finding.column));
+    Ok((skill, findings))
+}

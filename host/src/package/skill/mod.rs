@@ -1,0 +1,111 @@
+//! Skills that are installed: where they come from, what of a source belongs to one, and how it gets into the folder of skills.
+//!
+//! Nothing of a source is ever run, and nothing is written while one is read: a repository's settings, hooks and filters are not
+//! even looked at, only its objects. It must not know the terminal. Start from [`fetch`], [`candidates`] and [`SkillStore`].
+
+mod git;
+mod installed;
+mod pick;
+mod store;
+mod tree;
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use rustix::fs::OFlags;
+
+use super::archive;
+use super::contents::{MAX_BYTES, open, read_open};
+use super::source::{Source, signature_beside};
+pub(crate) use installed::verify;
+pub(crate) use pick::{Bundle, Candidate, bundle, candidates};
+pub(crate) use store::{Change, LockedSkill, Place, SkillStore};
+use tree::Tree;
+
+/// First bytes of a zip file.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// A source of skills that was listed.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) tree: Tree,
+    pub(crate) source: Source,
+    /// Commit that was taken of a repository.
+    pub(crate) commit: Option<String>,
+    /// Bytes of an archive.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+impl Fetched {
+    /// Reads the signature of an archive, and says where it is.
+    pub(crate) fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
+        match &self.source {
+            Source::Path(path) => signature_beside(path),
+            Source::Registry(_) => bail!("skills are not in registries"),
+        }
+    }
+}
+
+/// Lists what is in a source: a folder, an archive, or a repository, of which it takes what is committed.
+pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
+    let source = Source::new(typed)?;
+    let Source::Path(path) = &source else {
+        bail!("skills are not in registries: {source} may be a plugin, for `rind plugin install`");
+    };
+    let shown = path.display();
+    let found = path.metadata().with_context(|| {
+        let hint = match typed.to_string_lossy().contains(":/") {
+            true => "; a source is a folder, archive or repository on this machine: download or clone it first",
+            false => "",
+        };
+        format!("cannot read {shown}{hint}")
+    })?;
+    let name = path.canonicalize().ok();
+    let name = name.as_deref().unwrap_or(path).file_name();
+    let name = name.unwrap_or_default().to_string_lossy().into_owned();
+    if found.is_dir() {
+        if let Some(repository) = git::Repository::at(path)? {
+            let (tree, commit) = git::list(repository, rev, name).await?;
+            return Ok(Fetched {
+                tree,
+                commit: Some(commit),
+                bytes: None,
+                source,
+            });
+        }
+        ensure!(
+            rev.is_none(),
+            "{shown} is no git repository, so that --rev means nothing"
+        );
+        return Ok(Fetched {
+            tree: Tree::folder(path, name)?,
+            commit: None,
+            bytes: None,
+            source,
+        });
+    }
+    ensure!(found.is_file(), "{shown} is neither a file nor a folder");
+    ensure!(
+        rev.is_none(),
+        "{shown} is no git repository, so that --rev means nothing"
+    );
+    let file = open(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
+    let bytes = read_open(file, path, MAX_BYTES)?;
+    if bytes.starts_with(ZIP) {
+        bail!(
+            "{shown} is a zip file, which is not read; unpack it, look at it, and install the folder"
+        );
+    }
+    if !archive::is_archive(&bytes) {
+        bail!(
+            "{shown} is no source of skills: those are folders, git repositories, and `.tar.gz` and `.tar` archives"
+        );
+    }
+    let entries = archive::entries(&bytes).with_context(|| format!("cannot read {shown}"))?;
+    Ok(Fetched {
+        tree: Tree::memory(entries, &name),
+        commit: None,
+        bytes: Some(bytes),
+        source,
+    })
+}

@@ -1,0 +1,370 @@
+//! Skills in a source, and the files that belong to each.
+//!
+//! A folder with a `SKILL.md` is a skill, and belongs to it whole. A project is none, even with a `SKILL.md` at its top: of that
+//! only the file, the folders that the format knows, and files that the text names are taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{bail, ensure};
+
+use super::super::contents::Files;
+use super::tree::{Listed, SKIPPED, Tree};
+use crate::skill::{FILE, MAX_FILE_BYTES, label};
+
+/// Most bytes of a skill. The largest seen has fonts of 6 MB.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Most files of a skill.
+const MAX_FILES: usize = 2_000;
+
+/// Deepest folder of a skill in a source.
+const MAX_DEPTH: usize = 8;
+
+/// Most skills of one source.
+const MAX_SKILLS: usize = 1_000;
+
+/// Folders of a skill by the format and by habit.
+const FOLDERS: [&str; 7] = [
+    "assets",
+    "examples",
+    "reference",
+    "references",
+    "resources",
+    "scripts",
+    "templates",
+];
+
+/// Files and folders that a project has at its top and a skill has not.
+const MARKS: [&str; 18] = [
+    ".git",
+    ".github",
+    ".gitignore",
+    ".gitlab-ci.yml",
+    "CMakeLists.txt",
+    "Cargo.toml",
+    "DESCRIPTION",
+    "Dockerfile",
+    "Gemfile",
+    "Makefile",
+    "build.gradle",
+    "composer.json",
+    "go.mod",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "setup.py",
+    "src",
+];
+
+/// Name of the folder that skills are in.
+const SKILLS: &str = "skills";
+
+/// A skill that a source has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Name of its folder.
+    pub(crate) name: String,
+    /// Folder in the source; empty for the source itself.
+    pub(crate) at: Vec<String>,
+    /// Name of its file, which may be in other case.
+    file: String,
+}
+
+/// A skill with its files.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    pub(crate) files: Files,
+    /// Name of its file.
+    pub(crate) file: String,
+    /// Files and folders beside it that were not taken, with the number of files of each.
+    pub(crate) left_out: BTreeMap<String, usize>,
+}
+
+impl Candidate {
+    /// Whether a word of the person means it: its name, or its folder in the source.
+    pub(crate) fn is_meant_by(&self, word: &str) -> bool {
+        self.name == word || self.at.join("/") == word.trim_matches('/')
+    }
+
+    /// Folder in the source, for people.
+    pub(crate) fn place(&self) -> String {
+        match self.at.is_empty() {
+            true => ".".to_owned(),
+            false => self.at.join("/"),
+        }
+    }
+}
+
+/// Finds the skills of a source, by name.
+pub(crate) async fn candidates(tree: &Tree) -> anyhow::Result<Vec<Candidate>> {
+    let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    for (names, kind) in &tree.listed {
+        let Some((file, folder)) = names.split_last() else {
+            continue;
+        };
+        if *kind != Listed::File
+            || !file.eq_ignore_ascii_case(FILE)
+            || folder.len() > MAX_DEPTH
+            || is_hidden(folder)
+        {
+            continue;
+        }
+        let known = found.entry(folder.to_vec()).or_insert_with(|| file.clone());
+        if file == FILE {
+            known.clone_from(file);
+        }
+    }
+    // A `SKILL.md` within a skill is a template or an example.
+    let folders: BTreeSet<Vec<String>> = found.keys().cloned().collect();
+    found.retain(|folder, _| {
+        let is_within =
+            (1..folder.len()).any(|n| folder.get(..n).is_some_and(|above| folders.contains(above)));
+        let is_of_root = folders.contains(&Vec::new())
+            && folder
+                .first()
+                .is_some_and(|first| FOLDERS.contains(&first.as_str()));
+        !is_within && !is_of_root
+    });
+    ensure!(
+        found.len() <= MAX_SKILLS,
+        "there are more than {MAX_SKILLS} skills; name a folder with fewer"
+    );
+    let mut candidates = Vec::new();
+    for (at, file) in found {
+        let name = match at.last() {
+            Some(name) => name.clone(),
+            // The name of a folder is that of the skill; a repository or an archive is often called otherwise.
+            None if tree.is_folder() => tree.name.clone(),
+            None => {
+                let names = vec![file.clone()];
+                let files = tree
+                    .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
+                    .await?;
+                let text = files
+                    .get(&names)
+                    .map(|bytes| String::from_utf8_lossy(bytes));
+                text.and_then(|text| label(&text))
+                    .unwrap_or_else(|| tree.name.clone())
+            }
+        };
+        candidates.push(Candidate { name, at, file });
+    }
+    candidates.sort_by(|a, b| (&a.name, &a.at).cmp(&(&b.name, &b.at)));
+    Ok(candidates)
+}
+
+/// Whether a folder lies in a hidden one, or in one that holds no skills. `.claude/skills` and the like do.
+fn is_hidden(folder: &[String]) -> bool {
+    folder.iter().enumerate().any(|(at, name)| {
+        let holds_skills = folder.get(at + 1).is_some_and(|next| next == SKILLS);
+        SKIPPED.contains(&name.as_str()) || (name.starts_with('.') && !holds_skills)
+    })
+}
+
+/// Reads a skill. What does not belong to it is left out; a link in it, or anything else that is no file, is refused.
+pub(crate) async fn bundle(tree: &Tree, candidate: &Candidate) -> anyhow::Result<Bundle> {
+    let within = |names: &Vec<String>| {
+        names
+            .strip_prefix(candidate.at.as_slice())
+            .map(<[String]>::to_vec)
+    };
+    let inner: BTreeMap<Vec<String>, (&Vec<String>, &Listed)> = tree
+        .listed
+        .iter()
+        .filter_map(|(names, kind)| Some((within(names)?, (names, kind))))
+        .collect();
+    let tops: BTreeSet<&str> = inner
+        .keys()
+        .filter_map(|names| Some(names.first()?.as_str()))
+        .collect();
+    let is_project = candidate.at.is_empty()
+        && (tree.is_repository() || MARKS.iter().any(|mark| tops.contains(mark)));
+    let cited = match is_project {
+        true => {
+            let names = vec![candidate.file.clone()];
+            let files = tree
+                .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
+                .await?;
+            let text = files
+                .get(&names)
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+            cited(&text.unwrap_or_default())
+        }
+        false => BTreeSet::new(),
+    };
+    let belongs = |names: &[String]| {
+        let first = names.first().map(String::as_str).unwrap_or_default();
+        let is_own = first == candidate.file
+            || first == "SKILL.json"
+            || first.to_ascii_lowercase().starts_with("license");
+        let is_hidden = names
+            .iter()
+            .any(|name| name.starts_with('.') || SKIPPED.contains(&name.as_str()));
+        !is_hidden
+            && (!is_project
+                || (names.len() == 1 && is_own)
+                || (names.len() > 1 && FOLDERS.contains(&first))
+                || cited.contains(&names.join("/")))
+    };
+    let mut wanted = Vec::new();
+    let mut left_out = BTreeMap::new();
+    for (inner, (names, kind)) in &inner {
+        if !belongs(inner) {
+            let first = inner.first().cloned().unwrap_or_default();
+            let shown = if inner.len() > 1 { first + "/" } else { first };
+            *left_out.entry(shown).or_default() += 1;
+            continue;
+        }
+        if let Listed::Odd(what) = kind {
+            let shown = names.join("/");
+            bail!(
+                "`{}` {what}; skills are made of plain files",
+                shown.escape_debug()
+            );
+        }
+        if let Some(bad) = inner.iter().find(|name| name.chars().any(char::is_control)) {
+            bail!(
+                "`{}` has control characters in its name",
+                bad.escape_debug()
+            );
+        }
+        wanted.push((*names).clone());
+        ensure!(
+            wanted.len() <= MAX_FILES,
+            "it has more than {MAX_FILES} files"
+        );
+    }
+    let files = tree.read(&wanted, MAX_BYTES).await?;
+    let inner = |mut names: Vec<String>| names.split_off(candidate.at.len());
+    Ok(Bundle {
+        files: files
+            .into_iter()
+            .map(|(names, bytes)| (inner(names), bytes))
+            .collect(),
+        file: candidate.file.clone(),
+        left_out,
+    })
+}
+
+/// Words of a text that may be paths of files.
+fn cited(text: &str) -> BTreeSet<String> {
+    let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
+    let words = text.split(|c: char| !is_in_path(c));
+    let paths = words.map(|word| {
+        word.trim_start_matches("./")
+            .trim_start_matches('/')
+            .trim_end_matches('.')
+    });
+    paths
+        .filter(|path| !path.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::archive::Entries;
+    use super::*;
+
+    fn tree(paths: &[&str], root: &str) -> Tree {
+        let names = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let content = |path: &str| {
+            if path == FILE {
+                root.as_bytes().to_vec()
+            } else {
+                b"x".to_vec()
+            }
+        };
+        Tree::memory(
+            Entries {
+                files: paths
+                    .iter()
+                    .map(|path| (names(path), content(path)))
+                    .collect(),
+                odd: BTreeMap::new(),
+            },
+            "source.tar.gz",
+        )
+    }
+
+    async fn found(paths: &[&str], root: &str) -> Vec<String> {
+        let found = candidates(&tree(paths, root)).await.unwrap();
+        found
+            .iter()
+            .map(|one| format!("{} {}", one.name, one.place()))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn skills_are_found_where_people_keep_them_and_not_in_others() {
+        let front = "---\nname: top-one\ndescription: d\n---\nx\n";
+        let paths = [
+            "SKILL.md",
+            "README.md",
+            "references/SKILL.md",
+            "skills/a/SKILL.md",
+            "skills/a/templates/b/SKILL.md",
+            ".claude/skills/c/skill.md",
+            "plugins/p/skills/d/SKILL.md",
+            ".hidden/e/SKILL.md",
+            "node_modules/f/SKILL.md",
+        ];
+        assert_eq!(
+            found(&paths, front).await,
+            [
+                "a skills/a",
+                "c .claude/skills/c",
+                "d plugins/p/skills/d",
+                "top-one ."
+            ]
+        );
+        assert_eq!(
+            found(&["SKILL.md", "x"], "no front matter").await,
+            ["source ."]
+        );
+        assert_eq!(found(&["pdf/SKILL.md", "pdf/x"], "").await, ["pdf ."]);
+        assert_eq!(
+            found(&["a/SKILL.md", "b/SKILL.md"], "").await,
+            ["a a", "b b"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_skill_at_the_top_of_a_project_does_not_drag_it_in() {
+        let text = "---\nname: it\ndescription: d\n---\nRun {baseDir}/tools/run.py, see [docs](./docs/use.md).\n";
+        let paths = [
+            "SKILL.md",
+            "Cargo.toml",
+            "src/main.rs",
+            "src/lib.rs",
+            "scripts/a.sh",
+            "references/r.md",
+            "tools/run.py",
+            "tools/x.py",
+            "docs/use.md",
+            "LICENSE",
+            ".env",
+        ];
+        let tree = tree(&paths, text);
+        let candidate = candidates(&tree).await.unwrap().remove(0);
+        let bundle = bundle(&tree, &candidate).await.unwrap();
+        let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
+        assert_eq!(
+            taken,
+            [
+                "LICENSE",
+                "SKILL.md",
+                "docs/use.md",
+                "references/r.md",
+                "scripts/a.sh",
+                "tools/run.py"
+            ]
+        );
+        let left_out: Vec<_> = bundle
+            .left_out
+            .iter()
+            .map(|(name, n)| format!("{name} {n}"))
+            .collect();
+        assert_eq!(left_out, [".env 1", "Cargo.toml 1", "src/ 2", "tools/ 1"]);
+    }
+}

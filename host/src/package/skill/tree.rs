@@ -1,0 +1,217 @@
+//! Files of a source: listed first, and read once somebody wants them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::super::archive::{Entries, SET_ID};
+use super::super::contents::Files;
+use super::git::Objects;
+use crate::beneath::{self, Missing};
+
+/// Most files of a source that are listed.
+pub(super) const MAX_LISTED: usize = 50_000;
+
+/// Deepest level of folders that is listed.
+const MAX_DEPTH: usize = 16;
+
+/// Folders that are not looked into: none of them is ever part of a skill.
+pub(super) const SKIPPED: [&str; 4] = [".git", "node_modules", "target", "__pycache__"];
+
+/// Entry of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// A plain file.
+    File,
+    /// Something else, which no skill is made of, with what it is.
+    Odd(&'static str),
+}
+
+#[derive(Debug)]
+enum Content {
+    Folder(Dir),
+    Memory(Files),
+    Git(Objects),
+}
+
+/// Files of a source.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(super) listed: BTreeMap<Vec<String>, Listed>,
+    content: Content,
+    /// Name of the source: of its folder, or of the one folder in an archive.
+    pub(super) name: String,
+}
+
+impl Tree {
+    /// Lists a folder.
+    pub(super) fn folder(path: &Path, name: String) -> anyhow::Result<Self> {
+        let mut listed = BTreeMap::new();
+        list(path, &mut Vec::new(), &mut listed)?;
+        let folder = Dir::open_ambient_dir(path, ambient_authority());
+        let folder = folder.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self {
+            listed,
+            content: Content::Folder(folder),
+            name,
+        })
+    }
+
+    /// Lists what was read from an archive of a folder, or of what is in one.
+    pub(super) fn memory(entries: Entries, file: &str) -> Self {
+        let Entries { files, odd } = entries;
+        let all = || files.keys().chain(odd.keys());
+        let top = all().next().and_then(|names| names.first()).cloned();
+        let is_in_top = |names: &Vec<String>| names.len() > 1 && names.first() == top.as_ref();
+        let has_top = all().all(is_in_top);
+        let (n_above, name) = match top.filter(|_| has_top) {
+            Some(top) => (1, top),
+            None => (0, file.split('.').next().unwrap_or_default().to_owned()),
+        };
+        let inner = |mut names: Vec<String>| names.split_off(n_above);
+        let files: Files = files
+            .into_iter()
+            .map(|(names, bytes)| (inner(names), bytes))
+            .collect();
+        let mut listed: BTreeMap<_, _> = files
+            .keys()
+            .map(|names| (names.clone(), Listed::File))
+            .collect();
+        listed.extend(
+            odd.into_iter()
+                .map(|(names, what)| (inner(names), Listed::Odd(what))),
+        );
+        Self {
+            listed,
+            content: Content::Memory(files),
+            name,
+        }
+    }
+
+    /// Lists the objects of a commit.
+    pub(super) fn git(
+        listed: BTreeMap<Vec<String>, Listed>,
+        objects: Objects,
+        name: String,
+    ) -> Self {
+        Self {
+            listed,
+            content: Content::Git(objects),
+            name,
+        }
+    }
+
+    /// Whether it is a repository, where everything that is committed is a project's.
+    pub(super) fn is_repository(&self) -> bool {
+        matches!(self.content, Content::Git(_))
+    }
+
+    /// Whether it is a folder of this machine, whose name somebody chose.
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self.content, Content::Folder(_))
+    }
+
+    /// Reads files, at most so many bytes of all of them.
+    pub(super) async fn read(
+        &self,
+        wanted: &[Vec<String>],
+        max_bytes: u64,
+    ) -> anyhow::Result<Files> {
+        let too_large = || format!("it has more than {} MiB", max_bytes >> 20);
+        let mut left = max_bytes;
+        let mut files = Files::new();
+        if let Content::Git(objects) = &self.content {
+            return objects.read(wanted, max_bytes).await;
+        }
+        for names in wanted {
+            let bytes = match &self.content {
+                Content::Folder(folder) => read_plain(folder, names, left)?,
+                Content::Memory(all) => all.get(names).cloned().unwrap_or_default(),
+                Content::Git(_) => Vec::new(),
+            };
+            left = left
+                .checked_sub(bytes.len() as u64)
+                .with_context(too_large)?;
+            files.insert(names.clone(), bytes);
+        }
+        Ok(files)
+    }
+}
+
+/// Reads a regular file beneath a folder, wherever links may have been put meanwhile; one byte more than the limit at most.
+fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<u8>> {
+    let path = names.join("/");
+    let shown = path.escape_debug();
+    let read = || -> std::io::Result<Option<Vec<u8>>> {
+        let walked = beneath::walk(folder, &path, false, Missing::Refused)?;
+        if walked.names != names {
+            return Ok(None);
+        }
+        let Some((file, found)) = beneath::open_regular(&walked.folder, Path::new(&walked.name))?
+        else {
+            return Ok(None);
+        };
+        if cap_std::fs::PermissionsExt::mode(&found.permissions()) & SET_ID != 0 {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    };
+    let bytes = read().with_context(|| format!("cannot read `{shown}`"))?;
+    bytes.with_context(|| format!("`{shown}` changed while it was read"))
+}
+
+fn list(
+    path: &Path,
+    above: &mut Vec<String>,
+    listed: &mut BTreeMap<Vec<String>, Listed>,
+) -> anyhow::Result<()> {
+    let shown = path.display();
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {shown}"))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Of the entry itself: nothing is opened, and no link is followed.
+        let found = entry
+            .metadata()
+            .with_context(|| format!("cannot read {}", entry.path().display()))?;
+        if found.is_dir() && SKIPPED.contains(&name.as_str()) {
+            continue;
+        }
+        let is_text = entry.file_name().to_str().is_some();
+        above.push(name);
+        if found.is_dir() {
+            if above.len() >= MAX_DEPTH {
+                bail!(
+                    "{} is deeper than {MAX_DEPTH} folders",
+                    entry.path().display()
+                );
+            }
+            list(&entry.path(), above, listed)?;
+        } else {
+            let kind = match found.is_file() {
+                _ if found.is_symlink() => Listed::Odd("is a link"),
+                false => Listed::Odd("is neither a file nor a folder"),
+                true if found.mode() & SET_ID != 0 => {
+                    Listed::Odd("is a file that runs as somebody else (setuid)")
+                }
+                true if !is_text => Listed::Odd("has a name that is not UTF-8"),
+                true => Listed::File,
+            };
+            listed.insert(above.clone(), kind);
+            ensure!(
+                listed.len() <= MAX_LISTED,
+                "there are more than {MAX_LISTED} files; name the folder of the skill itself"
+            );
+        }
+        above.pop();
+    }
+    Ok(())
+}
