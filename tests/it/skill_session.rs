@@ -27,6 +27,7 @@ pub(crate) fn skill(id: &str, body: &str) -> Skill {
         file: format!("/skills/{id}/SKILL.md").into(),
         is_flat: false,
         source: Source::User,
+        installed: None,
         trust: Trust::User,
         invocation: Invocation::Auto,
         user_invocable: true,

@@ -7,6 +7,7 @@ mod diagnose;
 mod fields;
 mod front;
 mod keys;
+mod parts;
 mod tools;
 mod values;
 
@@ -20,6 +21,8 @@ use crate::grant::Trust;
 use diagnose::Reader;
 use front::Front;
 pub use keys::known_keys;
+pub(super) use parts::Parts;
+pub(super) use tools::claude_names;
 
 /// Identifier of the format with its version, the value of `skill_format`.
 pub const FORMAT: &str = "corteza.skill/v1";
