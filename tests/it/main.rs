@@ -41,6 +41,7 @@ mod secret;
 mod session;
 mod skill;
 mod skill_session;
+mod skill_write;
 mod tidy;
 mod tool;
 mod turn;

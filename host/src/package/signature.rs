@@ -24,7 +24,7 @@ impl Section for InstallConfig {
     const NAME: &'static str = "install";
 }
 
-/// Something to install whose signature is checked.
+/// Plugin or skill to install whose signature is checked.
 pub(crate) struct Subject<'a> {
     /// Kind of it: `plugin` or `skill`.
     pub(crate) kind: &'static str,

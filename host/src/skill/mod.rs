@@ -18,6 +18,7 @@ mod origin;
 mod parse;
 mod scope;
 mod snapshot;
+mod write;
 
 pub use catalogue::{Catalogue, MAX_ENTRY_CHARS, budget_chars};
 pub use check::{Surroundings, check};
@@ -32,3 +33,4 @@ pub use origin::{Installed, Origin, label};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
 pub use scope::{Spare, ToolPattern, ToolScope};
 pub use snapshot::Skills;
+pub use write::{Lost, WriteError, difference, to_open, to_v1};

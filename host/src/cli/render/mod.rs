@@ -13,6 +13,7 @@ pub(super) mod grants;
 pub(super) mod hold;
 pub(super) mod install;
 mod line;
+pub(super) mod migrate;
 pub(super) mod models;
 mod output;
 pub(super) mod plain;

@@ -1,7 +1,8 @@
-//! `rind skill`: lists skills, shows one, checks them, makes, installs and removes them.
+//! `rind skill`: lists skills, shows one, checks them, makes, installs, removes and migrates them.
 
 mod install;
 mod machine;
+mod migrate;
 mod new;
 mod preview;
 mod remove;
@@ -45,6 +46,8 @@ pub(super) enum SkillCommand {
     Install(install::SkillInstallArgs),
     /// Remove a skill from your folder of skills
     Remove(remove::SkillRemoveArgs),
+    /// Write a skill as `corteza.skill/v1`, or in the open format
+    Migrate(migrate::SkillMigrateArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -93,6 +96,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::New(args) => new::new(&args),
         SkillCommand::Install(args) => install::install(args).await,
         SkillCommand::Remove(args) => remove::remove(args).await,
+        SkillCommand::Migrate(args) => migrate::migrate(&args),
     }
 }
 

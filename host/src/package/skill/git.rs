@@ -1,4 +1,4 @@
-//! What is committed in a git repository on this machine.
+//! Files that are committed in a git repository on this machine.
 //!
 //! A repository names programs in many places: hooks, filters, monitors, transports, settings that it includes. Git reads none of
 //! them here, because it is not run in that repository: it runs in an empty one that is made for this, with the objects of the
@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -364,6 +366,8 @@ impl Objects {
             ("GIT_OBJECT_DIRECTORY", &self.objects),
         ];
         env.extend(folders.map(|(name, path)| (OsString::from(name), path.into())));
+        let cancel = CancellationToken::new();
+        let (enough, n_told) = (cancel.clone(), AtomicUsize::new(0));
         let process = Process {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
@@ -374,12 +378,17 @@ impl Objects {
             deadline: DEADLINE,
             streams: Streams::Separate,
             capture_bytes,
-            on_line: None,
+            // A small tree can list without end what it has again and again.
+            on_line: Some(Arc::new(move |_, line: &str| {
+                if n_told.fetch_add(line.len(), Ordering::Relaxed) > capture_bytes {
+                    enough.cancel();
+                }
+            })),
             confine: None,
             keeper: None,
         };
         let finished = process
-            .run(&CancellationToken::new())
+            .run(&cancel)
             .await
             .context("git is needed to read a repository")?;
         if finished.ending == Ending::Deadline {
@@ -387,6 +396,13 @@ impl Objects {
                 "{} is too large: git took more than {} s",
                 self.shown,
                 DEADLINE.as_secs()
+            );
+        }
+        if finished.ending == Ending::Cancelled {
+            bail!(
+                "{} is too large: git told more than {} MiB",
+                self.shown,
+                capture_bytes >> 20
             );
         }
         let why = finished.stderr.text();

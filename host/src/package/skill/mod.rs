@@ -48,7 +48,9 @@ impl Fetched {
 
 /// Lists what is in a source: a folder, an archive, or a repository, of which it takes what is committed.
 pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
-    let source = Source::new(typed)?;
+    // The same source is to have one name, wherever it is named from.
+    let real = typed.canonicalize();
+    let source = Source::new(real.as_deref().unwrap_or(typed))?;
     let Source::Path(path) = &source else {
         bail!("skills are not in registries: {source} may be a plugin, for `rind plugin install`");
     };
@@ -60,8 +62,7 @@ pub(crate) async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
         };
         format!("cannot read {shown}{hint}")
     })?;
-    let name = path.canonicalize().ok();
-    let name = name.as_deref().unwrap_or(path).file_name();
+    let name = path.file_name();
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
     if found.is_dir() {
         if let Some(repository) = git::Repository::at(path)? {

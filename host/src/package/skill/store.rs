@@ -58,15 +58,15 @@ impl LockedSkill {
 /// State of the place that a skill of a name has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Nothing is there, and nothing was installed.
+    /// Free: nothing is there, and nothing was installed.
     Free,
-    /// It holds what was installed.
+    /// Holds what was installed.
     Installed,
-    /// It was installed, and its files were changed since.
+    /// Holds other files than were installed.
     Edited,
-    /// It was installed, and its folder is gone.
+    /// Gone, although it was installed.
     Gone,
-    /// Somebody put it there without installing it; the path of it, which may be a file or be spelt otherwise.
+    /// Holds something that was not installed; the path of that, which may be a file or be spelt otherwise.
     Own(PathBuf),
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Change {
     Replaced,
     /// The same files are there already.
     Unchanged,
-    /// It takes the place of something that somebody wrote, which is kept.
+    /// Takes the place of something that somebody wrote, which is kept.
     Forced,
 }
 

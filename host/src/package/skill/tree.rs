@@ -29,7 +29,7 @@ pub(super) const SKIPPED: [&str; 4] = [".git", "node_modules", "target", "__pyca
 pub(super) enum Listed {
     /// A plain file.
     File,
-    /// Something else, which no skill is made of, with what it is.
+    /// Entry that no skill is made of, with what it is.
     Odd(&'static str),
 }
 

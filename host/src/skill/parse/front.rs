@@ -166,7 +166,7 @@ fn hint_for(why: &str, front: &str) -> &'static str {
 }
 
 /// Puts quotes around top-level values that are not YAML by themselves. Lines keep their numbers. Returns the keys as well.
-fn quote(front: &str) -> (String, Vec<String>) {
+pub(super) fn quote(front: &str) -> (String, Vec<String>) {
     let lines: Vec<&str> = front.lines().collect();
     let mut text = String::with_capacity(front.len() + 64);
     let mut keys = Vec::new();

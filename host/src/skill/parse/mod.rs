@@ -9,6 +9,7 @@ mod fields;
 mod front;
 mod keys;
 mod limits;
+mod parts;
 mod requires;
 mod tools;
 mod values;
@@ -28,7 +29,8 @@ use crate::text::is_deceptive;
 use diagnose::Reader;
 use front::Front;
 pub use keys::known_keys;
-pub(super) use tools::is_claude_tool;
+pub(super) use parts::Parts;
+pub(super) use tools::{claude_names, is_claude_tool};
 
 /// Identifier of the format with its version, the value of `skill_format`.
 pub const FORMAT: &str = "corteza.skill/v1";

@@ -43,6 +43,14 @@ pub(in super::super) fn is_claude_tool(name: &str) -> bool {
     !mapped(name).is_empty()
 }
 
+/// The names that Claude Code gives the tools that do the same as one here.
+pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'static str> {
+    let named = CLAUDE_TOOLS
+        .iter()
+        .filter(move |(_, names)| names.contains(&name));
+    named.map(|(claude, _)| *claude)
+}
+
 /// Reads `tools: {allow: …, deny: …}`.
 pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";

@@ -1,0 +1,121 @@
+//! YAML of nodes: texts in double quotes unless nothing in them could mean something else, one key on each line.
+
+use crate::front_matter::{Document, Entry, Node, NodeKind};
+use crate::text::is_deceptive;
+
+/// Longest list that stands on one line, in characters.
+const MAX_LINE_CHARS: usize = 100;
+
+/// The keys of a document, without the lines around them.
+pub(super) fn document(document: &Document) -> String {
+    document.entries.iter().map(entry).collect()
+}
+
+/// A key with its value.
+pub(super) fn entry(entry: &Entry) -> String {
+    let mut text = String::new();
+    put(&mut text, 0, entry);
+    text
+}
+
+fn put(text: &mut String, indent: usize, entry: &Entry) {
+    let blanks = " ".repeat(indent);
+    let key = key(&entry.key);
+    match &entry.node.kind {
+        NodeKind::Mapping(entries) if !entries.is_empty() => {
+            text.push_str(&format!("{blanks}{key}:\n"));
+            entries
+                .iter()
+                .for_each(|inner| put(text, indent + 2, inner));
+        }
+        NodeKind::List(items) if !is_short(&entry.node) => {
+            text.push_str(&format!("{blanks}{key}:\n"));
+            let items = items
+                .iter()
+                .map(|item| format!("{blanks}  - {}\n", flow(item)));
+            text.extend(items);
+        }
+        _ => text.push_str(&format!("{blanks}{key}: {}\n", flow(&entry.node))),
+    }
+}
+
+/// Whether a list stands on one line.
+fn is_short(node: &Node) -> bool {
+    let is_empty = matches!(&node.kind, NodeKind::List(items) if items.is_empty());
+    is_empty || flow(node).chars().count() <= MAX_LINE_CHARS
+}
+
+/// A value on one line.
+fn flow(node: &Node) -> String {
+    match &node.kind {
+        NodeKind::Scalar(text, is_plain) => scalar(text, *is_plain, node),
+        NodeKind::List(items) => {
+            let items: Vec<String> = items.iter().map(flow).collect();
+            format!("[{}]", items.join(", "))
+        }
+        NodeKind::Mapping(entries) => {
+            let entries = entries
+                .iter()
+                .map(|entry| format!("{}: {}", key(&entry.key), flow(&entry.node)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn scalar(text: &str, is_plain: bool, node: &Node) -> String {
+    if node.is_null() {
+        return "null".to_owned();
+    }
+    // Numbers and flags stand as they were written.
+    if (is_plain && !node.value().is_string()) || is_simple(text) {
+        return text.to_owned();
+    }
+    quoted(text)
+}
+
+fn key(key: &str) -> String {
+    let is_in_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_simple =
+        key.starts_with(|c: char| c.is_ascii_alphabetic()) && key.chars().all(is_in_key);
+    if is_simple {
+        key.to_owned()
+    } else {
+        quoted(key)
+    }
+}
+
+/// Whether a text can stand without quotes, in a list on one line too.
+fn is_simple(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./()".contains(c);
+    let node = Node {
+        place: (1, 1),
+        kind: NodeKind::Scalar(text.to_owned(), true),
+    };
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(is_plain)
+        && !text.ends_with(' ')
+        && node.value().is_string()
+}
+
+/// A text in double quotes. Characters that are not seen, or that a reader could take for a line break, are escaped.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control()
+                || is_deceptive(c)
+                || "\u{85}\u{2028}\u{2029}\u{feff}".contains(c)
+                || u32::from(c) & 0xfffe == 0xfffe =>
+            {
+                quoted.push_str(&format!("\\U{:08X}", u32::from(c)));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}

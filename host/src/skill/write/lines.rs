@@ -1,0 +1,101 @@
+//! A front matter with other keys, in which every line stays whose key means the same afterwards.
+
+use super::emit;
+use crate::front_matter::{self, Document, Entry, Node, NodeKind};
+
+/// The front matter `front`, which reads as `old`, so that it reads as `new`. Both with the line that opens it.
+pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
+    let ending = match front.lines().count() > 0
+        && front
+            .split_inclusive('\n')
+            .next()
+            .is_some_and(|line| line.ends_with("\r\n"))
+    {
+        true => "\r\n",
+        false => "\n",
+    };
+    let written = |entry: &Entry| emit::entry(entry).replace('\n', ending);
+    let mut lines = front.split_inclusive('\n');
+    let opening = lines.next().unwrap_or_default();
+    let lines: Vec<&str> = front.split_inclusive('\n').collect();
+    let mut text = opening.to_owned();
+    // New keys that stand before all others, which is where the format is named.
+    let is_known = |entry: &&Entry| old.get(&entry.key).is_some();
+    text.extend(
+        new.entries
+            .iter()
+            .take_while(|entry| !is_known(entry))
+            .map(written),
+    );
+    let first = old
+        .entries
+        .first()
+        .map_or(lines.len(), |entry| entry.place.0 - 1);
+    text.extend(lines.get(1..first).unwrap_or_default().iter().copied());
+    for (at, entry) in old.entries.iter().enumerate() {
+        let next = old
+            .entries
+            .get(at + 1)
+            .map_or(lines.len(), |next| next.place.0 - 1);
+        let own = lines.get(entry.place.0 - 1..next).unwrap_or_default();
+        match new.get(&entry.key) {
+            Some(kept) if is_same(&kept.node, &entry.node) => text.extend(own.iter().copied()),
+            other => {
+                text.extend(other.map(written));
+                // Comments before the next key are about that one.
+                let is_comment = |line: &&&str| line.trim().is_empty() || line.starts_with('#');
+                let n_after = own.iter().rev().take_while(is_comment).count();
+                text.extend(
+                    own.get(own.len() - n_after..)
+                        .unwrap_or_default()
+                        .iter()
+                        .copied(),
+                );
+            }
+        }
+    }
+    let rest = new
+        .entries
+        .iter()
+        .skip_while(|entry| !is_known(entry))
+        .filter(|entry| !is_known(entry));
+    let mut added = rest.peekable();
+    if added.peek().is_some() && !text.ends_with('\n') {
+        text.push_str(ending);
+    }
+    text.extend(added.map(written));
+    // Keys on one line, in braces, and the like: then all of it is written anew.
+    let is_right = front_matter::read(&text).is_ok_and(|read| is_equal(&read, new))
+        && front_matter::split(&format!("{text}---\n")).is_some();
+    if is_right {
+        return text;
+    }
+    format!("{opening}{}", emit::document(new).replace('\n', ending))
+}
+
+/// Whether two documents have the same keys with the same values, in whatever order.
+fn is_equal(one: &Document, other: &Document) -> bool {
+    let has = |entry: &Entry| {
+        other
+            .get(&entry.key)
+            .is_some_and(|found| is_same(&found.node, &entry.node))
+    };
+    one.entries.len() == other.entries.len() && one.entries.iter().all(has)
+}
+
+/// Whether two nodes mean the same wherever they stand.
+pub(super) fn is_same(one: &Node, other: &Node) -> bool {
+    match (&one.kind, &other.kind) {
+        (NodeKind::Scalar(..), NodeKind::Scalar(..)) => {
+            one.text() == other.text() && one.value() == other.value()
+        }
+        (NodeKind::List(a), NodeKind::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (NodeKind::Mapping(a), NodeKind::Mapping(b)) => {
+            let is_same = |(a, b): (&Entry, &Entry)| a.key == b.key && is_same(&a.node, &b.node);
+            a.len() == b.len() && a.iter().zip(b).all(is_same)
+        }
+        _ => false,
+    }
+}

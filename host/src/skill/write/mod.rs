@@ -1,0 +1,172 @@
+//! Writes skills: as `corteza.skill/v1`, and in the open format, with what that cannot say.
+//!
+//! Lines of a front matter that mean the same afterwards stay as they are, with their comments, and the text below it stays byte
+//! for byte. What is written is read again and compared before it is returned. Start from [`to_v1`] and [`to_open`].
+
+mod emit;
+mod lines;
+mod open;
+
+use super::model::{Diagnostic, Severity, Skill, Unusable};
+use super::parse::{FORMAT, Parts, SkillFile};
+use crate::front_matter::{Document, Entry, Node, NodeKind};
+pub use open::Lost;
+
+/// Reason why a skill is not written in another format.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The file has faults that only its author can correct.
+    #[error("it has faults: {}", told(.0))]
+    Faults(Vec<Diagnostic>),
+    /// The result would mean something else than the file.
+    #[error("what would be written does not mean the same: {0} would differ")]
+    Differs(&'static str),
+}
+
+fn told(faults: &[Diagnostic]) -> String {
+    let faults = faults
+        .iter()
+        .filter(|fault| fault.severity == Severity::Error);
+    let faults: Vec<String> = faults.map(ToString::to_string).collect();
+    faults.join("; ")
+}
+
+impl From<Unusable> for WriteError {
+    fn from(unusable: Unusable) -> Self {
+        Self::Faults(unusable.diagnostics)
+    }
+}
+
+/// Writes a skill as `corteza.skill/v1`, with the keys of `SKILL.json` in its front matter. Keys of other programs stay: they mean
+/// the same in both formats.
+///
+/// # Errors
+/// The file has faults.
+pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
+    let parts = file
+        .parts()
+        .map_err(|fault| WriteError::Faults(vec![fault]))?;
+    // A fault of the file takes rights that the corrected one has; one for which it cannot be used stays one.
+    let before = file.parse();
+    let mut document = parts.document.clone();
+    let side = parts
+        .side
+        .iter()
+        .filter(|entry| entry.key != "skill_format");
+    document.entries.extend(side.cloned());
+    if document.get("skill_format").is_none() {
+        document.entries.insert(0, text("skill_format", FORMAT));
+    }
+    let written = parts.written(&document);
+    let skill = read(file, &written)?;
+    let before = before?;
+    if !before.is_restricted {
+        let differs = difference(&before, &skill);
+        differs.map_or(Ok(()), |what| Err(WriteError::Differs(what)))?;
+    }
+    Ok(written)
+}
+
+/// Writes a skill in the open format. Returns what that cannot say as well.
+///
+/// # Errors
+/// The file has faults.
+pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<Lost>), WriteError> {
+    let mut parts = file
+        .parts()
+        .map_err(|fault| WriteError::Faults(vec![fault]))?;
+    let side = std::mem::take(&mut parts.side);
+    let mut whole = parts.document.clone();
+    whole.entries.extend(side);
+    // What the faults of the file would take is not to be written as if it were meant.
+    let before = read(file, &parts.written(&whole))?;
+    let (document, lost) = open::document(&whole, &before);
+    let written = parts.written(&document);
+    let after = read(file, &written)?;
+    match open::difference(&before, &after, &lost) {
+        None => Ok((written, lost)),
+        Some(what) => Err(WriteError::Differs(what)),
+    }
+}
+
+/// Reads what is written, without a side file; a fault in it is an error.
+fn read(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
+    let again = SkillFile {
+        bytes: written.as_bytes(),
+        side: None,
+        ..file.clone()
+    };
+    let skill = again.parse()?;
+    match skill.is_restricted {
+        true => Err(WriteError::Faults(skill.diagnostics)),
+        false => Ok(skill),
+    }
+}
+
+impl Parts<'_> {
+    /// The whole file with another front matter.
+    fn written(&self, document: &Document) -> String {
+        match &self.front {
+            Some(front) => {
+                let front = lines::rewritten(front, &self.document, document);
+                [&front, self.fence, self.body].concat()
+            }
+            None => {
+                let front = emit::document(document);
+                ["---\n", &front, "---\n", self.body].concat()
+            }
+        }
+    }
+}
+
+/// The first part in which two skills differ. Where they come from, and what was found about their files, does not count.
+#[must_use]
+pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
+    let without = |skill: &Skill| Skill {
+        hash: String::new(),
+        diagnostics: Vec::new(),
+        ..skill.clone()
+    };
+    let (a, b) = (without(one), without(other));
+    let parts: [(&str, bool); 8] = [
+        ("the text", a.body == b.body),
+        (
+            "the description",
+            a.description == b.description && a.when_to_use == b.when_to_use,
+        ),
+        (
+            "who may start it",
+            (a.invocation, a.user_invocable, a.is_restricted)
+                == (b.invocation, b.user_invocable, b.is_restricted),
+        ),
+        ("its tools", a.tools == b.tools && a.spares == b.spares),
+        (
+            "its arguments",
+            a.arguments == b.arguments
+                && a.argument_names == b.argument_names
+                && a.argument_hint == b.argument_hint,
+        ),
+        ("its metadata", a.metadata == b.metadata),
+        ("what it requires", a.requires == b.requires),
+        ("its front matter", a == b),
+    ];
+    parts
+        .into_iter()
+        .find(|(_, is_same)| !is_same)
+        .map(|(what, _)| what)
+}
+
+/// An entry with a text.
+fn text(key: &str, value: &str) -> Entry {
+    entry(key, NodeKind::Scalar(value.to_owned(), false))
+}
+
+fn entry(key: &str, kind: NodeKind) -> Entry {
+    let place = (1, 1);
+    Entry {
+        key: key.to_owned(),
+        place,
+        node: Node { place, kind },
+    }
+}

@@ -1,0 +1,293 @@
+//! The open format: keys of v1 that it has no word for become those that mean the same, or are lost, which is told.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::model::{Interaction, Invocation, Requires, Skill};
+use super::super::parse::claude_names;
+use super::super::scope::ToolPattern;
+use super::{entry, text};
+use crate::front_matter::{Document, Entry, Node, NodeKind};
+
+/// A key of v1 that the open format cannot say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The key.
+    pub key: &'static str,
+    /// Loss that comes with it.
+    pub text: String,
+    /// Whether it restricts, so that the skill may do more without it.
+    pub is_restriction: bool,
+}
+
+/// Keys that have no meaning in the open format.
+const WITHOUT: [&str; 10] = [
+    "attach",
+    "generated_from",
+    "interaction",
+    "library_depends",
+    "model_invocation",
+    "requires",
+    "side_effects",
+    "skill_format",
+    "tools",
+    "trust",
+];
+
+/// Places in `metadata` at which requirements are read.
+const REQUIRES: [&str; 2] = ["requires", "rind"];
+
+/// Makes the document of the open format.
+pub(super) fn document(old: &Document, skill: &Skill) -> (Document, Vec<Lost>) {
+    let mut lost = Vec::new();
+    let mut lose = |key, text: String, is_restriction| {
+        lost.push(Lost {
+            key,
+            text,
+            is_restriction,
+        })
+    };
+    let kept = old
+        .entries
+        .iter()
+        .filter(|entry| !WITHOUT.contains(&entry.key.as_str()));
+    let mut new = Document {
+        entries: kept.cloned().collect(),
+    };
+    if new.get("description").is_none() {
+        new.entries
+            .insert(0, text("description", &skill.description));
+    }
+    if new.get("name").is_none() {
+        new.entries.insert(0, text("name", &skill.label));
+    }
+    let flag = |value: bool| NodeKind::Scalar(value.to_string(), true);
+    if old.get("model_invocation").is_some() && skill.invocation != Invocation::Auto {
+        set(&mut new, "disable-model-invocation", flag(true));
+    }
+    if skill.invocation == Invocation::Disabled {
+        set(&mut new, "user-invocable", flag(false));
+    }
+    tools(old, skill, &mut new, &mut lose);
+    if !skill.side_effects.is_empty() {
+        lose(
+            "side_effects",
+            "what it changes is not told before its first use".to_owned(),
+            false,
+        );
+    }
+    if old.get("trust").is_some() {
+        lose(
+            "trust",
+            "its trust is that of the place where it lies".to_owned(),
+            true,
+        );
+    }
+    if skill.interaction == Interaction::Conversational {
+        lose("interaction", "it ends with its turn".to_owned(), false);
+    }
+    if !skill.library_depends.is_empty() {
+        let names = skill.library_depends.join(", ");
+        lose(
+            "library_depends",
+            format!("it does not say that it needs {names}"),
+            false,
+        );
+    }
+    if skill.attach {
+        lose(
+            "attach",
+            "tools of its plugins do not stay when it ends".to_owned(),
+            false,
+        );
+    }
+    if skill.generated_from.is_some() {
+        lose(
+            "generated_from",
+            "it does not say what it was derived from".to_owned(),
+            false,
+        );
+    }
+    if skill.arguments.is_some() {
+        let names = &skill.argument_names;
+        new.entries.retain(|entry| entry.key != "arguments");
+        if !names.is_empty() && names.iter().all(is_name) {
+            set(&mut new, "arguments", list(names));
+        }
+        lose(
+            "arguments.schema",
+            "its arguments are not checked".to_owned(),
+            true,
+        );
+    }
+    if let Some(requires) = old.get("requires") {
+        move_requires(requires, &mut new, skill, &mut lose);
+    }
+    (new, lost)
+}
+
+fn tools(
+    old: &Document,
+    skill: &Skill,
+    new: &mut Document,
+    lose: &mut impl FnMut(&'static str, String, bool),
+) {
+    if skill.tools.allow.is_some() {
+        let text = "every tool may be called; keep the v1 file where that must not be".to_owned();
+        lose("tools.allow", text, true);
+    }
+    let of_v1 = old.get("tools").is_some_and(|tools| matches!(&tools.node.kind, NodeKind::Mapping(inner) if inner.iter().any(|e| e.key == "deny")));
+    if !of_v1 || skill.tools.deny.is_empty() {
+        return;
+    }
+    let mut denied: Vec<String> = Vec::new();
+    for pattern in &skill.tools.deny {
+        let names = claude_names(pattern.text()).map(str::to_owned);
+        for name in std::iter::once(pattern.text().to_owned()).chain(names) {
+            if !denied.contains(&name) {
+                denied.push(name);
+            }
+        }
+    }
+    let patterns: Vec<&str> = denied
+        .iter()
+        .filter(|name| name.contains(['*', '?', ':']))
+        .map(String::as_str)
+        .collect();
+    if !patterns.is_empty() {
+        let text = format!(
+            "other programs do not read `{}`, which is more than a name",
+            patterns.join("`, `")
+        );
+        lose("tools.deny", text, true);
+    }
+    set(new, "disallowed-tools", list(&denied));
+}
+
+/// Moves requirements to where they are read in any format. Those that are there already stay.
+fn move_requires(
+    requires: &Entry,
+    new: &mut Document,
+    skill: &Skill,
+    lose: &mut impl FnMut(&'static str, String, bool),
+) {
+    if skill.requires.is_empty() {
+        return;
+    }
+    let free = REQUIRES
+        .into_iter()
+        .find(|place| !skill.metadata.contains_key(*place));
+    let Some(place) = free else {
+        return lose(
+            "requires",
+            "it does not say what it needs".to_owned(),
+            false,
+        );
+    };
+    let inner = match place {
+        "requires" => requires.node.clone(),
+        _ => Node {
+            place: (1, 1),
+            kind: NodeKind::Mapping(vec![requires.clone()]),
+        },
+    };
+    let mut entries = match new.get("metadata").map(|metadata| &metadata.node.kind) {
+        Some(NodeKind::Mapping(entries)) => entries.clone(),
+        // JSON in a text.
+        _ => {
+            let metadata: Value = skill
+                .metadata
+                .clone()
+                .into_iter()
+                .collect::<serde_json::Map<_, _>>()
+                .into();
+            match Node::of(&metadata, (1, 1)).kind {
+                NodeKind::Mapping(entries) => entries,
+                _ => Vec::new(),
+            }
+        }
+    };
+    entries.push(entry(place, inner.kind));
+    set(new, "metadata", NodeKind::Mapping(entries));
+}
+
+fn set(document: &mut Document, key: &str, kind: NodeKind) {
+    match document.entries.iter_mut().find(|entry| entry.key == key) {
+        Some(found) => found.node.kind = kind,
+        None => document.entries.push(entry(key, kind)),
+    }
+}
+
+fn list(texts: &[String]) -> NodeKind {
+    Node::of(&json!(texts), (1, 1)).kind
+}
+
+/// The first part in which a skill that was read again differs from the one before, but for what was lost.
+pub(super) fn difference(before: &Skill, after: &Skill, lost: &[Lost]) -> Option<&'static str> {
+    let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
+    let (mut want, mut got) = (before.clone(), after.clone());
+    if want.invocation == Invocation::Disabled {
+        (want.invocation, want.user_invocable) = (Invocation::UserOnly, false);
+    }
+    if is_lost("tools.allow") {
+        want.tools.allow = None;
+    }
+    if is_lost("side_effects") {
+        want.side_effects.clear();
+    }
+    if is_lost("trust") {
+        // That of the place.
+        want.trust = got.trust;
+    }
+    if is_lost("interaction") {
+        want.interaction = Interaction::Returning;
+    }
+    if is_lost("library_depends") {
+        want.library_depends.clear();
+    }
+    if is_lost("attach") {
+        want.attach = false;
+    }
+    if is_lost("generated_from") {
+        want.generated_from = None;
+    }
+    if is_lost("arguments.schema") {
+        want.arguments = None;
+        if !want.argument_names.iter().all(is_name) {
+            want.argument_names.clear();
+        }
+    }
+    if is_lost("requires") {
+        want.requires = got.requires.clone();
+    }
+    let moved = REQUIRES
+        .into_iter()
+        .find(|place| !want.metadata.contains_key(*place));
+    moved.map(|place| got.metadata.remove(place));
+    for skill in [&mut want, &mut got] {
+        // In which order they stand does not count, nor a second name for one that is denied.
+        let mut names = BTreeSet::new();
+        for name in skill.tools.deny.iter().map(ToolPattern::text) {
+            names.insert(name.to_owned());
+            names.extend(claude_names(name).map(str::to_owned));
+        }
+        let names = names.iter().filter_map(|name| ToolPattern::new(name).ok());
+        skill.tools.deny = names.collect();
+        let Requires {
+            bins,
+            any_bins,
+            env,
+        } = &mut skill.requires;
+        [bins, any_bins, env]
+            .into_iter()
+            .for_each(|names| names.sort());
+    }
+    super::difference(&want, &got)
+}
+
+fn is_name(name: &String) -> bool {
+    let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty() && name != "ARGUMENTS" && name.chars().all(is_in_name)
+}

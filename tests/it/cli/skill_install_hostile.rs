@@ -1,0 +1,465 @@
+//! Sources of skills that lie, lead elsewhere, are too much, or want something to be run: refused, with nothing left behind.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rind_tests::cli::Rind;
+use tar::{EntryType, Header};
+
+use super::skill_install::{REVIEW, commit, folder, git, install, skills};
+
+/// Expects a source to be refused with this reason, and nothing to be there afterwards.
+fn refused(rind: &Rind, source: &Path, what: &str) {
+    let ran = install(rind, source, &["--yes"]);
+    assert_eq!(ran.code, Some(1), "{what}: {} {}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
+    let left: Vec<_> = fs::read_dir(skills(rind)).into_iter().flatten().collect();
+    assert!(left.is_empty(), "{what}: {left:?}");
+}
+
+/// An archive of the skill with one more entry, whose name, target and mode are written as they are.
+fn archive(rind: &Rind, name: &str, kind: EntryType, target: &str, mode: u32) -> PathBuf {
+    let path = rind.workspace().join("review.tar.gz");
+    let file = fs::File::create(&path).unwrap();
+    let mut tar = tar::Builder::new(GzEncoder::new(file, Compression::fast()));
+    let mut add = |name: &str, kind, target: &str, mode, content: &[u8]| {
+        let mut header = Header::new_gnu();
+        let fields = header.as_gnu_mut().unwrap();
+        fields.name[..name.len()].copy_from_slice(name.as_bytes());
+        fields.linkname[..target.len()].copy_from_slice(target.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(mode);
+        header.set_cksum();
+        tar.append(&header, content).unwrap();
+    };
+    add(
+        "review/SKILL.md",
+        EntryType::Regular,
+        "",
+        0o644,
+        REVIEW.as_bytes(),
+    );
+    add(name, kind, target, mode, b"");
+    tar.into_inner().unwrap().finish().unwrap();
+    path
+}
+
+#[test]
+fn archives_that_lead_out_of_themselves_or_hold_no_plain_files_are_refused() {
+    let rind = Rind::default();
+    for (name, kind, target, mode, what) in [
+        ("../x", EntryType::Regular, "", 0o644, "it has `..` in it"),
+        (
+            "review/../../x",
+            EntryType::Regular,
+            "",
+            0o644,
+            "it has `..` in it",
+        ),
+        ("/tmp/x", EntryType::Regular, "", 0o644, "it is absolute"),
+        (
+            "review/a",
+            EntryType::Symlink,
+            "/etc/passwd",
+            0o644,
+            "is a link",
+        ),
+        (
+            "review/a",
+            EntryType::Symlink,
+            "SKILL.md",
+            0o644,
+            "is a link",
+        ),
+        (
+            "review/a",
+            EntryType::Link,
+            "review/SKILL.md",
+            0o644,
+            "is a link",
+        ),
+        (
+            "review/scripts",
+            EntryType::Symlink,
+            "/etc",
+            0o644,
+            "is a link",
+        ),
+        (
+            "review/a",
+            EntryType::Fifo,
+            "",
+            0o644,
+            "neither a file nor a folder",
+        ),
+        (
+            "review/a",
+            EntryType::Char,
+            "",
+            0o644,
+            "neither a file nor a folder",
+        ),
+        (
+            "review/a",
+            EntryType::Block,
+            "",
+            0o644,
+            "neither a file nor a folder",
+        ),
+        ("review/a", EntryType::Regular, "", 0o4755, "setuid"),
+        ("review/a", EntryType::Regular, "", 0o2755, "setuid"),
+        ("review/SKILL.md", EntryType::Regular, "", 0o644, "twice"),
+        (
+            "review/a\n",
+            EntryType::Regular,
+            "",
+            0o644,
+            "control characters",
+        ),
+    ] {
+        refused(&rind, &archive(&rind, name, kind, target, mode), what);
+    }
+    let deep = format!("review/{}x", "a/".repeat(17));
+    refused(
+        &rind,
+        &archive(&rind, &deep, EntryType::Regular, "", 0o644),
+        "deeper than",
+    );
+    // A link that is no part of the skill does not matter.
+    let path = archive(&rind, "AGENTS.md", EntryType::Symlink, "CLAUDE.md", 0o644);
+    install(&rind, &path, &["--yes"]).exits(0);
+    let files: Vec<_> = fs::read_dir(skills(&rind).join("review"))
+        .unwrap()
+        .collect();
+    assert_eq!(files.len(), 1);
+}
+
+#[test]
+fn archives_that_are_torn_too_large_or_something_else_are_refused() {
+    let rind = Rind::default();
+    let path = archive(&rind, "review/a", EntryType::Regular, "", 0o644);
+    let whole = fs::read(&path).unwrap();
+    for n_bytes in [3, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..n_bytes]).unwrap();
+        refused(&rind, &path, "cannot read");
+    }
+    for (bytes, what) in [
+        (&b"PK\x03\x04rest"[..], "is a zip file"),
+        (b"text", "is no source of skills"),
+        (b"", "is no source of skills"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        refused(&rind, &path, what);
+    }
+    let tar = |entries: usize, n_bytes: usize| {
+        let file = fs::File::create(&path).unwrap();
+        let mut tar = tar::Builder::new(GzEncoder::new(file, Compression::fast()));
+        let mut add = |name: &str, bytes: &[u8]| {
+            let mut header = Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, name, bytes).unwrap();
+        };
+        add("review/SKILL.md", REVIEW.as_bytes());
+        let bytes = vec![0; n_bytes];
+        (0..entries).for_each(|n| add(&format!("review/{n}"), &bytes));
+        tar.into_inner().unwrap().finish().unwrap();
+    };
+    tar(100_000, 0);
+    refused(&rind, &path, "it has more than 10000 entries");
+    tar(2_001, 0);
+    refused(&rind, &path, "it has more than 2000 files");
+    tar(1, 300 << 20);
+    assert!(fs::metadata(&path).unwrap().len() < 4 << 20);
+    refused(&rind, &path, "it has more than 256 MiB");
+    tar(1, 33 << 20);
+    refused(&rind, &path, "it has more than 32 MiB");
+}
+
+#[test]
+fn folders_with_links_devices_and_too_much_are_refused() {
+    let rind = Rind::default();
+    let source = folder(
+        &rind,
+        "review",
+        &[("SKILL.md", REVIEW), ("references/a.md", "a")],
+    );
+    let path = source.join("references/b");
+    symlink("/etc/passwd", &path).unwrap();
+    refused(&rind, &source, "`references/b` is a link");
+    fs::remove_file(&path).unwrap();
+    symlink("/etc", &path).unwrap();
+    refused(&rind, &source, "`references/b` is a link");
+    fs::remove_file(&path).unwrap();
+    Command::new("mkfifo").arg(&path).status().unwrap();
+    refused(
+        &rind,
+        &source,
+        "`references/b` is neither a file nor a folder",
+    );
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "x").unwrap();
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o4755)).unwrap();
+    refused(&rind, &source, "setuid");
+    fs::remove_file(&path).unwrap();
+    for n in 0..2_000 {
+        fs::write(source.join(format!("references/{n}")), "").unwrap();
+    }
+    refused(&rind, &source, "it has more than 2000 files");
+    fs::remove_dir_all(source.join("references")).unwrap();
+    let large = fs::File::create(source.join("large")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    refused(&rind, &source, "it has more than 32 MiB");
+    fs::remove_file(source.join("large")).unwrap();
+    fs::remove_file(source.join("SKILL.md")).unwrap();
+    symlink("/etc/passwd", source.join("SKILL.md")).unwrap();
+    let ran = install(&rind, &source, &["--yes"]).exits(2);
+    assert!(ran.stderr.contains("has no skill"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_does_not_parse_is_not_installed() {
+    let rind = Rind::default();
+    for (text, what) in [
+        ("no front matter", "there is no front matter"),
+        ("---\ndescription: d\n", "the front matter has no end"),
+        (
+            "---\nskill_format: corteza.skill/v2\ndescription: d\n---\nx\n",
+            "which this program cannot read",
+        ),
+        ("---\na: &x 1\nb: *x\n---\nx\n", "references"),
+    ] {
+        let source = folder(&rind, "review", &[("SKILL.md", text)]);
+        refused(&rind, &source, what);
+    }
+    // One that is only restricted by a fault is shown to be.
+    let source = folder(
+        &rind,
+        "review",
+        &[(
+            "SKILL.md",
+            "---\ndescription: d\nallowed_tools: Read\n---\nx\n",
+        )],
+    );
+    let ran = install(&rind, &source, &["--yes"]).exits(0);
+    assert!(
+        ran.stderr.contains("who may start it: user only")
+            && ran.stderr.contains("unknown key `allowed_tools`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// Appends to a repository's settings and makes every hook, so that each would leave a file if it ran.
+fn booby_trap(repository: &Path, mark: &Path) {
+    let run = format!("touch {}", mark.display());
+    let config = format!(
+        "\n[core]\n\tfsmonitor = {run}\n\thooksPath = {hooks}\n\tsshCommand = {run}\n\tpager = {run}\n\talternateRefsCommand = \
+         {run}\n\tgitProxy = {run}\n\tattributesFile = {attributes}\n[filter \"x\"]\n\tsmudge = {run}\n\tclean = {run}\n\tprocess = \
+         {run}\n\trequired = true\n[diff \"x\"]\n\ttextconv = {run}\n\tcommand = {run}\n[alias]\n\tls-tree = !{run}\n\tcat-file = \
+         !{run}\n\trev-parse = !{run}\n[extensions]\n\tpartialClone = evil\n[remote \"evil\"]\n\turl = ext::sh -c \
+         \"{run}\"\n\tpromisor = true\n\tuploadpack = {run}\n[protocol \"ext\"]\n\tallow = always\n[include]\n\tpath = \
+         /dev/tty\n",
+        hooks = repository.join(".git/hooks").display(),
+        attributes = repository.join(".gitattributes").display(),
+    );
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(repository.join(".git/config"))
+        .unwrap();
+    file.write_all(config.as_bytes()).unwrap();
+    for hook in [
+        "post-checkout",
+        "post-index-change",
+        "reference-transaction",
+        "fsmonitor-watchman",
+        "pre-auto-gc",
+        "post-merge",
+    ] {
+        let path = repository.join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{run}\n")).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn nothing_that_a_repository_names_is_run() {
+    let rind = Rind::default();
+    let source = folder(
+        &rind,
+        "repo",
+        &[
+            ("skills/review/SKILL.md", REVIEW),
+            ("skills/review/a.txt", "$Id$\r\n"),
+            (".gitattributes", "* filter=x diff=x export-subst text\n"),
+        ],
+    );
+    git(
+        &rind.workspace(),
+        &["init", "--quiet", "--initial-branch=main", "repo"],
+    );
+    git(
+        &source,
+        &["-c", "core.autocrlf=false", "add", "--all", "skills"],
+    );
+    git(&source, &["add", ".gitattributes"]);
+    git(&source, &["commit", "--quiet", "--message=x"]);
+    let object = git(&source, &["rev-parse", "HEAD:skills/review/SKILL.md"]);
+    let mark = rind.workspace().join("it-ran");
+    booby_trap(&source, &mark);
+    install(&rind, &source, &["--yes"]).exits(0);
+    assert!(!mark.exists());
+    assert!(
+        fs::read_to_string(skills(&rind).join("review/a.txt"))
+            .unwrap()
+            .starts_with("$Id$")
+    );
+    rind.run(&["skill", "remove", "review"]).exits(0);
+    // An object that is missing is not fetched from where the repository says.
+    let missing = source
+        .join(".git/objects")
+        .join(&object[..2])
+        .join(&object[2..]);
+    fs::remove_file(missing).unwrap();
+    refused(&rind, &source, "objects of the commit are missing");
+    assert!(!mark.exists());
+}
+
+/// Runs git with an input.
+fn fed(folder: &Path, args: &[&str], input: &[u8]) -> String {
+    let mut child = Command::new("git")
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Makes a tree of entries `MODE NAME HASH` as they are.
+fn tree(repo: &Path, entries: &[(&str, &str, &str)]) -> String {
+    let mut bytes = Vec::new();
+    for (mode, name, hash) in entries {
+        bytes.extend(format!("{mode} {name}\0").into_bytes());
+        let pairs = hash.as_bytes().chunks(2);
+        bytes.extend(
+            pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()),
+        );
+    }
+    fed(
+        repo,
+        &["hash-object", "-t", "tree", "-w", "--literally", "--stdin"],
+        &bytes,
+    )
+}
+
+#[test]
+fn repositories_with_links_submodules_paths_that_lead_out_and_too_much_are_refused() {
+    let rind = Rind::default();
+    let source = folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
+    commit(&source);
+    let text = fed(
+        &source,
+        &["hash-object", "-w", "--stdin"],
+        REVIEW.as_bytes(),
+    );
+    let link = fed(&source, &["hash-object", "-w", "--stdin"], b"/etc/passwd");
+    let head = git(&source, &["rev-parse", "HEAD"]);
+    let commit_of = |tree: &str| {
+        let commit = git(&source, &["commit-tree", tree, "-m", "x"]);
+        git(&source, &["update-ref", "HEAD", &commit]);
+    };
+    let skill = ("100644", "SKILL.md", text.as_str());
+    let in_skill = |entry: (&str, &str, &str)| {
+        let mut entries = vec![skill, entry];
+        entries.sort_by_key(|(_, name, _)| name.to_owned());
+        let inner = tree(&source, &entries);
+        commit_of(&tree(&source, &[("40000", "review", &inner)]));
+    };
+    in_skill(("120000", "passwd", &link));
+    refused(&rind, &source, "`review/passwd` is a link");
+    in_skill(("160000", "sub", &head));
+    refused(&rind, &source, "`review/sub` is a submodule");
+    in_skill(("100644", "..", &text));
+    refused(&rind, &source, "it has `..` in it");
+    let inner = tree(&source, &[skill]);
+    commit_of(&tree(
+        &source,
+        &[("100644", "/etc/x", &text), ("40000", "review", &inner)],
+    ));
+    refused(&rind, &source, "it is absolute");
+
+    let many: String = (0..60_000)
+        .map(|n| format!("100644 blob {text}\t{n}\n"))
+        .collect();
+    let many = fed(&source, &["mktree"], many.as_bytes());
+    commit_of(&tree(
+        &source,
+        &[("40000", "many", &many), ("40000", "review", &inner)],
+    ));
+    refused(&rind, &source, "more than 50000 files");
+    // Every level has ten of the one below: a thousand million files of a few kilobytes.
+    let mut bomb = tree(&source, &[skill]);
+    for _ in 0..9 {
+        let entries: Vec<(&str, String)> = (0..10).map(|n| ("40000", n.to_string())).collect();
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|(mode, name)| (*mode, name.as_str(), bomb.as_str()))
+            .collect();
+        bomb = tree(&source, &entries);
+    }
+    commit_of(&bomb);
+    refused(&rind, &source, "is too large");
+    let large = vec![b'x'; 33 << 20];
+    let large = fed(&source, &["hash-object", "-w", "--stdin"], &large);
+    in_skill(("100644", "large", &large));
+    refused(&rind, &source, "it has more than 32 MiB");
+}
+
+#[test]
+fn repositories_that_are_not_whole_or_borrow_from_others_are_refused() {
+    let rind = Rind::default();
+    let source = folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
+    commit(&source);
+    let dot = source.join(".git");
+    let alternates = dot.join("objects/info/alternates");
+    fs::create_dir_all(alternates.parent().unwrap()).unwrap();
+    fs::write(&alternates, "/somewhere/objects\n").unwrap();
+    refused(&rind, &source, "borrows objects from other repositories");
+    fs::remove_file(alternates).unwrap();
+    let head = fs::read_to_string(dot.join("HEAD")).unwrap();
+    for (text, what) in [
+        ("ref: refs/heads/none\n", "has no commit yet"),
+        ("ref: ../../secret\n", "names no commit"),
+        ("ref: refs/heads/../../x\n", "names no commit"),
+        ("root:x:0:0\n", "names no commit"),
+        ("", "names no commit"),
+        (
+            "0000000000000000000000000000000000000001\n",
+            "has no commit",
+        ),
+    ] {
+        fs::write(dot.join("HEAD"), text).unwrap();
+        refused(&rind, &source, what);
+    }
+    fs::write(dot.join("HEAD"), &head).unwrap();
+    fs::write(dot.join("refs/heads/main"), "ref: refs/heads/main\n").unwrap();
+    refused(&rind, &source, "leads to no commit");
+    fs::remove_dir_all(dot.join("objects")).unwrap();
+    symlink("/tmp", dot.join("objects")).unwrap();
+    refused(&rind, &source, "its objects are not in it");
+    fs::remove_dir_all(&dot).unwrap();
+    symlink("/tmp", &dot).unwrap();
+    refused(&rind, &source, "is neither a file nor a folder");
+}
