@@ -31,6 +31,7 @@ mod scripts;
 mod settings;
 mod skill;
 mod skill_run;
+mod skill_test;
 mod steer;
 mod switch;
 mod telemetry;

@@ -2,6 +2,7 @@
 
 mod machine;
 mod new;
+mod test;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(super) enum SkillCommand {
     Check(SkillCheckArgs),
     /// Make a skill to start from
     New(new::SkillNewArgs),
+    /// Run the cases of skills, tests/*.toml of their bundles
+    Test(test::SkillTestArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -79,6 +82,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::Show(args) => show(args).await,
         SkillCommand::Check(args) => check(args).await,
         SkillCommand::New(args) => new::new(&args),
+        SkillCommand::Test(args) => test::test(args).await,
     }
 }
 
