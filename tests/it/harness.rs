@@ -42,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) plugins: PluginSet,
     pub(crate) tools: Vec<SharedTool>,
     pub(crate) skills: Skills,
+    /// Models that the provider offers.
+    pub(crate) models: Vec<String>,
     pub(crate) policy: ToolPolicy,
     pub(crate) approver: Arc<Answers>,
     pub(crate) config: AgentConfig,
@@ -68,6 +70,7 @@ impl Setup {
             plugins: PluginSet::default(),
             tools: Vec::new(),
             skills: Skills::default(),
+            models: Vec::new(),
             policy,
             approver: Arc::default(),
             config: AgentConfig::default(),
@@ -169,7 +172,8 @@ impl Setup {
 
     /// Builds the agent on a session.
     pub(crate) fn build_on(self, session: Session) -> Running {
-        let provider = Arc::new(Scripted::new(Script::new(self.script.clone())).recording());
+        let provider = Scripted::new(Script::new(self.script.clone())).recording();
+        let provider = Arc::new(provider.offering(self.models.clone()));
         let session = Arc::new(session);
         let stored = Arc::new(Mutex::new(Vec::new()));
         let kept = stored.clone();

@@ -1,8 +1,12 @@
 //! Skills in sessions: what they keep agents to, how they are invoked, what the model is given.
 
+mod about;
+mod attach;
 mod attack;
 mod enforce;
 mod invoke;
+mod model;
+mod spare;
 
 use std::path::Path;
 

@@ -20,7 +20,7 @@ use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
 use crate::tool::run::run_call;
-use crate::tool::subject::Subject;
+use crate::tool::subject::{Subject, WorkspacePath};
 
 /// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
@@ -66,6 +66,8 @@ pub(super) struct RanCall {
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,
     notes: Vec<AttributedText>,
+    /// Path of the file that it read or changed.
+    file: Option<String>,
     /// Report for the `error` point, when the tool itself broke.
     fault: Option<FailureReport>,
 }
@@ -94,6 +96,7 @@ impl Refusal {
             duration_ms: 0,
             refused_by: Some(self.by),
             notes,
+            file: None,
             fault: None,
         }
     }
@@ -345,12 +348,17 @@ impl TurnScope {
             plugin: entry.spec.plugin.clone(),
         });
         let is_error = output.is_error;
+        let file = match subject {
+            Subject::File(WorkspacePath::Known(path)) if !is_error => Some(path),
+            _ => None,
+        };
         RanCall {
             result: call.result(self.keep_blobs(output).await, is_error),
             call,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             refused_by: None,
             notes,
+            file,
             fault,
         }
     }
@@ -364,6 +372,7 @@ impl TurnScope {
             duration_ms,
             refused_by,
             notes,
+            file,
             fault,
         } = ran;
         if let Some(report) = fault {
@@ -372,6 +381,10 @@ impl TurnScope {
         for AttributedText { plugin, text } in notes {
             let note = format!("\n[note from {plugin}: {text}]");
             result.content.push_text(&note);
+        }
+        let file = file.filter(|_| by.plugin.is_none());
+        if let Some(text) = file.and_then(|path| self.skills_about(&path)) {
+            result.content.push_text(&text);
         }
         let caller = by.caller.for_call(&call.id);
         let mut finished = self

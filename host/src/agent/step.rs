@@ -77,7 +77,7 @@ impl Turn<'_> {
         messages.append(&mut self.passing);
         let messages = self.pass::<at::Context>("conversation", messages).await?;
         let mut request = Request {
-            model: self.agent.spec.model.clone(),
+            model: self.scope.model(),
             system: self.system.clone(),
             messages: Arc::unwrap_or_clone(messages),
             tools: Vec::new(),

@@ -11,9 +11,7 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
     let mut found = Vec::new();
     let mut equal = |what: &str, expected: &str, is: &str| {
         if expected != is {
-            found.push(format!(
-                "{what}\n  expected {expected:?}\n  was      {is:?}"
-            ));
+            found.push(pair(what, expected, is));
         }
     };
     if let Some(output) = &expect.output {
@@ -144,8 +142,13 @@ fn shown_expected(expected: &HookExpect) -> String {
     }
 }
 
+/// A text that is not the expected one, in lines for a person.
+pub(super) fn pair(what: &str, expected: &str, is: &str) -> String {
+    format!("{what}\n  expected {expected:?}\n  was      {is:?}")
+}
+
 /// Whether the texts are found in the lines, in this order. An empty list is for no lines at all.
-fn holds(texts: &[String], lines: &[String]) -> bool {
+pub(super) fn holds(texts: &[String], lines: &[String]) -> bool {
     if texts.is_empty() {
         return lines.is_empty();
     }
@@ -173,7 +176,7 @@ fn is_so(expected: &HookExpect, call: &HookSeen) -> bool {
     }
 }
 
-fn list(what: &str, expected: &[String], is: &[String]) -> String {
+pub(super) fn list(what: &str, expected: &[String], is: &[String]) -> String {
     let lines = |sign: &str, all: &[String]| -> String {
         all.iter()
             .map(|line| format!("\n  {sign} {line}"))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::event::{GivenEvent, one_or_more};
@@ -13,13 +14,25 @@ use crate::message::Message;
 use crate::point::catalog;
 use crate::provider::scripted::Reply;
 
-/// A file of cases.
+/// A file of cases: of a plugin, or of a skill.
 #[derive(Debug)]
-pub struct CaseFile {
+pub struct CaseFile<C = Case> {
     /// The file.
     pub path: PathBuf,
     /// Cases in the order of the file.
-    pub cases: Vec<Case>,
+    pub cases: Vec<C>,
+}
+
+/// A format of cases.
+pub trait CaseFormat: DeserializeOwned {
+    /// Name of the case.
+    fn name(&self) -> &str;
+    /// Whether it has a snapshot.
+    fn has_snapshot(&self) -> bool;
+    /// Returns the reason why the parts of the case make no sense together, if there is one.
+    fn fault(&self) -> Option<String>;
+    /// Sets the line of the case in its file.
+    fn set_line(&mut self, line: usize);
 }
 
 /// One case.
@@ -189,8 +202,19 @@ pub enum HookExpect {
     },
 }
 
-impl Case {
-    /// Returns the reason why the parts of the case make no sense together, if there is one.
+impl CaseFormat for Case {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn has_snapshot(&self) -> bool {
+        self.expect.snapshot
+    }
+
+    fn set_line(&mut self, line: usize) {
+        self.line = line;
+    }
+
     fn fault(&self) -> Option<String> {
         let (given, expect) = (&self.given, &self.expect);
         if let Some(event) = given
@@ -246,9 +270,9 @@ impl Case {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    case: Vec<toml::Spanned<Case>>,
+struct File<C> {
+    #[serde(default = "Vec::new")]
+    case: Vec<toml::Spanned<C>>,
 }
 
 /// A case file that cannot be read.
@@ -264,24 +288,26 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// The file is not a file of cases.
-    #[error("{}:{line}: {message}", path.display())]
+    #[error("{}:{line}:{column}: {message}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// Line of the fault.
         line: usize,
+        /// Column of the fault, from 1.
+        column: usize,
         /// Problem.
         message: String,
     },
 }
 
-impl CaseFile {
-    /// Reads all files `tests/*.toml` in a plugin's folder, by name.
+impl<C: CaseFormat> CaseFile<C> {
+    /// Reads all files `tests/*.toml` in the folder of a plugin or a skill, by name.
     ///
     /// # Errors
     /// One of them cannot be read, or is no file of cases.
-    pub fn all(plugin: &Path) -> Result<Vec<Self>, FileError> {
-        let folder = plugin.join("tests");
+    pub fn all(folder: &Path) -> Result<Vec<Self>, FileError> {
+        let folder = folder.join("tests");
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -309,34 +335,39 @@ impl CaseFile {
             path: path.to_owned(),
             source,
         })?;
-        let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        let format = |line, message| FileError::Format {
+        let place = |at: usize| {
+            let before = text.get(..at).unwrap_or_default();
+            let last = before.rsplit('\n').next().unwrap_or_default();
+            (before.matches('\n').count() + 1, last.chars().count() + 1)
+        };
+        let format = |(line, column), message| FileError::Format {
             path: path.to_owned(),
             line,
+            column,
             message,
         };
-        let file: File = toml::from_str(&text).map_err(|error| {
+        let file: File<C> = toml::from_str(&text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            format(line(at), error.message().to_owned())
+            format(place(at), error.message().to_owned())
         })?;
-        let mut cases: Vec<Case> = Vec::new();
+        let mut cases: Vec<C> = Vec::new();
         for spanned in file.case {
-            let line = line(spanned.span().start);
+            let place = place(spanned.span().start);
             let mut case = spanned.into_inner();
-            if cases.iter().any(|other| other.name == case.name) {
-                let message = format!("there are two cases `{}`", case.name);
-                return Err(format(line, message));
+            if cases.iter().any(|other| other.name() == case.name()) {
+                let message = format!("there are two cases `{}`", case.name());
+                return Err(format(place, message));
             }
             if let Some(fault) = case.fault() {
-                return Err(format(line, format!("case `{}`: {fault}", case.name)));
+                return Err(format(place, format!("case `{}`: {fault}", case.name())));
             }
             let is_taken =
-                |other: &Case| other.expect.snapshot && slug(&other.name) == slug(&case.name);
-            if case.expect.snapshot && cases.iter().any(is_taken) {
-                let message = format!("another case has the snapshot `{}`", slug(&case.name));
-                return Err(format(line, message));
+                |other: &C| other.has_snapshot() && slug(other.name()) == slug(case.name());
+            if case.has_snapshot() && cases.iter().any(is_taken) {
+                let message = format!("another case has the snapshot `{}`", slug(case.name()));
+                return Err(format(place, message));
             }
-            case.line = line;
+            case.set_line(place.0);
             cases.push(case);
         }
         Ok(Self {

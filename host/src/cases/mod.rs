@@ -8,6 +8,8 @@
 //! Each runs warm (one instance) and cold (a fresh one for each call), two turns each, because the contract lets the host throw
 //! an instance away at any moment: a plugin that then acts differently fails.
 //!
+//! Cases of skills (`skill`) are turns of a host without plugins, with the same files, folders and doubles.
+//!
 //! Start from [`run::run`].
 
 mod doubles;
@@ -20,6 +22,7 @@ mod payload;
 pub mod run;
 pub mod seen;
 mod setup;
+pub mod skill;
 pub mod snapshot;
 pub mod suite;
 mod workspace;

@@ -88,6 +88,12 @@ pub enum RunError {
         /// Problem.
         message: String,
     },
+    /// The skill cannot be used.
+    #[error("the skill cannot be used: {0}")]
+    Skill(String),
+    /// The way in which commands run cannot be found.
+    #[error("commands cannot be confined: {0}")]
+    Commands(String),
     /// The plugin cannot be loaded.
     #[error("the plugin cannot be loaded: {0}")]
     NotLoaded(String),

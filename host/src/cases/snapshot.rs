@@ -6,10 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::file::{Case, CaseFile};
+use super::file::{Case, CaseFile, CaseFormat};
 use super::seen::Seen;
 
 /// Lines around a difference that are shown.
@@ -22,6 +23,8 @@ pub struct Snapshot {
     pub path: PathBuf,
     /// Content that it is to have.
     text: String,
+    /// Command that writes it.
+    command: &'static str,
 }
 
 /// Result of comparing a snapshot with its file.
@@ -74,12 +77,49 @@ impl Snapshot {
         }
         seen.files
             .retain(|path, text| given.get(path) != Some(text));
-        let case = &case.name;
-        let text = toml::to_string_pretty(&seen)?;
+        Self::new(cases, &case.name, &seen, "rind plugin test")
+    }
+
+    /// The snapshot of the case `name`; `command` is the one that writes it.
+    pub(super) fn new(
+        cases: &Path,
+        name: &str,
+        seen: &impl Serialize,
+        command: &'static str,
+    ) -> Result<Self, toml::ser::Error> {
+        let text = toml::to_string_pretty(seen)?;
         Ok(Self {
-            path: folder(cases).join(slug(case) + ".toml"),
-            text: format!("# {case}\n# Written by `rind plugin test --accept`.\n\n{text}"),
+            path: folder(cases).join(slug(name) + ".toml"),
+            text: format!("# {name}\n# Written by `{command} --accept`.\n\n{text}"),
+            command,
         })
+    }
+
+    /// Compares the snapshot with its file, or writes it. Whether it was written.
+    ///
+    /// # Errors
+    /// Lines for a person: it differs, it is missing, or its file cannot be read or written.
+    pub(super) fn keep(&self, accept: bool) -> Result<bool, String> {
+        let (place, command) = (self.path.display(), self.command);
+        let compared = self
+            .compare()
+            .map_err(|error| format!("cannot read the snapshot {place}: {error}"))?;
+        match compared {
+            Compared::Same => Ok(false),
+            _ if accept => self
+                .accept()
+                .map(|()| true)
+                .map_err(|error| format!("cannot write the snapshot {place}: {error}")),
+            Compared::Missing => Err(format!(
+                "there is no snapshot {place}: run `{command} --accept`, and read what it writes"
+            )),
+            Compared::Differs(lines) => {
+                let lines: String = lines.lines().map(|line| format!("\n  {line}")).collect();
+                Err(format!(
+                    "the snapshot {place} differs (- kept, + now); `{command} --accept` keeps what is now{lines}"
+                ))
+            }
+        }
     }
 
     /// Compares it with its file.
@@ -114,14 +154,14 @@ impl Snapshot {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn unused(file: &CaseFile) -> io::Result<Vec<PathBuf>> {
+pub fn unused<C: CaseFormat>(file: &CaseFile<C>) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder(&file.path)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let kept = file.cases.iter().filter(|case| case.expect.snapshot);
-    let kept: Vec<String> = kept.map(|case| slug(&case.name) + ".toml").collect();
+    let kept = file.cases.iter().filter(|case| case.has_snapshot());
+    let kept: Vec<String> = kept.map(|case| slug(case.name()) + ".toml").collect();
     let mut unused = Vec::new();
     for entry in entries {
         let entry = entry?;

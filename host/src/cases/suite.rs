@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{Case, CaseFile, FileError};
 use super::run::{CaseOutcome, Cost, Runner, run};
-use super::snapshot::{self, Compared, Snapshot};
+use super::snapshot::{self, Snapshot};
 use crate::plugin::load::{Loaded, PluginSet};
 use crate::plugin::manifest::Manifest;
 use crate::point::catalog;
@@ -31,16 +31,15 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn takes(&self, case: &Case) -> bool {
-        let text = self.only.as_deref().unwrap_or_default();
-        case.name.contains(text)
+    pub(super) fn takes(&self, name: &str) -> bool {
+        name.contains(self.only.as_deref().unwrap_or_default())
     }
 }
 
 /// A case that was run.
 #[derive(Clone, Debug, Default)]
 pub struct Ran {
-    /// Name of the plugin.
+    /// Name of the plugin, or id of the skill.
     pub plugin: String,
     /// File of the case, as it was named.
     pub file: PathBuf,
@@ -136,7 +135,7 @@ impl Suite {
     ) -> Vec<Ran> {
         let mut all = Vec::new();
         for file in &self.files {
-            for case in file.cases.iter().filter(|case| selection.takes(case)) {
+            for case in file.cases.iter().filter(|case| selection.takes(&case.name)) {
                 let mut ran = self.case(runner, file, case, selection.accept).await;
                 on_case(&mut ran);
                 all.push(ran);
@@ -227,26 +226,6 @@ impl Suite {
 fn kept(cases: &Path, case: &Case, outcome: &CaseOutcome, accept: bool) -> Result<bool, String> {
     let snapshot = Snapshot::of(cases, case, &outcome.seen)
         .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))?;
-    let place = snapshot.path.display();
-    let compared = snapshot
-        .compare()
-        .map_err(|error| format!("cannot read the snapshot {place}: {error}"))?;
     // What a case fails at otherwise is nothing to keep.
-    let accept = accept && outcome.differences.is_empty();
-    match compared {
-        Compared::Same => Ok(false),
-        _ if accept => snapshot
-            .accept()
-            .map(|()| true)
-            .map_err(|error| format!("cannot write the snapshot {place}: {error}")),
-        Compared::Missing => Err(format!(
-            "there is no snapshot {place}: run `rind plugin test --accept`, and read what it writes"
-        )),
-        Compared::Differs(lines) => {
-            let lines: String = lines.lines().map(|line| format!("\n  {line}")).collect();
-            Err(format!(
-                "the snapshot {place} differs (- kept, + now); `rind plugin test --accept` keeps what is now{lines}"
-            ))
-        }
-    }
+    snapshot.keep(accept && outcome.differences.is_empty())
 }

@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::catalogue::{MAX_ENTRY_CHARS, described};
-use super::model::{Available, Diagnostic, Severity, Skill};
+use super::model::{Available, Diagnostic, Severity, Skill, Source};
 use super::parse::is_claude_tool;
 use super::scope::ToolPattern;
+use crate::text::clean;
 
 /// Body from which on a warning says that it fills the context, in lines; the format recommends at most so many.
 const MAX_BODY_LINES: usize = 500;
@@ -122,6 +123,17 @@ pub fn check(
                 );
             }
         }
+    }
+    if let Some(model) = skill
+        .model
+        .as_ref()
+        .filter(|_| !skill.may_choose_model() && skill.source != Source::Local)
+    {
+        let text = format!(
+            "`model: {}` has no effect: only a skill of the user chooses a model",
+            clean(model, 64)
+        );
+        add(1, Severity::Note, text, "");
     }
     if described(skill).is_cut {
         let text =

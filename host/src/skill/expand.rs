@@ -195,9 +195,11 @@ fn attribute(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
+/// Placeholders for the folder of the bundle.
+pub(super) const FOLDERS: [&str; 3] = ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
+
 /// The placeholder that `text` begins with.
 fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeholder<'a>, usize)> {
-    const FOLDERS: [&str; 3] = ["{baseDir}", "${CLAUDE_SKILL_DIR}", "${baseDir}"];
     const PLUGIN: &str = "${CLAUDE_PLUGIN_ROOT}";
     if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {
         return Some((Placeholder::Folder, name.len()));

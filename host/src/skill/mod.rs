@@ -7,6 +7,7 @@
 /// JSON Schema of the front matter of a skill.
 pub const SCHEMA: &str = include_str!("schema.json");
 
+mod about;
 mod bundle;
 mod catalogue;
 mod check;

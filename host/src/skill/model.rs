@@ -348,6 +348,13 @@ impl Skill {
             || self.argument_hint.is_some()
             || self.body.contains("$ARGUMENTS")
     }
+
+    /// Whether the model that it wants counts. A model costs the user money, so the wish is only that of somebody whom the user
+    /// trusts with it: the user, or whoever set the machine up.
+    #[must_use]
+    pub fn may_choose_model(&self) -> bool {
+        matches!(self.trust, Trust::User | Trust::Managed) && self.source.plugin().is_none()
+    }
 }
 
 /// A file that looks like a skill and cannot be one. It keeps its name: no other skill takes its place for a fault in it.

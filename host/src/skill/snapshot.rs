@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::about::About;
 use super::model::{Shadowed, Skill, Source, Unusable};
 use super::name::key;
 
@@ -16,6 +17,8 @@ pub struct Skills {
     /// Place in `skills` by each name, in the form in which names are compared.
     names: BTreeMap<String, usize>,
     hash: String,
+    /// Patterns of the skills about certain files, compiled when the first is asked for.
+    about: OnceLock<Vec<About>>,
 }
 
 impl Skills {
@@ -86,6 +89,7 @@ impl Skills {
             unusable,
             names,
             hash: format!("blake3:{}", hasher.finalize().to_hex()),
+            about: OnceLock::new(),
         }
     }
 
@@ -99,6 +103,14 @@ impl Skills {
     /// All skills that can be used, sorted by identity.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Skill>> {
         self.skills.iter()
+    }
+
+    /// Skills about certain files that the model may start.
+    pub(super) fn all_about(&self) -> &[About] {
+        self.about.get_or_init(|| {
+            let for_model = self.skills.iter().filter(|skill| skill.is_for_model());
+            for_model.filter_map(About::new).collect()
+        })
     }
 
     /// Skills that are not used because another has their identity.

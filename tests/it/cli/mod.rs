@@ -34,6 +34,7 @@ mod skill_install;
 mod skill_install_hostile;
 mod skill_migrate;
 mod skill_run;
+mod skill_test;
 mod steer;
 mod switch;
 mod telemetry;

@@ -66,7 +66,7 @@ fn blocks() -> Vec<Block> {
 }
 
 /// A machine on which the commands of a document run: a repository with the plugin `hello` in `plugins` and the core plugins
-/// installed, and a crate of the same plugin in `hello`.
+/// installed, a crate of the same plugin in `hello`, and the example skills in `skills`.
 fn machine() -> Rind {
     let rind = Rind::default();
     for name in guests::CORE {
@@ -82,6 +82,8 @@ fn machine() -> Rind {
     rind.file("README.md", "# Tide station\n");
     let tree = guests::workspace().canonicalize().unwrap();
     std::os::unix::fs::symlink(&tree, workspace.join("rind")).unwrap();
+    let skills = tree.join("host/examples/skills");
+    std::os::unix::fs::symlink(skills, workspace.join("skills")).unwrap();
     let hello = blocks();
     let of_sdk = |start: &str| {
         let is_it = |block: &&Block| {
@@ -222,8 +224,19 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
     assert!(n_read >= 6, "{n_read}");
 }
 
-/// Runs the cases of a block that shows `PLUGIN/tests/NAME.toml`.
+/// Runs the cases of a block that shows `PLUGIN/tests/NAME.toml`, where `PLUGIN` may be one of the example skills.
 fn case(rind: &Rind, plugin: &str, file: &str, text: &str) -> rind_tests::cli::Ran {
+    let skill = guests::workspace()
+        .join("host/examples/skills")
+        .join(plugin);
+    if skill.is_dir() {
+        for part in ["SKILL.md", "scripts/count.py"] {
+            let text = std::fs::read_to_string(skill.join(part)).unwrap();
+            rind.file(&format!("{plugin}/{part}"), &text);
+        }
+        rind.file(file, text);
+        return rind.run(&["skill", "test", plugin]);
+    }
     let folder = guests::put(plugin, &rind.workspace(), |manifest| manifest);
     std::fs::create_dir_all(folder.join("tests")).unwrap();
     rind.file(file, text);

@@ -35,6 +35,8 @@ pub(in crate::agent) struct ActiveSkill {
     turn: u32,
     /// Text that the model was given; empty for one of an earlier run whose file is another now.
     pub(super) text: Arc<str>,
+    /// Model of the turn in which it was invoked, where it is not the session's.
+    pub(super) model: Option<String>,
 }
 
 impl ActiveSkill {
@@ -54,6 +56,7 @@ impl ActiveSkill {
             },
             turn,
             text,
+            model: None,
         }
     }
 
@@ -84,6 +87,7 @@ impl ActiveSkill {
             spares: Vec::new(),
             turn: 0,
             text: text.unwrap_or_default(),
+            model: None,
         }
     }
 
@@ -261,6 +265,14 @@ impl TurnScope {
         self.skills.last().or_else(of_parent)
     }
 
+    /// Returns the model of this turn: that of the skill which was invoked last in it and has one, or else the session's.
+    pub(in crate::agent) fn model(&self) -> String {
+        let own = self.skills.all();
+        let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
+        let wanted = of_turn.find_map(|skill| skill.model.clone());
+        wanted.unwrap_or_else(|| self.spec.model.clone())
+    }
+
     /// Whether the skills leave this tool.
     pub(in crate::agent) fn leaves(&self, spec: &ToolSpec) -> bool {
         let active = self.active_skills();
@@ -297,11 +309,12 @@ impl TurnScope {
     /// are not spared anything.
     pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.skills.all();
-        let mut of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        of_turn.any(|skill| {
-            let mut spares = skill.spares.iter();
-            spares.any(|spare| covers(spare, spec, subject))
-        })
+        let of_turn = own.iter().filter(|skill| skill.turn == self.number);
+        let spares: Vec<&Spare> = of_turn
+            .flat_map(|skill| &skill.spares)
+            .filter(|spare| is_about(spare, spec))
+            .collect();
+        covers(&spares, subject)
     }
 
     /// Folders that commands may read besides: those of the skills that were used.
@@ -342,21 +355,22 @@ pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }
 
-/// Whether a spare is about this call, all of it. One that names a shell and no command is about none.
-fn covers(spare: &Spare, spec: &ToolSpec, subject: &Subject) -> bool {
-    let name = match &spec.plugin {
+/// Whether a spare is about calls of this tool.
+fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
+    match &spec.plugin {
         None => spec.name == spare.tool,
         Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
-    };
-    name && match (&spare.command, subject) {
-        (Some(pattern), Subject::Command(command)) => {
-            let is_covered =
-                |part: &Part| !part.is_altered() && pattern.matched(part) == Matched::Yes;
-            command.doubt.is_none()
-                && !command.parts.is_empty()
-                && command.parts.iter().all(is_covered)
-        }
-        (None, Subject::Command(_)) | (Some(_), _) => false,
-        (None, _) => true,
     }
+}
+
+/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and no command covers nothing.
+fn covers(spares: &[&Spare], subject: &Subject) -> bool {
+    let Subject::Command(command) = subject else {
+        return spares.iter().any(|spare| spare.command.is_none());
+    };
+    let is_covered = |part: &Part| {
+        let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
+        !part.is_altered() && patterns.any(|pattern| pattern.matched(part) == Matched::Yes)
+    };
+    command.doubt.is_none() && !command.parts.is_empty() && command.parts.iter().all(is_covered)
 }

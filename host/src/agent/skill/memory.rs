@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::active::decides_on;
+use super::model::ModelMemory;
 use super::{Ready, head};
 use crate::agent::AgentSpec;
 use crate::grant::Trust;
@@ -16,6 +17,7 @@ pub(in crate::agent) struct SkillMemory {
     remembered: Mutex<Remembered>,
     /// Held while the person is asked: nobody is asked twice at once.
     pub(super) asking: tokio::sync::Mutex<()>,
+    pub(super) models: ModelMemory,
 }
 
 #[derive(Default)]

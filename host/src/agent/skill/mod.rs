@@ -5,10 +5,12 @@
 //! text. One that returns ends with its turn, one that converses when the person says so; neither compaction nor a resumed
 //! session ends it. What files say of skills is `crate::skill`'s. Start from [`Gate::invoke`].
 
+mod about;
 mod active;
 mod catalogue;
 mod first_use;
 mod memory;
+mod model;
 mod person;
 mod read;
 mod tool;
@@ -231,7 +233,8 @@ impl TurnScope {
     pub(super) async fn enter_skill(&self, caller: &Caller, ready: &Ready) {
         let is_of_plugin =
             matches!(ready.by, Invoker::Plugin(_)) || !self.spec.call_chain.is_empty();
-        let active = ActiveSkill::new(ready, self.number, is_of_plugin);
+        let mut active = ActiveSkill::new(ready, self.number, is_of_plugin);
+        active.model = self.model_for(&ready.skill).await;
         self.family.skills.use_skill(&ready.skill, &self.spec);
         let active = Arc::new(active);
         self.skills.add(active.clone());
@@ -344,8 +347,12 @@ impl TurnScope {
         left
     }
 
-    /// Whether a message is the text of an active skill, which stands again behind a summary and so not in it.
+    /// Whether a message is the text of an active skill, or tells of skills about files: it stands again behind a summary and so
+    /// not in it.
     pub(super) fn is_told_again(&self, message: &Message) -> bool {
+        if about::tells_again(message) {
+            return true;
+        }
         let own = self.skills.all();
         let mut texts = own
             .iter()
@@ -387,6 +394,7 @@ impl TurnScope {
             again.push(Message::text(Role::User, text).from(Origin::Summary));
         }
         again.reverse();
+        again.extend(self.told_again(removed));
         again
     }
 }

@@ -16,10 +16,9 @@ use super::{render, setup};
 use crate::cases::Runner;
 use crate::cases::last::{Costs, LastRun};
 use crate::cases::suite::{Coverage, Ran, Selection, Suite};
-use report::{Format, Report};
 
 pub(super) use call::{CallArgs, call};
-pub(super) use report::place;
+pub(super) use report::{Format, Report, parse, place};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct TestArgs {
@@ -36,7 +35,7 @@ pub(super) struct TestArgs {
     #[arg(long, conflicts_with = "accept")]
     watch: bool,
     /// Write a report: `json=FILE` or `junit=FILE`
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = report::parse)]
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse)]
     report: Vec<(Format, PathBuf)>,
 }
 
@@ -50,17 +49,16 @@ pub(super) async fn test(args: TestArgs) -> anyhow::Result<ExitStatus> {
 /// Runs the cases of all plugins once.
 async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     let cache = setup::paths(None)?.cache;
-    let mut report = Report::default();
+    let mut report = Report::of("plugin");
     for folder in &plugin_folders(&args.folders)? {
         let (ran, coverage) = plugin(args, &cache, folder).await?;
         report.cases.extend(ran);
         report.coverage.extend(coverage);
     }
     for (format, file) in &args.report {
-        std::fs::write(file, report.text(*format)?)
-            .with_context(|| format!("write the report {}", file.display()))?;
+        report.write(*format, file)?;
     }
-    render::case::total(&report.cases);
+    render::case::total(&report.cases, ", each warm and cold");
     // A pipeline without a single case would be green for ever.
     let is_fine = !report.cases.is_empty() && report.cases.iter().all(Ran::passed);
     Ok(ExitStatus::of(is_fine))

@@ -1,7 +1,8 @@
-//! Reports of `rind plugin test` for other programs: JSON, and JUnit for CI.
+//! Reports of `rind plugin test` and `rind skill test` for other programs: JSON, and JUnit for CI.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::cases::Cost;
@@ -9,13 +10,13 @@ use crate::cases::suite::{Coverage, Ran};
 
 /// Format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in super::super) enum Format {
     Json,
     Junit,
 }
 
 /// Reads `FORMAT=FILE`.
-pub(super) fn parse(text: &str) -> Result<(Format, PathBuf), String> {
+pub(in super::super) fn parse(text: &str) -> Result<(Format, PathBuf), String> {
     match text.split_once('=') {
         Some(("json", file)) if !file.is_empty() => Ok((Format::Json, file.into())),
         Some(("junit", file)) if !file.is_empty() => Ok((Format::Junit, file.into())),
@@ -24,22 +25,39 @@ pub(super) fn parse(text: &str) -> Result<(Format, PathBuf), String> {
 }
 
 /// Cases that were run, and the coverage of plugins by name.
-#[derive(Debug, Default)]
-pub(super) struct Report {
-    pub(super) cases: Vec<Ran>,
-    pub(super) coverage: Vec<(String, Coverage)>,
+#[derive(Debug)]
+pub(in super::super) struct Report {
+    /// Subject of the cases: `plugin` or `skill`.
+    pub(in super::super) of: &'static str,
+    pub(in super::super) cases: Vec<Ran>,
+    pub(in super::super) coverage: Vec<(String, Coverage)>,
 }
 
 impl Report {
+    /// A report without cases.
+    pub(in super::super) fn of(of: &'static str) -> Self {
+        Self {
+            of,
+            cases: Vec::new(),
+            coverage: Vec::new(),
+        }
+    }
+
+    /// Writes the report to a file.
+    pub(in super::super) fn write(&self, format: Format, file: &Path) -> anyhow::Result<()> {
+        std::fs::write(file, self.text(format)?)
+            .with_context(|| format!("write the report {}", file.display()))
+    }
+
     /// Writes the report as text.
-    pub(super) fn text(&self, format: Format) -> anyhow::Result<String> {
+    pub(in super::super) fn text(&self, format: Format) -> anyhow::Result<String> {
         Ok(match format {
             Format::Json => serde_json::to_string_pretty(&self.json())? + "\n",
             Format::Junit => self.junit(),
         })
     }
 
-    fn json(&self) -> Value {
+    pub(in super::super) fn json(&self) -> Value {
         let cost = |cost: &Cost| {
             json!({
                 "seconds": cost.took.as_secs_f64(),
@@ -49,7 +67,7 @@ impl Report {
         };
         let cases = self.cases.iter().map(|case| {
             json!({
-                "plugin": case.plugin,
+                self.of: case.plugin,
                 "name": case.name,
                 "place": place(case),
                 "passed": case.passed(),
@@ -80,7 +98,8 @@ impl Report {
     fn junit(&self) -> String {
         let n_failed = self.cases.iter().filter(|case| !case.passed()).count();
         let mut text = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rind plugin test\" tests=\"{}\" failures=\"{n_failed}\">\n",
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rind {} test\" tests=\"{}\" failures=\"{n_failed}\">\n",
+            self.of,
             self.cases.len()
         );
         let never = self.coverage.iter().map(|(plugin, coverage)| {

@@ -1,4 +1,4 @@
-//! Cases of plugins: a line each with what it cost, the differences of those that fail, and what no case reached.
+//! Cases of plugins and skills: a line each with what it cost, the differences of those that fail, and what no case reached.
 
 use std::path::Path;
 use std::time::Duration;
@@ -58,7 +58,11 @@ fn cost(now: &Cost, last: Option<&Cost>) -> String {
                 .map(|last| micros(last.took)),
         ),
         with_last(
-            bytes(now.memory_bytes),
+            // Only plugins have memory of their own.
+            match now.memory_bytes {
+                0 => String::new(),
+                n => bytes(n),
+            },
             last.filter(|last| last.memory_bytes != now.memory_bytes)
                 .map(|last| bytes(last.memory_bytes)),
         ),
@@ -131,16 +135,13 @@ pub(in super::super) fn changed(file: &Path) {
 }
 
 /// Prints how many passed.
-pub(in super::super) fn total(ran: &[Ran]) {
+pub(in super::super) fn total(ran: &[Ran], how: &str) {
     let n_failed = ran.iter().filter(|case| !case.passed()).count();
     let cases = count(ran.len() as u64, "case");
     if ran.is_empty() {
         say(format_args!("{} no cases were run", styled(BAD, "✗")));
     } else if n_failed == 0 {
-        say(format_args!(
-            "{} {cases} passed, each warm and cold",
-            styled(GOOD, "✓")
-        ));
+        say(format_args!("{} {cases} passed{how}", styled(GOOD, "✓")));
     } else {
         say(format_args!(
             "{} {n_failed} of {cases} failed",

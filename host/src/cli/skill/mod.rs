@@ -1,4 +1,4 @@
-//! `rind skill`: lists skills, shows one, checks them, makes, installs, removes and migrates them.
+//! `rind skill`: lists skills, shows one, checks them, makes, installs, removes, migrates and tests them.
 
 mod install;
 mod machine;
@@ -6,6 +6,7 @@ mod migrate;
 mod new;
 mod preview;
 mod remove;
+mod test;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub(super) enum SkillCommand {
     Remove(remove::SkillRemoveArgs),
     /// Write a skill as `corteza.skill/v1`, or in the open format
     Migrate(migrate::SkillMigrateArgs),
+    /// Run the cases of skills, tests/*.toml of their bundles
+    Test(test::SkillTestArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -97,6 +100,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::Install(args) => install::install(args).await,
         SkillCommand::Remove(args) => remove::remove(args).await,
         SkillCommand::Migrate(args) => migrate::migrate(&args),
+        SkillCommand::Test(args) => test::test(args).await,
     }
 }
 

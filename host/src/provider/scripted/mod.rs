@@ -67,6 +67,7 @@ pub struct Scripted {
     script: Script,
     pick: Mutex<Pick>,
     bodies: Option<Mutex<Vec<Value>>>,
+    models: Vec<String>,
 }
 
 impl Scripted {
@@ -77,6 +78,7 @@ impl Scripted {
             script,
             pick: Mutex::default(),
             bodies: None,
+            models: Vec::new(),
         }
     }
 
@@ -100,6 +102,13 @@ impl Scripted {
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.bodies = Some(Mutex::default());
+        self
+    }
+
+    /// The same, and says that it offers these models.
+    #[must_use]
+    pub fn offering(mut self, models: Vec<String>) -> Self {
+        self.models = models;
         self
     }
 
@@ -175,6 +184,10 @@ impl Scripted {
 impl Provider for Scripted {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn models<'a>(&'a self, _: &'a CancellationToken) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        Box::pin(async { Ok(self.models.clone()) })
     }
 
     fn body(&self, request: &Request, _: &Images) -> Value {

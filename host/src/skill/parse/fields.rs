@@ -155,9 +155,21 @@ fn known(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
         "license" => skill.license = reader.text(entry),
         "compatibility" => skill.compatibility = reader.text(entry),
         "version" => skill.version = reader.text(entry),
-        "agent" => skill.agent = reader.text(entry),
+        "agent" => {
+            skill.agent = reader.text(entry);
+            let text = "`agent` has no effect: subagents are of one kind";
+            reader.note(
+                entry.place,
+                text,
+                "say in the text what the subagent is to be",
+            );
+        }
         "model" => skill.model = reader.text(entry),
-        "effort" => skill.effort = reader.text(entry),
+        "effort" => {
+            skill.effort = reader.text(entry);
+            let text = "`effort` has no effect: requests leave it to the provider";
+            reader.note(entry.place, text, "");
+        }
         "argument-hint" => {
             skill.argument_hint = match &entry.node.kind {
                 NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => {
@@ -197,7 +209,7 @@ fn known(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
                 skill.interaction = interaction;
             }
         }
-        "allowed-tools" => skill.spares = tools::spares(&entry.node, reader),
+        "allowed-tools" => skill.spares = tools::spares(&entry.node, &skill.dir, reader),
         "library_depends" | "attach" => library(entry, skill, reader),
         _ => rights(entry, skill, reader),
     }

@@ -1,5 +1,8 @@
 //! `tools`, `disallowed-tools` and `allowed-tools`: restrictions, and calls to be spared questions about.
 
+use std::path::Path;
+
+use super::super::expand::FOLDERS;
 use super::super::scope::{Spare, ToolPattern, ToolScope};
 use super::diagnose::Reader;
 use super::values;
@@ -143,7 +146,8 @@ fn here(name: &str) -> impl Iterator<Item = ToolPattern> {
 }
 
 /// Reads `allowed-tools`: calls that its author wants to run without a question. Never a restriction.
-pub(super) fn spares(node: &Node, reader: &mut Reader) -> Vec<Spare> {
+/// `folder` is that of the bundle, for which `{baseDir}` stands.
+pub(super) fn spares(node: &Node, folder: &Path, reader: &mut Reader) -> Vec<Spare> {
     const KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
     for (item, place) in items(KEY, node, reader) {
@@ -152,7 +156,7 @@ pub(super) fn spares(node: &Node, reader: &mut Reader) -> Vec<Spare> {
             reader.error(place, text, "write `Tool` or `Bash(program *)`");
             continue;
         };
-        match spare(name, specifier) {
+        match spare(name, specifier, folder) {
             Ok(found) => spares.extend(found),
             Err((why, hint)) => reader.warn(place, format!("`{KEY}`: `{item}` {why}"), hint),
         }
@@ -162,7 +166,7 @@ pub(super) fn spares(node: &Node, reader: &mut Reader) -> Vec<Spare> {
 
 type Refused = (String, &'static str);
 
-fn spare(name: &str, specifier: Option<&str>) -> Result<Vec<Spare>, Refused> {
+fn spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare>, Refused> {
     let names: Vec<&str> = match mapped(name) {
         [] => vec![name],
         names => names.to_vec(),
@@ -180,7 +184,7 @@ fn spare(name: &str, specifier: Option<&str>) -> Result<Vec<Spare>, Refused> {
             let hint = "name the commands, as in `Bash(git status *)`; every command asks as usual";
             return Err(("would be every command".to_owned(), hint));
         }
-        (true, Some(text)) => Some(command(text)?),
+        (true, Some(text)) => Some(command(&below(text, folder)?)?),
         (false, None | Some("" | "*")) => None,
         (false, Some(_)) => {
             let hint = "the tool asks as usual; a rule in [tools] can allow single calls";
@@ -192,6 +196,21 @@ fn spare(name: &str, specifier: Option<&str>) -> Result<Vec<Spare>, Refused> {
         command: command.clone(),
     };
     Ok(names.into_iter().map(spare).collect())
+}
+
+/// A command with the folder of the bundle in place of its placeholders.
+fn below(text: &str, folder: &Path) -> Result<String, Refused> {
+    let is_placed = |name: &&&str| text.contains(**name);
+    let Some(name) = FOLDERS.iter().find(is_placed) else {
+        return Ok(text.to_owned());
+    };
+    let folder = folder.to_string_lossy();
+    // Such a folder would match other commands as well.
+    if folder.contains(|c: char| c.is_whitespace() || "*'\"\\".contains(c)) {
+        let why = format!("has `{name}`, and the folder has a name with blanks or marks");
+        return Err((why, "every command asks as usual; rename the folder"));
+    }
+    Ok(text.replace(name, &folder))
 }
 
 /// The pattern in `Bash(…)`: `git log:*` is `git log *`, and a `:` with a star stands for that at the end only.

@@ -142,7 +142,7 @@ fn a_wrong_event_names_the_fault_and_its_place() {
     for (event, expected) in [
         (
             "{ point = \"pre-toll\" }",
-            "cases.toml:1: case `a`: there is no point `pre-toll`",
+            "cases.toml:1:1: case `a`: there is no point `pre-toll`",
         ),
         (
             "{ point = \"turn-start\", payload = { txt = \"hello\" } }",

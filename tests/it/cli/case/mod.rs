@@ -116,7 +116,7 @@ fn a_folder_without_a_case_fails_and_a_wrong_key_names_its_line() {
     let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
     assert!(
         ran.stderr
-            .contains("hello/tests/cases.toml:3: unknown field `expects`"),
+            .contains("hello/tests/cases.toml:3:1: unknown field `expects`"),
         "{}",
         ran.stderr
     );

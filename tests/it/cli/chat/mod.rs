@@ -5,6 +5,7 @@ mod attach;
 mod interrupt;
 mod line;
 mod screen;
+mod skill;
 mod steer;
 
 use rind_tests::cli::Rind;

@@ -1,0 +1,56 @@
+//! Comparison of what a skill did with what it is expected to do.
+
+use super::file::SkillExpect;
+use super::seen::SkillSeen;
+use crate::cases::expect::{holds, list, pair};
+
+/// Differences, each as lines for a person.
+pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String> {
+    let mut found = Vec::new();
+    for (what, expected, is) in [
+        ("skills", &expect.skills, &seen.skills),
+        ("calls", &expect.calls, &seen.calls),
+        ("asked", &expect.asked, &seen.asked),
+    ] {
+        if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {
+            found.push(list(what, expected, is));
+        }
+    }
+    let text: Vec<String> = seen.text.lines().map(str::to_owned).collect();
+    for (what, expected, is) in [
+        ("text", &expect.text, &text),
+        ("results", &expect.results, &seen.results),
+        ("notices", &expect.notices, &seen.notices),
+    ] {
+        if let Some(expected) = expected.as_ref().filter(|expected| !holds(expected, is)) {
+            found.push(list(what, expected, is));
+        }
+    }
+    let is_refused = |reason: &&String| match reason.is_empty() {
+        true => !seen.refused.is_empty(),
+        false => !seen.refused.contains(reason.as_str()),
+    };
+    if let Some(reason) = expect.refused.as_ref().filter(is_refused) {
+        found.push(pair("refused", &format!("…{reason}…"), &seen.refused));
+    }
+    // Nobody expects it: a case of a skill that cannot be used would pass without ever having looked at it.
+    if expect.refused.is_none() && !seen.refused.is_empty() {
+        found.push(pair("refused", "", &seen.refused));
+    }
+    for (what, expected, is) in [
+        ("output", &expect.output, &seen.output),
+        ("stop", &expect.stop, &seen.stop),
+    ] {
+        if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {
+            found.push(pair(what, expected, is));
+        }
+    }
+    for (path, expected) in &expect.files {
+        let is = seen.files.get(path);
+        let is = is.map_or("(no such file)", String::as_str);
+        if expected != is {
+            found.push(pair(&format!("files.{path}"), expected, is));
+        }
+    }
+    found
+}

@@ -1,0 +1,182 @@
+//! Runs a case of a skill: a host with that skill alone, in folders of its own.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::calls::{Calls, HeardPerson, HeardPolicy};
+use super::expect::differences;
+use super::file::{SkillCase, SkillGiven};
+use super::seen::SkillSeen;
+use super::tools::Double;
+use crate::cases::doubles::Person;
+use crate::cases::run::RunError;
+use crate::cases::seen::text_of;
+use crate::cases::workspace::Workspace;
+use crate::grant::Trust;
+use crate::host::{Host, Session};
+use crate::paths::Paths;
+use crate::provider::scripted::{Script, Scripted};
+use crate::skill::{Available, Root, Skill, Skills, Source, discover};
+use crate::tool::builtin::Commands;
+use crate::tool::policy::{PolicyMode, ToolPolicy};
+
+/// Finds the way in which commands of `bash` run in a workspace.
+type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
+
+/// Means of running cases of skills.
+#[derive(Clone)]
+pub struct SkillRunner {
+    /// Finds the way in which commands run in folders of a case.
+    pub commands: Arc<FindCommands>,
+    /// Programs and variables that the machine has.
+    pub available: Arc<dyn Available + Send + Sync>,
+}
+
+impl fmt::Debug for SkillRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SkillRunner").finish_non_exhaustive()
+    }
+}
+
+/// Runs a case of the skill in `folder`. Returns what was seen, how it differs from what is expected, and how long it took.
+///
+/// # Errors
+/// It cannot be run at all; what the skill does wrong is in the differences.
+pub async fn run(
+    runner: &SkillRunner,
+    folder: &Path,
+    case: &SkillCase,
+) -> Result<(SkillSeen, Vec<String>, Duration), RunError> {
+    let given = &case.given;
+    let folder = folder.canonicalize()?;
+    let skill = skill(runner, &folder, given)?;
+    let workspace = Workspace::new(&given.files)?;
+    let calls = Calls::default();
+    let (id, dir) = (skill.id.clone(), skill.dir.clone());
+    let host = host(runner, given, skill, &workspace, &calls).await?;
+    let mut session = host.session().create()?;
+    let mut events = session.events();
+    let mut seen = SkillSeen::default();
+    let started = Instant::now();
+    turns(&mut session, given, &id, &mut seen).await?;
+    let took = started.elapsed();
+    session.close().await?;
+    while let Ok(stamped) = events.try_recv() {
+        seen.see(&stamped);
+    }
+    (seen.calls, seen.asked) = calls.take();
+    seen.files = workspace.files();
+    let seen = seen.without(&workspace.root, &dir);
+    let differences = differences(&case.expect, &seen);
+    Ok((seen, differences, took))
+}
+
+/// The skill as a session of the case has it.
+fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
+    let root = Root {
+        trust: given.trust.unwrap_or(Trust::User),
+        ..Root::new(Source::Local, folder.to_owned())
+    };
+    let found = discover(&[root], &[], &*runner.available);
+    if let Some(skill) = found.iter().next() {
+        let mut skill = Skill::clone(skill);
+        skill
+            .library_depends
+            .retain(|name| !given.plugins.contains(name));
+        return Ok(skill);
+    }
+    let faults = found.unusable().iter().flat_map(|one| &one.diagnostics);
+    let faults: Vec<String> = faults.map(ToString::to_string).collect();
+    Err(RunError::Skill(match faults.is_empty() {
+        true => format!("there is none in {}", folder.display()),
+        false => faults.join("\n"),
+    }))
+}
+
+/// The host of a case: the skill, a scripted model, the tools, and the person who is asked.
+async fn host(
+    runner: &SkillRunner,
+    given: &SkillGiven,
+    skill: Skill,
+    workspace: &Workspace,
+    calls: &Calls,
+) -> Result<Host, RunError> {
+    let commands = (runner.commands)(workspace.paths.clone())
+        .await
+        .map_err(RunError::Commands)?;
+    let policy = ToolPolicy {
+        rules: given.rules.clone(),
+        mode: PolicyMode {
+            has_terminal: true,
+            ..PolicyMode::default()
+        },
+        ..ToolPolicy::default()
+    };
+    let person = given.answers.as_ref();
+    let heard = calls.clone();
+    let host = Host::builder()
+        .provider(
+            Arc::new(Scripted::new(Script::new(given.script(&skill.dir)))),
+            "test-model",
+        )
+        .paths(workspace.paths.clone())
+        .built_in_tools(commands)
+        .skills(Skills::new([skill], Vec::new()))
+        .policy(Arc::new(HeardPolicy {
+            policy,
+            calls: calls.clone(),
+        }))
+        .approver(Arc::new(HeardPerson {
+            person: person.map(|answers| Person::new(answers, &[], 1)),
+            calls: calls.clone(),
+        }))
+        .observe(move |stamped| heard.hear(stamped));
+    let tools = given.tools.iter();
+    let host = tools.fold(host, |host, (name, canned)| {
+        host.tool(Arc::new(Double::new(name, canned)))
+    });
+    Ok(host.build().await?)
+}
+
+/// Runs the turns of a case. A skill that cannot be used has none.
+async fn turns(
+    session: &mut Session,
+    given: &SkillGiven,
+    id: &str,
+    seen: &mut SkillSeen,
+) -> Result<(), RunError> {
+    let first = match &given.input {
+        Some(input) => input.clone(),
+        None => {
+            let arguments = given.arguments.clone().unwrap_or_else(|| "".into());
+            let line = match &arguments {
+                Value::String(text) if text.is_empty() => format!("/{id}"),
+                Value::String(text) => format!("/{id} {text}"),
+                other => format!("/{id} {other}"),
+            };
+            match session.invoke_skill(id, &arguments, &line).await {
+                Ok(text) => {
+                    if text != line {
+                        seen.text.clone_from(&text);
+                    }
+                    text
+                }
+                Err(error) => {
+                    seen.refused = error.to_string();
+                    return Ok(());
+                }
+            }
+        }
+    };
+    for input in std::iter::once(&first).chain(&given.then) {
+        let outcome = session.turn(input).await?;
+        seen.output = outcome.output;
+        seen.stop = text_of(&outcome.summary.stop);
+    }
+    Ok(())
+}
