@@ -1,5 +1,6 @@
-//! `rind skill`: lists skills, shows one, checks them, and makes one.
+//! `rind skill`: lists skills, shows one, checks them, makes one, and derives one.
 
+mod derive;
 mod machine;
 mod new;
 
@@ -18,6 +19,7 @@ use crate::plugin::load::PluginSet;
 use crate::skill::{
     self, Catalogue, Diagnostic, Root, Severity, Skill, Skills, Source, Surroundings, budget_chars,
 };
+pub(super) use derive::{OUTLINE_COMMAND, outline_main};
 pub(super) use machine::Machine;
 
 /// Context window for which `list` says what the catalogue costs.
@@ -33,6 +35,8 @@ pub(super) enum SkillCommand {
     Check(SkillCheckArgs),
     /// Make a skill to start from
     New(new::SkillNewArgs),
+    /// Make a skill from a plugin, a component, a WIT package or a Rust crate
+    Derive(derive::SkillDeriveArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -79,6 +83,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::Show(args) => show(args).await,
         SkillCommand::Check(args) => check(args).await,
         SkillCommand::New(args) => new::new(&args),
+        SkillCommand::Derive(args) => derive::derive(&args).await,
     }
 }
 
