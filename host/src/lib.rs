@@ -137,6 +137,10 @@ pub mod cases;
 #[doc(hidden)]
 pub mod check;
 
+// Skills that are derived from packages.
+#[cfg(feature = "cli")]
+pub(crate) mod derive;
+
 // The command line.
 #[cfg(feature = "cli")]
 #[doc(hidden)]

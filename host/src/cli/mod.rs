@@ -50,6 +50,7 @@ mod switch;
 mod telemetry;
 mod terminal;
 mod tools;
+mod worker;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -159,6 +160,9 @@ fn hidden_command() -> Option<ExitCode> {
             .map(|()| (String::new(), ExitStatus::Done.into()))
             .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
         helper::TEMPLATE_COMMAND => helper::template_main(args)
+            .map(|()| (String::new(), ExitStatus::Done.into()))
+            .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
+        skill::OUTLINE_COMMAND => skill::outline_main(args)
             .map(|()| (String::new(), ExitStatus::Done.into()))
             .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into())),
         _ => return None,

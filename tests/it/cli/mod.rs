@@ -30,6 +30,7 @@ mod plugin_command;
 mod scripts;
 mod settings;
 mod skill;
+mod skill_derive;
 mod skill_install;
 mod skill_install_hostile;
 mod skill_migrate;

@@ -1,13 +1,13 @@
 //! Parses and renders templates in a process of its own, which has limits of memory, stack and time.
 //!
-//! Templates come from strangers, and a library that is handed one cannot be stopped: only a process can. It gets its jobs in a
-//! private folder, leaves a line there for each that is done, and may touch nothing else. Start from [`Helper`].
+//! Templates come from strangers. The process gets its jobs in a private folder, and leaves a line there for each that is done.
+//! Start from [`Helper`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,36 +15,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::worker::{INPUT, OUTPUT, Worker};
 use super::language::{self, Fault};
-use crate::tool::process::confine::{
-    cap_memory_and_time, confine_this_process, end_with_parent, hide_process,
-};
-use crate::tool::process::{Ending, Finished, Process};
+use crate::tool::process::Finished;
 
 /// The hidden command of the process.
 pub(in crate::cli) const TEMPLATE_COMMAND: &str = "__template";
 
-/// Deadline of one process: the limit where the kernel has none for processor time. Long, for a machine that is busy.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// Processor time of one process, in seconds. Templates for people take milliseconds.
-const MAX_CPU_SECONDS: u64 = 2;
-
-/// Memory of one process, in bytes: many times what the fuel of a template pays for.
-const MAX_MEMORY_BYTES: u64 = 256 << 20;
-
-/// Stack for one template, in bytes: several times what the deepest nesting takes that the parser allows.
-const STACK_BYTES: usize = 16 << 20;
+/// The work, with its limits. Templates for people take milliseconds, and a small part of the memory that their fuel pays for; the
+/// stack is several times what the deepest nesting takes that the parser allows.
+const WORKER: Worker = Worker {
+    command: TEMPLATE_COMMAND,
+    name: "renders templates",
+    deadline: Duration::from_secs(30),
+    max_cpu_seconds: 2,
+    max_memory_bytes: 256 << 20,
+    stack_bytes: 16 << 20,
+};
 
 /// Processes that may end early while templates are checked; whatever is left then is not checked.
 const MAX_ENDED: usize = 3;
-
-/// Longest result that is read, in bytes.
-const MAX_OUTPUT_BYTES: u64 = 64 << 20;
-
-/// Names of the files in the private folder.
-const INPUT: &str = "jobs.json";
-const OUTPUT: &str = "done.jsonl";
 
 /// Reason why a template was not parsed or rendered.
 #[derive(Debug)]
@@ -114,7 +104,7 @@ impl Helper {
             };
             names.extend(done.into_iter().map(|done| match done {
                 Ok(Done::Names(names)) => Ok(names),
-                Ok(Done::Text(_)) => Err(Refusal::Ended(MISFIT.to_owned())),
+                Ok(Done::Text(_)) => Err(Refusal::Ended(WORKER.no_answer())),
                 Err(fault) => Err(Refusal::Fault(fault)),
             }));
             if let Some(why) = ended {
@@ -141,7 +131,7 @@ impl Helper {
             (Some(Ok(Done::Text(text))), _) => Ok(text),
             (Some(Err(fault)), _) => Err(Refusal::Fault(fault)),
             (_, Some(why)) => Err(Refusal::Ended(why)),
-            (Some(Ok(Done::Names(_))) | None, None) => Err(Refusal::Ended(MISFIT.to_owned())),
+            (Some(Ok(Done::Names(_))) | None, None) => Err(Refusal::Ended(WORKER.no_answer())),
         }
     }
 
@@ -160,7 +150,7 @@ impl Helper {
                 let (done, finished) = ran.map_err(|why| {
                     format!("{why}; if rind was replaced while it ran, start it again")
                 })?;
-                let left = (done.len() < jobs.len()).then(|| reason(&finished));
+                let left = (done.len() < jobs.len()).then(|| WORKER.reason(&finished));
                 Ok((done, left))
             }
             #[cfg(test)]
@@ -169,90 +159,26 @@ impl Helper {
     }
 }
 
-/// Reason for an answer that does not fit the job.
-const MISFIT: &str = "the process that renders templates gave no answer";
-
 async fn in_process(
     program: &Path,
     jobs: &[Job<'_>],
     cancel: &CancellationToken,
 ) -> Result<(Vec<Result<Done, Fault>>, Finished), String> {
-    let failed =
-        |error: std::io::Error| format!("cannot prepare the rendering of templates: {error}");
-    let private = tempfile::Builder::new()
-        .prefix("rind-template-")
-        .tempdir()
-        .map_err(failed)?;
-    let jobs = serde_json::to_vec(jobs).map_err(|error| failed(error.into()))?;
-    fs::write(private.path().join(INPUT), jobs).map_err(failed)?;
-    let args: Vec<OsString> = vec![TEMPLATE_COMMAND.into(), private.path().into()];
-    let finished = Process {
-        args,
-        // The allocator of the binary would otherwise take a gigabyte that it does not use, and the limit counts it.
-        env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
-        deadline: DEADLINE,
-        ..Process::bare(program, private.path())
-    }
-    .run(cancel)
-    .await
-    .map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    if let Ok(output) = File::open(private.path().join(OUTPUT)) {
-        // A line that was cut is no answer.
-        let _ = output.take(MAX_OUTPUT_BYTES).read_to_string(&mut text);
-    }
+    let jobs = serde_json::to_vec(jobs).map_err(|error| error.to_string())?;
+    let (text, finished) = WORKER.run(program, &jobs, cancel).await?;
+    // A line that was cut is no answer.
     let done = text
         .lines()
         .map_while(|line| serde_json::from_str(line).ok());
     Ok((done.collect(), finished))
 }
 
-/// Returns why a process has not done all of its jobs.
-fn reason(finished: &Finished) -> String {
-    let said = finished.stderr.text();
-    let said = said.trim().trim_start_matches("rind: ");
-    match finished.ending {
-        Ending::Cancelled => "it was interrupted".to_owned(),
-        Ending::Deadline => format!("it takes more than {} s", DEADLINE.as_secs()),
-        _ if said.contains("memory allocation of") => {
-            format!(
-                "it takes more than {} MiB of memory",
-                MAX_MEMORY_BYTES >> 20
-            )
-        }
-        _ if said.contains("overflowed its stack") => {
-            "an expression or a value in it is nested too deeply".to_owned()
-        }
-        // At the limit of the kernel: SIGKILL, or SIGXCPU where a lower limit was inherited.
-        Ending::Signaled(9 | 24) => {
-            format!("it takes more than {MAX_CPU_SECONDS} s of processor time")
-        }
-        ending if said.is_empty() => format!("{MISFIT}: {ending:?}"),
-        _ => format!("{MISFIT}: {said}"),
-    }
-}
-
-/// The process, with what follows [`TEMPLATE_COMMAND`]: the private folder. It must be alone in its process.
+/// The process, with what follows [`TEMPLATE_COMMAND`].
 ///
 /// # Errors
 /// Why not all jobs are done, for standard error.
-pub(in crate::cli) fn template_main(
-    mut args: impl Iterator<Item = OsString>,
-) -> Result<(), String> {
-    let folder = PathBuf::from(args.next().unwrap_or_default());
-    end_with_parent();
-    cap_memory_and_time(MAX_MEMORY_BYTES, MAX_CPU_SECONDS)
-        .map_err(|e| format!("resource limits: {e}"))?;
-    // Where the kernel cannot do it the library still is what it was: safe Rust that was handed text. `rind doctor` says it.
-    let _ = confine_this_process(&folder);
-    // What a hostile template ends leaves no dump.
-    hide_process();
-    // On a thread: the stack of this one has the size that somebody set for the shell.
-    let work = std::thread::Builder::new()
-        .stack_size(STACK_BYTES)
-        .spawn(move || work(&folder).map_err(|e| e.to_string()))
-        .map_err(|e| format!("cannot start a thread: {e}"))?;
-    work.join().map_err(|_| "internal error".to_owned())?
+pub(in crate::cli) fn template_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    WORKER.main(args, work)
 }
 
 fn work(folder: &Path) -> std::io::Result<()> {

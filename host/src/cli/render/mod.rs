@@ -8,6 +8,7 @@ pub(super) mod activity;
 pub(super) mod case;
 pub(super) mod check;
 pub(super) mod config;
+pub(super) mod derive;
 pub(super) mod doctor;
 pub(super) mod grants;
 pub(super) mod hold;

@@ -1,5 +1,6 @@
-//! `rind skill`: lists skills, shows one, checks them, makes, installs, removes, migrates and tests them.
+//! `rind skill`: lists skills, shows one, checks them, makes, derives, installs, removes, migrates and tests them.
 
+mod derive;
 mod install;
 mod machine;
 mod migrate;
@@ -28,6 +29,7 @@ use crate::skill::{
     self, Catalogue, Diagnostic, Installed, Root, Severity, Skill, Skills, Source, Surroundings,
     budget_chars,
 };
+pub(super) use derive::{OUTLINE_COMMAND, outline_main};
 pub(super) use machine::Machine;
 
 /// Context window for which `list` says what the catalogue costs.
@@ -51,6 +53,8 @@ pub(super) enum SkillCommand {
     Migrate(migrate::SkillMigrateArgs),
     /// Run the cases of skills, tests/*.toml of their bundles
     Test(test::SkillTestArgs),
+    /// Make a skill from a plugin, a component, a WIT package or a Rust crate
+    Derive(derive::SkillDeriveArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -101,6 +105,7 @@ pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
         SkillCommand::Remove(args) => remove::remove(args).await,
         SkillCommand::Migrate(args) => migrate::migrate(&args),
         SkillCommand::Test(args) => test::test(args).await,
+        SkillCommand::Derive(args) => derive::derive(&args).await,
     }
 }
 

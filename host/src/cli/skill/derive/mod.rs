@@ -1,0 +1,177 @@
+//! `rind skill derive`: makes a skill from a plugin, a component, a WIT package or a Rust crate.
+
+mod outline;
+mod place;
+mod source;
+mod summary;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+
+use super::super::args::{ModelArgs, PluginArgs};
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::question::{Line, Screen};
+use super::super::render::BOLD;
+use super::super::{command, render, setup};
+use crate::derive::{Bundle, Draft, slug};
+use crate::skill::FOLDER;
+pub(in super::super) use outline::{OUTLINE_COMMAND, outline_main};
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+The same source gives the same bytes: no model, no network and no date has a part in it. A component is asked for its tools in the \
+sandbox, with nothing granted; nothing of a crate is built or run.
+
+The bundle goes into the cache, where no session looks for skills. To use it, derive it into a folder of skills: \
+`--into ~/.config/rind/skills` for you, `--into .rind/skills` for a project.")]
+pub(in super::super) struct SkillDeriveArgs {
+    /// Folder or file of a plugin, a component, a WIT package or a Rust crate
+    ///
+    /// A folder is what its manifest says: `plugin.toml`, `Cargo.toml`, or files `*.wit`. Where there are several, name the file.
+    source: PathBuf,
+    /// Make the skill in this folder, in place of the cache
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Print the files and write nothing
+    #[arg(long, conflicts_with_all = ["into", "yes", "force"])]
+    print: bool,
+    /// Replace the bundle that is there without a question, after its differences are shown
+    #[arg(long)]
+    yes: bool,
+    /// Replace it also when it was edited by hand, or is no derived skill
+    #[arg(long)]
+    force: bool,
+    /// Have the model write a summary into it: one request, which costs tokens
+    #[arg(long)]
+    summarize: bool,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    plugins: PluginArgs,
+}
+
+pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
+    let mut draft = source::draft(&args.source).await?;
+    if command::reserved().contains(&draft.name.as_str()) {
+        draft.name.push_str("-package");
+    }
+    if args.print {
+        let is_whole = summarize(&mut draft, args).await?;
+        render::derive::print(&draft.bundle());
+        return Ok(ExitStatus::of(is_whole));
+    }
+    let folder = match &args.into {
+        Some(folder) => folder.join(&draft.name),
+        None => cached(&draft)?,
+    };
+    let earlier = place::read(&folder)?;
+    if let Some(earlier) = &earlier
+        && !args.force
+        && is_current(earlier, &draft, &folder, args.summarize)?
+    {
+        render::answer_line(folder.display());
+        render::note("nothing to do: its source has not changed");
+        return Ok(ExitStatus::Done);
+    }
+    let is_whole = summarize(&mut draft, args).await?;
+    let bundle = draft.bundle();
+    if let Some(earlier) = &earlier {
+        if *earlier == bundle {
+            render::answer_line(folder.display());
+            render::note("nothing to do: it is the same");
+            return Ok(ExitStatus::of(is_whole));
+        }
+        render::derive::difference(earlier, &bundle);
+        if !args.yes && !args.force && !may_replace(&folder).await {
+            render::note("nothing was replaced; pass --yes to replace it");
+            return Ok(ExitStatus::Failed);
+        }
+    }
+    place::write(&bundle, &folder, earlier.as_ref())?;
+    render::answer_line(folder.display());
+    render::derive::made(&draft, &folder, args.into.is_none());
+    Ok(ExitStatus::of(is_whole))
+}
+
+/// Adds a summary where one is wanted. Without it the skill is whole as well, so that a model that fails takes nothing away;
+/// returns whether all that was asked for is there.
+async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
+    if !args.summarize {
+        return Ok(true);
+    }
+    let summarized = summary::summarize(&draft.bundle(), &args.model, &args.plugins).await?;
+    render::derive::summarized(&summarized.turn);
+    match summarized.summary {
+        Ok(summary) => {
+            draft.summary = Some(summary);
+            Ok(true)
+        }
+        Err(why) => {
+            render::derive::not_summarized(&why);
+            Ok(false)
+        }
+    }
+}
+
+/// Whether the bundle that is there is of this source, as it was made, with a summary if one is wanted. One that somebody edited,
+/// or made otherwise, is refused.
+fn is_current(
+    earlier: &Bundle,
+    draft: &Draft,
+    folder: &Path,
+    with_summary: bool,
+) -> anyhow::Result<bool> {
+    let shown = folder.display();
+    match earlier.stamp() {
+        None => bail_usage!(
+            "{shown} is there and is no derived skill: choose another folder with --into, or pass --force"
+        ),
+        Some(stamp) if !stamp.is_whole => bail_usage!(
+            "{shown} was edited since it was derived: keep it under another name, or pass --force to replace it"
+        ),
+        Some(stamp) => Ok(stamp.source_hash == draft.source_hash
+            && (!with_summary || stamp.summarized_by.is_some())),
+    }
+}
+
+/// The folder in the cache: `skills/PACKAGE/VERSION/NAME`.
+fn cached(draft: &Draft) -> anyhow::Result<PathBuf> {
+    let package = slug(&draft.package).unwrap_or_else(|| draft.name.clone());
+    let version = draft.version.as_deref().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+    let is_name = version.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && version.len() <= 64
+        && version.chars().all(is_plain);
+    let version = if is_name { version } else { "unversioned" };
+    let cache = setup::paths(None)?.cache;
+    Ok(cache
+        .join(FOLDER)
+        .join(package)
+        .join(version)
+        .join(&draft.name))
+}
+
+/// Asks at a terminal; elsewhere the answer is no.
+async fn may_replace(folder: &Path) -> bool {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return false;
+    }
+    let question = Line::new("")
+        .own("Replace ")
+        .theirs(BOLD, &folder.display().to_string())
+        .own("?");
+    let screen = Screen {
+        parts: vec![vec![question]],
+        covers: Vec::new(),
+        keys: "[y]es [n]o".to_owned(),
+        takes_text: false,
+    };
+    let answer = screen.ask(|line| match line.trim() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    });
+    answer.await.unwrap_or(false)
+}

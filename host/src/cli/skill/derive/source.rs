@@ -1,0 +1,258 @@
+//! Reads a source of a skill: a plugin, a component, a WIT package or a Rust crate.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::super::super::exit_code::bail_usage;
+use super::super::super::{alone, render};
+use super::outline;
+use crate::cases::CaseFile;
+use crate::derive::plugin::{self, PluginPackage};
+use crate::derive::sources::{self, CARGO};
+use crate::derive::{Draft, SourceHash, rust, wit};
+use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::package::place::stage;
+use crate::package::source::{self as package, Fetched};
+use crate::plugin::contract::stamp;
+use crate::plugin::load::{Loaded, PluginSet, Why};
+use crate::plugin::manifest::{FILE_NAME, Manifest};
+use crate::plugin::surface::Surface;
+use crate::plugin::{Error, protected};
+use crate::skill;
+
+/// Largest component that is no plugin, in bytes.
+const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+
+/// Largest file of cases, in bytes.
+const MAX_CASES_BYTES: u64 = 1 << 20;
+
+/// Largest README of a plugin, in bytes.
+const MAX_README_BYTES: usize = 1 << 20;
+
+/// Kind of a source, with the folder or file that it is read from.
+enum Kind {
+    Plugin(PathBuf),
+    Component(PathBuf),
+    Wit(PathBuf),
+    Crate(PathBuf),
+}
+
+/// Derives a skill from a folder or file.
+pub(super) async fn draft(path: &Path) -> anyhow::Result<Draft> {
+    match kind(path)? {
+        Kind::Plugin(path) => of_plugin(&path).await,
+        Kind::Component(path) => of_component(&path).await,
+        Kind::Wit(path) => of_wit(&path).await,
+        Kind::Crate(path) => of_crate(&path).await,
+    }
+    .with_context(|| format!("derive a skill from {}", path.display()))
+}
+
+/// Tells what a source is: by its name when it is a file, by the manifest that is in it when it is a folder. A folder with several
+/// is named by the file that is meant.
+fn kind(path: &Path) -> anyhow::Result<Kind> {
+    let shown = path.display();
+    if !path.exists() {
+        bail_usage!(
+            "{shown} is not there: name a folder or file of a plugin, a component, a WIT package or a Rust crate"
+        );
+    }
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    if path.is_file() {
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new(".")).to_owned();
+        return Ok(match name.as_str() {
+            FILE_NAME => Kind::Plugin(above),
+            CARGO => Kind::Crate(above),
+            name if name.ends_with(".wit") => Kind::Wit(path.to_owned()),
+            name if name.ends_with(".wasm") && !is_plugin(path) => Kind::Component(path.to_owned()),
+            _ => Kind::Plugin(path.to_owned()),
+        });
+    }
+    let within = path.join("wit");
+    Ok(if path.join(FILE_NAME).is_file() {
+        Kind::Plugin(path.to_owned())
+    } else if path.join(CARGO).is_file() {
+        Kind::Crate(path.to_owned())
+    } else if sources::has_wit(path) {
+        Kind::Wit(path.to_owned())
+    } else if sources::has_wit(&within) {
+        Kind::Wit(within)
+    } else {
+        bail_usage!(
+            "{shown} is no source of a skill: it has no {FILE_NAME} (a plugin), no {CARGO} (a Rust crate) and no file `*.wit`"
+        )
+    })
+}
+
+/// Whether a file of WebAssembly carries the manifest of a plugin. One that is too large for anything else is left to what reads
+/// plugins.
+fn is_plugin(path: &Path) -> bool {
+    let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
+    let bytes = path
+        .metadata()
+        .ok()
+        .filter(is_small)
+        .and_then(|_| std::fs::read(path).ok());
+    bytes.is_none_or(|bytes| stamp::manifest_of(&bytes).is_some())
+}
+
+/// Reads the cases of a plugin's tests, which are files of the folder and no links.
+fn cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
+    let tests = folder.join("tests");
+    let entries = std::fs::read_dir(&tests).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        let found = entry.metadata()?;
+        let is_case = path.extension().is_some_and(|end| end == "toml");
+        if is_case && (!found.is_file() || found.len() > MAX_CASES_BYTES) {
+            bail!(
+                "{} is a link, or has more than {} MiB",
+                path.display(),
+                MAX_CASES_BYTES >> 20
+            );
+        }
+    }
+    if tests
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink())
+    {
+        return Ok(Vec::new());
+    }
+    Ok(CaseFile::all(folder)?)
+}
+
+async fn of_plugin(path: &Path) -> anyhow::Result<Draft> {
+    let fetched = package::read(path)?;
+    let manifest = &fetched.contents.manifest;
+    let cases = if path.is_dir() {
+        cases(path)?
+    } else {
+        Vec::new()
+    };
+    let mut hash = SourceHash::new("plugin");
+    hash.add("contents", fetched.contents.digest().as_bytes());
+    for file in &cases {
+        let name = file
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        hash.add(&name, &std::fs::read(&file.path)?);
+    }
+    let private = tempfile::tempdir().context("make a temporary folder")?;
+    let name = fetched.contents.manifest.name.clone();
+    let staged = stage(fetched.contents.files(), &name, private.path())?;
+    let readme = std::fs::read(staged.folder.join("README.md")).unwrap_or_default();
+    let readme = String::from_utf8(readme)
+        .ok()
+        .filter(|text| text.len() <= MAX_README_BYTES);
+    let set = load(&staged.folder, &fetched).await?;
+    let loaded = offered(&set)?;
+    Ok(plugin::draft(PluginPackage {
+        manifest,
+        loaded,
+        readme: readme.as_deref(),
+        cases: &cases,
+        skills: folders(&staged.folder.join(skill::FOLDER)),
+        hash,
+    }))
+}
+
+fn folders(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().join(skill::FILE).is_file());
+    let mut names: Vec<String> = folders
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Loads the plugin in a private folder, to be asked for its tools: in the sandbox, with no session, and with nothing granted. What
+/// only an operator decides (settings that must be given, other plugins) is taken out of the copy.
+async fn load(folder: &Path, fetched: &Fetched) -> anyhow::Result<PluginSet> {
+    let manifest = &fetched.contents.manifest;
+    // The names of those that come with Rind are kept for it; nothing runs after the listing.
+    let trust = match protected::is_protected(&manifest.name) {
+        true => Trust::Managed,
+        false => Trust::Local,
+    };
+    let set = alone::load_as(folder, trust, GrantOptions::default()).await?;
+    let is_up_to_operator =
+        |why: &Why| matches!(why, Why::Failed(error) if error.is_up_to_operator(&manifest.name));
+    if !set.left_out.iter().any(|left| is_up_to_operator(&left.why)) {
+        return Ok(set);
+    }
+    let bare = Manifest {
+        config: None,
+        dependencies: Default::default(),
+        implements: Default::default(),
+        ..manifest.clone()
+    };
+    let text = toml::to_string(&bare).context("write the manifest of the copy")?;
+    std::fs::write(folder.join(FILE_NAME), text).context("write the manifest of the copy")?;
+    alone::load_as(folder, trust, GrantOptions::default()).await
+}
+
+/// The plugin that was loaded, whatever it may do.
+fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
+    if let Some(plugin) = set.plugins.first() {
+        return Ok(plugin);
+    }
+    for left in &set.left_out {
+        match &left.why {
+            Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => return Ok(plugin),
+            why => bail!("it cannot be loaded: {why}"),
+        }
+    }
+    bail!("no plugin was found in it")
+}
+
+async fn of_component(path: &Path) -> anyhow::Result<Draft> {
+    let size = path.metadata().context("look at the file")?.len();
+    if size > MAX_COMPONENT_BYTES {
+        bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
+    }
+    let bytes = std::fs::read(path).context("read the component")?;
+    // A module is told apart from a component before anything else looks at it.
+    let surface = Surface::read(&bytes)?;
+    if surface.own_exports().next().is_some() {
+        bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
+    }
+    let mut hash = SourceHash::new("component");
+    hash.add("component", &bytes);
+    let name = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let outline = outline::of_component(&name, &bytes).await?;
+    Ok(wit::draft(&outline, None, &hash))
+}
+
+async fn of_wit(path: &Path) -> anyhow::Result<Draft> {
+    let source = sources::wit(path)?;
+    if source.files.main.is_empty() {
+        bail_usage!("{} has no file `*.wit`", path.display());
+    }
+    let outline = outline::of_wit(source.files).await?;
+    Ok(wit::draft(&outline, source.readme.as_deref(), &source.hash))
+}
+
+async fn of_crate(path: &Path) -> anyhow::Result<Draft> {
+    let source = sources::rust(path)?;
+    let outline = match source.files {
+        Some(files) => outline::of_crate(files).await?,
+        None => Default::default(),
+    };
+    outline.notes.iter().for_each(|note| render::warn(note));
+    Ok(rust::draft(&source.package, &outline, &source.hash))
+}

@@ -1,0 +1,253 @@
+//! A bundle: its files, its stamp, and whether somebody has changed it since.
+//!
+//! The stamp is `generated_from` in the front matter: the package, its version, and a digest of everything in the source that
+//! counts. Beside it, `metadata.bundle_hash` is a digest of the files of the bundle, with that line left out: it tells a bundle
+//! that was edited by hand from one that may be replaced.
+
+use std::collections::BTreeMap;
+
+use super::text::{inert, yaml};
+use crate::grant::SideEffect;
+use crate::skill::{FILE, FORMAT, parse_text};
+
+/// Key of the digest of the bundle, in `metadata`.
+const HASH_KEY: &str = "bundle_hash";
+
+/// Version of the form of bundles. It counts for the digest of a source, so that another form is another bundle.
+const FORM: &str = "rind skill derive 1";
+
+/// A skill that was derived, before it is a bundle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    /// Name of the skill, which is that of its folder.
+    pub(crate) name: String,
+    pub(crate) package: String,
+    pub(crate) version: Option<String>,
+    /// Digest of the source, by [`SourceHash`].
+    pub(crate) source_hash: String,
+    pub(crate) license: Option<String>,
+    pub(crate) description: String,
+    pub(crate) side_effects: Vec<SideEffect>,
+    pub(crate) library_depends: Vec<String>,
+    /// Heading of the text.
+    pub(crate) title: String,
+    /// Sections below it.
+    pub(crate) body: String,
+    /// Text of a model, above the sections.
+    pub(crate) summary: Option<Summary>,
+    /// Files in `references`, by name.
+    pub(crate) references: BTreeMap<String, String>,
+}
+
+/// Text that a model wrote about the package.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    /// Name of the model.
+    pub(crate) model: String,
+    /// Its text, as Markdown that cannot break out.
+    pub(crate) text: String,
+}
+
+/// Digest of what a bundle is made from.
+pub(crate) struct SourceHash(blake3::Hasher);
+
+impl SourceHash {
+    /// Begins a digest for a kind of source.
+    pub(crate) fn new(kind: &str) -> Self {
+        let mut hash = Self(blake3::Hasher::new());
+        hash.add(FORM, kind.as_bytes());
+        hash
+    }
+
+    /// Adds one input by its name.
+    pub(crate) fn add(&mut self, name: &str, bytes: &[u8]) {
+        for part in [name.as_bytes(), bytes] {
+            self.0.update(&(part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+    }
+
+    /// Returns the digest as it stands in a stamp.
+    pub(crate) fn text(&self) -> String {
+        format!("blake3:{}", self.0.finalize().to_hex())
+    }
+}
+
+/// Files of a skill by their paths in its folder, separated by `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bundle(pub(crate) BTreeMap<String, String>);
+
+/// State of a bundle that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamped {
+    pub(crate) source_hash: String,
+    /// Whether it is as it was made.
+    pub(crate) is_whole: bool,
+    /// Model that wrote a part of it.
+    pub(crate) summarized_by: Option<String>,
+}
+
+impl Draft {
+    /// Makes the bundle.
+    pub(crate) fn bundle(&self) -> Bundle {
+        let mut files: BTreeMap<String, String> = self
+            .references
+            .iter()
+            .map(|(name, text)| (format!("references/{name}"), format!("{}\n", text.trim())))
+            .collect();
+        let mut text = self.front();
+        text.push_str(&inert(&format!("\n# {}\n\n", self.title)));
+        if let Some(summary) = &self.summary {
+            text.push_str(&inert(&format!(
+                "## Summary\n\n*A model wrote this section from the rest of this skill; where they differ, the rest is right.*\n\n{}\n\n",
+                summary.text.trim()
+            )));
+        }
+        text.push_str(&inert(self.body.trim()));
+        text.push('\n');
+        files.insert(FILE.to_owned(), text);
+        let mut bundle = Bundle(files);
+        let hash = bundle.hash();
+        if let Some(text) = bundle.0.get_mut(FILE) {
+            *text = text.replacen(&hash_line(""), &hash_line(&hash), 1);
+        }
+        bundle
+    }
+
+    /// The front matter, with a line for the digest that is empty yet.
+    fn front(&self) -> String {
+        let mut front = format!(
+            "---\nskill_format: {FORMAT}\nname: {}\ndescription: {}\n",
+            yaml(&self.name),
+            yaml(&self.description)
+        );
+        let list = |items: &[String]| {
+            let items: Vec<String> = items.iter().map(|item| yaml(item)).collect();
+            format!("[{}]", items.join(", "))
+        };
+        if !self.side_effects.is_empty() {
+            let effects: Vec<String> = self.side_effects.iter().map(ToString::to_string).collect();
+            front.push_str(&format!("side_effects: {}\n", list(&effects)));
+        }
+        if !self.library_depends.is_empty() {
+            front.push_str(&format!(
+                "library_depends: {}\n",
+                list(&self.library_depends)
+            ));
+        }
+        if let Some(license) = &self.license {
+            front.push_str(&format!("license: {}\n", yaml(license)));
+        }
+        front.push_str(&format!(
+            "generated_from:\n  package: {}\n",
+            yaml(&self.package)
+        ));
+        if let Some(version) = &self.version {
+            front.push_str(&format!("  version: {}\n", yaml(version)));
+        }
+        front.push_str(&format!(
+            "  source_hash: {}\nmetadata:\n",
+            yaml(&self.source_hash)
+        ));
+        if let Some(summary) = &self.summary {
+            front.push_str(&format!("  summarized_by: {}\n", yaml(&summary.model)));
+        }
+        front.push_str(&hash_line(""));
+        front.push_str("---\n");
+        front
+    }
+}
+
+fn hash_line(hash: &str) -> String {
+    format!("  {HASH_KEY}: \"{hash}\"\n")
+}
+
+impl Bundle {
+    /// The text of `SKILL.md`.
+    pub(crate) fn skill(&self) -> &str {
+        self.0.get(FILE).map_or("", String::as_str)
+    }
+
+    /// Digest of all files, without the line that holds one.
+    fn hash(&self) -> String {
+        let mut hasher = SourceHash(blake3::Hasher::new());
+        for (path, text) in &self.0 {
+            let mut left_out = usize::from(path == FILE);
+            let mut counts = |line: &&str| {
+                let is_hash = left_out > 0 && line.trim_start().starts_with(HASH_KEY);
+                left_out -= usize::from(is_hash);
+                !is_hash
+            };
+            let lines: String = text
+                .split_inclusive('\n')
+                .filter(|line| counts(line))
+                .collect();
+            hasher.add(path, lines.as_bytes());
+        }
+        hasher.text()
+    }
+
+    /// Reads the stamp; `None` when the files are no skill that was derived.
+    pub(crate) fn stamp(&self) -> Option<Stamped> {
+        let skill = parse_text("x", self.skill()).ok()?;
+        let source_hash = skill.generated_from?.source_hash?;
+        let hash = skill.metadata.get(HASH_KEY)?.as_str()?.to_owned();
+        let summarized_by = skill.metadata.get("summarized_by");
+        Some(Stamped {
+            source_hash,
+            is_whole: hash == self.hash(),
+            summarized_by: summarized_by
+                .and_then(|name| name.as_str())
+                .map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> Draft {
+        Draft {
+            name: "hello".to_owned(),
+            package: "x: [\n---\ny".to_owned(),
+            source_hash: "blake3:00".to_owned(),
+            description: "Does \"this\": that\n---\nmodel_invocation: auto".to_owned(),
+            title: "Hello".to_owned(),
+            body: "{baseDir} $ARGUMENTS\n---\nend".to_owned(),
+            references: BTreeMap::from([("a.md".to_owned(), "# A".to_owned())]),
+            ..Draft::default()
+        }
+    }
+
+    #[test]
+    fn a_bundle_knows_whether_it_was_changed() {
+        let bundle = draft().bundle();
+        let stamp = bundle.stamp().unwrap();
+        assert!(stamp.is_whole, "{}", bundle.skill());
+        assert_eq!(stamp.source_hash, "blake3:00");
+        let mut edited = bundle.clone();
+        edited.0.get_mut(FILE).unwrap().push('x');
+        assert!(!edited.stamp().unwrap().is_whole);
+        let mut more = bundle.clone();
+        more.0.insert("scripts/x.sh".to_owned(), String::new());
+        assert!(!more.stamp().unwrap().is_whole);
+        let mut less = bundle.clone();
+        less.0.remove("references/a.md");
+        assert!(!less.stamp().unwrap().is_whole);
+    }
+
+    #[test]
+    fn no_text_breaks_the_front_matter_or_is_a_placeholder() {
+        let bundle = draft().bundle();
+        let skill = parse_text("hello", bundle.skill()).unwrap();
+        assert_eq!(skill.diagnostics, []);
+        assert_eq!(
+            skill.generated_from.as_ref().unwrap().package,
+            "x: [\n---\ny"
+        );
+        assert!(skill.description.starts_with("Does \"this\": that"));
+        assert!(!skill.takes_arguments());
+        assert!(skill.body.contains("{ baseDir } $ ARGUMENTS"));
+    }
+}

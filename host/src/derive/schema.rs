@@ -1,0 +1,236 @@
+//! A JSON Schema of arguments or settings as lines that people read.
+
+use serde_json::{Map, Value};
+
+use super::text::{code, fenced, line};
+
+/// Deepest object that is described.
+const MAX_DEPTH: usize = 4;
+
+/// Most values of one property that are listed.
+const MAX_VALUES: usize = 30;
+
+/// Longest text of a schema, in bytes.
+const MAX_TEXT_BYTES: usize = 400;
+
+/// Most bytes of a schema that is shown as JSON.
+const MAX_JSON_BYTES: usize = 8 << 10;
+
+/// Keywords that lines for each property cannot tell.
+const BEYOND_LINES: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "not",
+    "oneOf",
+    "patternProperties",
+];
+
+/// Names of the properties of an object, those that are required first.
+pub(super) fn names(schema: &Value) -> Vec<String> {
+    let required = required(schema);
+    let mut names: Vec<&String> = properties(schema).map(|(name, _)| name).collect();
+    names.sort_by_key(|name| !required.contains(&name.as_str()));
+    names
+        .into_iter()
+        .map(|name| code(name, MAX_TEXT_BYTES))
+        .collect()
+}
+
+/// Describes each property of an object in a list; empty for an object that has none. What a list cannot tell stands below it
+/// as JSON.
+pub(super) fn list(schema: &Value) -> String {
+    let mut lines = String::new();
+    describe(schema, schema, 0, &mut lines);
+    if beyond_lines(schema, 0) {
+        let json = serde_json::to_string_pretty(schema).unwrap_or_default();
+        if json.len() <= MAX_JSON_BYTES {
+            lines.push_str("\nThe whole schema:\n\n");
+            lines.push_str(&fenced("json", &json));
+        }
+    }
+    lines
+}
+
+fn describe(whole: &Value, schema: &Value, depth: usize, lines: &mut String) {
+    let required = required(schema);
+    for (name, property) in properties(schema) {
+        let property = resolved(whole, property);
+        let mut about = vec![kind(whole, property)];
+        if required.contains(&name.as_str()) {
+            about.push("required".to_owned());
+        }
+        if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
+            about.push(format!(
+                "default {}",
+                code(&value.to_string(), MAX_TEXT_BYTES)
+            ));
+        }
+        about.extend(bounds(property));
+        let indent = "  ".repeat(depth);
+        let name = code(name, MAX_TEXT_BYTES);
+        let text = property
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let text = line(text, MAX_TEXT_BYTES * 2);
+        let colon = if text.is_empty() { "" } else { ": " };
+        lines.push_str(&format!(
+            "{indent}- {name} ({}){colon}{text}\n",
+            about.join(", ")
+        ));
+        if depth + 1 < MAX_DEPTH {
+            let inner = property
+                .get("items")
+                .map_or(property, |items| resolved(whole, items));
+            describe(whole, inner, depth + 1, lines);
+        }
+    }
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::iter)
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// Follows a reference within the schema, once.
+fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    let found = reference.and_then(|text| whole.pointer(text.strip_prefix('#')?));
+    found.unwrap_or(schema)
+}
+
+/// Kind of a value in words.
+fn kind(whole: &Value, schema: &Value) -> String {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let shown: Vec<String> = values
+            .iter()
+            .filter(|value| !value.is_null())
+            .take(MAX_VALUES)
+            .map(|value| code(&plain(value), MAX_TEXT_BYTES))
+            .collect();
+        return format!("one of {}", shown.join(", "));
+    }
+    if let Some(value) = schema.get("const") {
+        return format!("always {}", code(&plain(value), MAX_TEXT_BYTES));
+    }
+    let name = match schema.get("type") {
+        Some(Value::String(name)) => name.as_str(),
+        // An optional value.
+        Some(Value::Array(names)) => {
+            let mut names = names.iter().filter_map(Value::as_str);
+            names.find(|name| *name != "null").unwrap_or_default()
+        }
+        _ => "",
+    };
+    match name {
+        "string" => "text".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "array" => match schema
+            .get("items")
+            .map(|items| kind(whole, resolved(whole, items)))
+        {
+            Some(inner) if inner != "any value" => format!("list, each {inner}"),
+            _ => "list".to_owned(),
+        },
+        "object" => "object".to_owned(),
+        "number" => "number".to_owned(),
+        _ => "any value".to_owned(),
+    }
+}
+
+fn bounds(schema: &Value) -> Vec<String> {
+    const WORDS: [(&str, &str); 6] = [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minLength", "at least so many characters:"),
+        ("maxLength", "at most so many characters:"),
+        ("minItems", "at least so many items:"),
+        ("maxItems", "at most so many items:"),
+    ];
+    // What the type of a number allows anyway says nothing.
+    let tells = |value: &Value| value.as_f64().is_some_and(|value| value.abs() < 1e9);
+    let bounds = WORDS.iter().filter_map(|(key, words)| {
+        let value = schema.get(*key).filter(|value| tells(value))?;
+        let is_plain =
+            *key == "minimum" && value.as_f64() == Some(0.0) && schema.get("format").is_some();
+        (!is_plain).then(|| format!("{words} {value}"))
+    });
+    let mut bounds: Vec<String> = bounds.collect();
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        bounds.push(format!("matches {}", code(pattern, MAX_TEXT_BYTES)));
+    }
+    bounds
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn beyond_lines(schema: &Value, depth: usize) -> bool {
+    if depth > 16 {
+        return true;
+    }
+    match schema {
+        Value::Object(entries) => entries.iter().any(|(key, value)| {
+            BEYOND_LINES.contains(&key.as_str()) || beyond_lines(value, depth + 1)
+        }),
+        Value::Array(values) => values.iter().any(|value| beyond_lines(value, depth + 1)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_property_is_a_line_and_what_lines_cannot_tell_is_shown_whole() {
+        let schema = json!({
+            "type": "object",
+            "required": ["path"],
+            "properties": {
+                "mode": {"enum": ["a", "b"], "default": "a"},
+                "path": {"type": "string", "description": "Where\nto look.", "maxLength": 20},
+                "n": {"type": ["integer", "null"], "minimum": 1},
+                "rules": {"type": "array", "items": {"$ref": "#/$defs/rule"}},
+            },
+            "$defs": {"rule": {"type": "object", "properties": {"glob": {"type": "string"}}}},
+        });
+        assert_eq!(
+            list(&schema),
+            "- `mode` (one of `a`, `b`, default `\"a\"`)\n- `path` (text, required, at most so many characters: 20): Where to \
+             look.\n- `n` (whole number, at least 1)\n- `rules` (list, each object)\n  - `glob` (text)\n"
+        );
+        assert_eq!(names(&schema), ["`path`", "`mode`", "`n`", "`rules`"]);
+        let schema = json!({"type": "object", "anyOf": [{"required": ["a"]}]});
+        assert!(
+            list(&schema).contains("```json\n{\n  \"type\""),
+            "{}",
+            list(&schema)
+        );
+        let endless = json!({"properties": {"a": {"$ref": "#"}}});
+        assert_eq!(list(&endless).lines().count(), MAX_DEPTH);
+    }
+}

@@ -1,0 +1,286 @@
+//! The skill of a WIT package or of a component: its worlds, and its interfaces with functions, types and docs.
+
+mod read;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::bundle::{Draft, SourceHash};
+use super::count;
+use super::markdown::{Kind, first_paragraph, prose, sentence_line};
+use super::text::{code, fenced, line, slug};
+pub(crate) use read::{component, package};
+
+/// Longest line about an interface or world, in bytes.
+const MAX_LINE_BYTES: usize = 300;
+
+/// Longest docs of one item, in bytes.
+const MAX_DOCS_BYTES: usize = 8 << 10;
+
+/// Longest part of a README that is kept, in bytes.
+const MAX_README_BYTES: usize = 12 << 10;
+
+/// Most names that stand in one line.
+const MAX_NAMES: usize = 12;
+
+/// Most interfaces that are listed where all are.
+const MAX_LISTED: usize = 150;
+
+/// Texts of a package, and of the packages that it names, each a list of paths and texts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct WitFiles {
+    pub(crate) main: Vec<(String, String)>,
+    pub(crate) dependencies: Vec<Vec<(String, String)>>,
+}
+
+/// A package as a reader of its docs sees it.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WitOutline {
+    /// Name with namespace, as `wasi:http`; that of the file for a component.
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    /// Whether this is a component, and the interfaces are those that it exports.
+    pub(crate) is_component: bool,
+    docs: String,
+    worlds: Vec<WorldOutline>,
+    interfaces: Vec<InterfaceOutline>,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct WorldOutline {
+    name: String,
+    docs: String,
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct InterfaceOutline {
+    name: String,
+    docs: String,
+    /// Names that are taken from other interfaces, by these.
+    uses: BTreeMap<String, Vec<String>>,
+    types: Vec<ItemOutline>,
+    functions: Vec<ItemOutline>,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct ItemOutline {
+    name: String,
+    docs: String,
+    /// The item in WIT.
+    text: String,
+}
+
+/// Derives the skill of a package or component. `readme` is the text beside it, if there is one.
+pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>, hash: &SourceHash) -> Draft {
+    let WitOutline { name, version, .. } = outline;
+    let kind = if outline.is_component {
+        "Component"
+    } else {
+        "WIT package"
+    };
+    let mut title = format!("{kind} {}", line(name, 120));
+    if let Some(version) = version {
+        title.push_str(&format!(" {version}"));
+    }
+    let mut references = BTreeMap::new();
+    let mut body = String::new();
+    let docs = prose(&outline.docs, Kind::Plain, MAX_DOCS_BYTES);
+    let readme = readme.map(|text| prose(text, Kind::Document, MAX_README_BYTES));
+    let readme = readme.filter(|text| !text.is_empty());
+    let introduction = match docs.is_empty() {
+        false => docs,
+        true => readme
+            .as_deref()
+            .and_then(first_paragraph)
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    if !introduction.is_empty() {
+        body.push_str(&format!("{introduction}\n\n"));
+    }
+    worlds(outline, &mut body, &mut references);
+    interfaces(outline, &mut body, &mut references);
+    if let Some(readme) = readme {
+        let file = file_of("readme", &references);
+        body.push_str(&format!(
+            "\n## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
+        ));
+        references.insert(file, format!("# README of {}\n\n{readme}", line(name, 120)));
+    }
+    Draft {
+        name: slug(name).unwrap_or_else(|| "wit".to_owned()),
+        package: name.clone(),
+        version: version.clone(),
+        source_hash: hash.text(),
+        description: description(outline, &introduction),
+        title,
+        body,
+        references,
+        ..Draft::default()
+    }
+}
+
+fn description(outline: &WitOutline, introduction: &str) -> String {
+    let shown = crate::text::clean(&outline.name, 120);
+    let what = match sentence_line(introduction, MAX_LINE_BYTES).as_str() {
+        "" if outline.is_component => format!("The component {shown}."),
+        "" => {
+            let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
+            let n_interfaces = count(outline.interfaces.len(), "interface");
+            match shortened(&worlds).as_str() {
+                "" => format!("The WIT package {shown} with {n_interfaces}."),
+                names => {
+                    format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
+                }
+            }
+        }
+        sentence => sentence.to_owned(),
+    };
+    let when = match outline.is_component {
+        true => {
+            format!("Use when calling the component {shown}, or when composing it with others.")
+        }
+        false => format!(
+            "Use when writing a component or host that imports or exports {shown}, or when reading its types."
+        ),
+    };
+    crate::text::clean(&format!("{what} {when}"), 1000)
+}
+
+fn shortened(names: &[&str]) -> String {
+    let shown: Vec<&str> = names.iter().take(MAX_NAMES).copied().collect();
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => shown.join(", "),
+        n => format!("{} and {n} more", shown.join(", ")),
+    }
+}
+
+fn worlds(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
+    if outline.worlds.is_empty() {
+        return;
+    }
+    body.push_str("## Worlds\n\n");
+    let mut page = format!("# Worlds of {}\n", crate::text::clean(&outline.name, 120));
+    for world in &outline.worlds {
+        let docs = prose(&world.docs, Kind::Plain, MAX_DOCS_BYTES);
+        let about = sentence_line(&docs, MAX_LINE_BYTES);
+        let counts = format!(
+            "{}, {}",
+            count(world.imports.len(), "import"),
+            count(world.exports.len(), "export")
+        );
+        let colon = if about.is_empty() { "" } else { ": " };
+        body.push_str(&format!(
+            "- {} ({counts}){colon}{about}\n",
+            code(&world.name, 120)
+        ));
+        page.push_str(&format!("\n## {}\n", code(&world.name, 120)));
+        if !docs.is_empty() {
+            page.push_str(&format!("\n{docs}\n"));
+        }
+        for (what, names) in [("Imports", &world.imports), ("Exports", &world.exports)] {
+            if names.is_empty() {
+                continue;
+            }
+            page.push_str(&format!("\n{what}:\n\n"));
+            names
+                .iter()
+                .for_each(|name| page.push_str(&format!("- {}\n", code(name, 400))));
+        }
+    }
+    references.insert("worlds.md".to_owned(), page);
+    body.push_str(
+        "\nWhat each imports and exports: [references/worlds.md](references/worlds.md).\n\n",
+    );
+}
+
+fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
+    if outline.interfaces.is_empty() {
+        return;
+    }
+    let heading = if outline.is_component {
+        "Exported interfaces"
+    } else {
+        "Interfaces"
+    };
+    body.push_str(&format!(
+        "## {heading}\n\nFunctions, types and their docs are in the file of each.\n\n"
+    ));
+    for (at, interface) in outline.interfaces.iter().enumerate() {
+        let file = file_of(&interface.name, references);
+        let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
+        let about = sentence_line(&docs, MAX_LINE_BYTES);
+        let functions: Vec<&str> = interface
+            .functions
+            .iter()
+            .map(|f| f.name.as_str())
+            .collect();
+        let functions = match functions.as_slice() {
+            [] => count(interface.types.len(), "type"),
+            [one] => format!("function {one}"),
+            names => format!("functions {}", shortened(names)),
+        };
+        if at < MAX_LISTED {
+            let colon = if about.is_empty() { "" } else { ": " };
+            body.push_str(&format!(
+                "- [{}](references/{file}){colon}{about} ({functions})\n",
+                interface.name.replace(['[', ']'], "")
+            ));
+        }
+        references.insert(file, page(interface, &docs));
+    }
+    if let Some(n) = outline
+        .interfaces
+        .len()
+        .checked_sub(MAX_LISTED)
+        .filter(|n| *n > 0)
+    {
+        body.push_str(&format!(
+            "- {n} more, whose files are in the folder `references`\n"
+        ));
+    }
+}
+
+/// Name of the file of an interface; no two have one.
+fn file_of(name: &str, taken: &BTreeMap<String, String>) -> String {
+    let stem = slug(name).unwrap_or_else(|| "interface".to_owned());
+    let mut names =
+        std::iter::once(format!("{stem}.md")).chain((2..).map(|n| format!("{stem}-{n}.md")));
+    names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
+}
+
+fn page(interface: &InterfaceOutline, docs: &str) -> String {
+    let mut page = format!("# Interface {}\n\n", code(&interface.name, 120));
+    if !docs.is_empty() {
+        page.push_str(&format!("{docs}\n\n"));
+    }
+    for (from, names) in &interface.uses {
+        let names: Vec<String> = names.iter().map(|name| code(name, 120)).collect();
+        page.push_str(&format!(
+            "From {}: {}.\n\n",
+            code(from, 120),
+            names.join(", ")
+        ));
+    }
+    for (heading, items) in [
+        ("Functions", &interface.functions),
+        ("Types", &interface.types),
+    ] {
+        if items.is_empty() {
+            continue;
+        }
+        page.push_str(&format!("## {heading}\n\n"));
+        for item in items {
+            page.push_str(&format!("### {}\n\n", code(&item.name, 120)));
+            let docs = prose(&item.docs, Kind::Plain, MAX_DOCS_BYTES);
+            if !docs.is_empty() {
+                page.push_str(&format!("{docs}\n\n"));
+            }
+            page.push_str(&format!("{}\n", fenced("wit", &item.text)));
+        }
+    }
+    page
+}
