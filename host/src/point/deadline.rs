@@ -5,6 +5,7 @@
 //! [`waiting`], and who has one with [`holding`]: while a person thinks about a question of the holder, the bound stands still as
 //! well. It must not know what is called. Start from [`within`].
 
+use std::cell::OnceCell;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -23,9 +24,9 @@ tokio::task_local! {
 struct LazyClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
-    clock: OnceLock<Arc<CallClock>>,
+    clock: OnceCell<Arc<CallClock>>,
     /// Pauses of what the call holds, for a clock that is made later.
-    held: OnceLock<Arc<Pauses>>,
+    held: OnceCell<Arc<Pauses>>,
 }
 
 impl LazyClock {
@@ -35,7 +36,11 @@ impl LazyClock {
                 started: self.started,
                 waits: Mutex::default(),
                 outer: self.outer.clone(),
-                held: self.held.clone(),
+                held: self
+                    .held
+                    .get()
+                    .cloned()
+                    .map_or_else(OnceLock::new, OnceLock::from),
             })
         })
     }
@@ -47,7 +52,7 @@ impl From<&Arc<CallClock>> for LazyClock {
             started: clock.started,
             outer: clock.outer.clone(),
             clock: clock.clone().into(),
-            held: OnceLock::new(),
+            held: OnceCell::new(),
         }
     }
 }
@@ -282,8 +287,8 @@ pub(crate) async fn within<T>(
     let lazy = LazyClock {
         started,
         outer: clock(),
-        clock: OnceLock::new(),
-        held: OnceLock::new(),
+        clock: OnceCell::new(),
+        held: OnceCell::new(),
     };
     let first = CLOCK.scope(lazy, async {
         match futures_util::poll!(&mut call) {
