@@ -267,14 +267,12 @@ fn a_snapshot_holds_all_that_a_case_did_and_is_the_same_in_another_folder() {
     <skill name="tidy" source="local" trust="user" directory="{baseDir}">
     Tidy .
     </skill>
-    [files of the skill in {baseDir}: tests/cases.toml. Read them with `skill` and `file`; scripts are run with `bash`, by their interpreter and with their whole path, as in `python3 {baseDir}/NAME.py`]
     [while this skill is active, these tools can be called: bash, read_file, skill]"""
     results = [
         """
     <skill name="tidy" source="local" trust="user" directory="{baseDir}">
     Tidy .
     </skill>
-    [files of the skill in {baseDir}: tests/cases.toml. Read them with `skill` and `file`; scripts are run with `bash`, by their interpreter and with their whole path, as in `python3 {baseDir}/NAME.py`]
     [while this skill is active, these tools can be called: bash, read_file, skill]""",
         "[exit code 0]",
     ]

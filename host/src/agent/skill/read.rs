@@ -131,7 +131,7 @@ fn files(skill: &Skill) -> String {
         _ => {}
     }
     let own = skill.file.file_name().and_then(|name| name.to_str());
-    names.retain(|name| Some(name.as_str()) != own);
+    names.retain(|name| Some(name.as_str()) != own && !is_case(name));
     if names.is_empty() {
         return String::new();
     }
@@ -151,6 +151,13 @@ fn files(skill: &Skill) -> String {
         names.join(", "),
         skill.dir.join("NAME.py").display(),
     )
+}
+
+/// Whether a file is one of the skill's cases: they are for its author.
+fn is_case(name: &str) -> bool {
+    let is_file_of_cases = |name: &str| !name.contains('/') && name.ends_with(".toml");
+    name.strip_prefix("tests/")
+        .is_some_and(|name| is_file_of_cases(name) || name.starts_with("snapshots/"))
 }
 
 fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &mut Vec<String>) {

@@ -364,19 +364,18 @@ fn the_keys_of_claude_code_are_honoured_or_named() {
         .iter()
         .map(|d| format!("{}: {}", d.line, d.text))
         .collect();
-    assert!(
-        notes[0].starts_with("17: `hooks` has no effect"),
-        "{notes:?}"
-    );
-    assert!(
-        notes[1].starts_with("18: `background` has no effect"),
-        "{notes:?}"
-    );
-    assert_eq!(notes[2], "19: `author` has no meaning here");
-    assert!(
-        notes[3].starts_with("22: the text has a command"),
-        "{notes:?}"
-    );
+    let expected = [
+        "13: `agent` has no effect",
+        "15: `effort` has no effect",
+        "17: `hooks` has no effect",
+        "18: `background` has no effect",
+        "19: `author` has no meaning here",
+        "22: the text has a command",
+    ];
+    assert_eq!(notes.len(), expected.len(), "{notes:?}");
+    for (note, expected) in notes.iter().zip(expected) {
+        assert!(note.starts_with(expected), "{notes:?}");
+    }
     assert!(!skill.is_restricted);
 }
 

@@ -1,7 +1,6 @@
 //! Skills in the chat: the line of status, `/skills`, `/done`.
 
-use insta::assert_snapshot;
-use rind_tests::cli::{Rind, masked};
+use rind_tests::cli::Rind;
 
 use super::{ECHO, SIZE};
 
@@ -73,18 +72,9 @@ fn a_question_about_a_projects_skill_says_what_it_declares_and_no_refuses_it() {
     terminal
         .sees("scripted")
         .keys("/tutor rust\r")
-        .sees("says that it uses the network");
-    assert_snapshot!(masked(&terminal.picture_from("? skill")), @r#"
-    ? skill wants to reach outside (external)
-      | {
-      |   "skill": "tutor",
-      |   "source": "project",
-      |   "file": "[WORKSPACE]/.rind/skills/tutor/SKILL.md",
-      |   "description": "Teaches a language.",
-      |   "it": "says that it uses the network"
-      | }
-      it is asked once in a session
-    "#);
+        .sees("says that it uses the network")
+        .sees("it is asked once in a session")
+        .sees("[n]o");
     terminal
         .keys("n")
         .sees("the skill tutor was refused by the user");
