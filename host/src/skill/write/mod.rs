@@ -125,6 +125,7 @@ impl Parts<'_> {
 pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
     let without = |skill: &Skill| Skill {
         hash: String::new(),
+        body_line: 0,
         diagnostics: Vec::new(),
         ..skill.clone()
     };
