@@ -122,7 +122,7 @@ pub mod script;
 #[doc(hidden)]
 pub mod author;
 
-// Packed and installed plugins.
+// Packed and installed plugins, installed skills.
 #[cfg(feature = "cli")]
 pub(crate) mod package;
 

@@ -350,10 +350,12 @@ impl Skill {
     }
 
     /// Whether the model that it wants counts. A model costs the user money, so the wish is only that of somebody whom the user
-    /// trusts with it: the user, or whoever set the machine up.
+    /// trusts with it: the user, or whoever set the machine up. What was installed is somebody else's.
     #[must_use]
     pub fn may_choose_model(&self) -> bool {
-        matches!(self.trust, Trust::User | Trust::Managed) && self.source.plugin().is_none()
+        matches!(self.trust, Trust::User | Trust::Managed)
+            && self.source.plugin().is_none()
+            && self.installed.is_none()
     }
 }
 

@@ -35,7 +35,7 @@ fn review(rind: &Rind) -> PathBuf {
         ("SKILL.md", REVIEW),
         ("scripts/run.sh", "#!/bin/sh\necho hi\n"),
     ];
-    let root = folder(rind, "review", &files);
+    let root = folder(rind, "from/review", &files);
     let script = root.join("scripts/run.sh");
     fs::set_permissions(script, PermissionsExt::from_mode(0o755)).unwrap();
     root
@@ -179,8 +179,28 @@ fn somebody_at_the_terminal_says_yes_or_no() {
     );
     assert!(!skills(&rind).join("review").exists());
     let screen = rind.at_terminal(&args, "y\n").unwrap();
-    assert!(screen.contains("review installed in"), "{screen}");
-    assert!(skills(&rind).join("review/SKILL.md").is_file());
+    assert!(screen.contains("installed in [RIND_HOME]"), "{screen}");
+    let file = skills(&rind).join("review/SKILL.md");
+    assert!(file.is_file());
+
+    // What is edited while the question stands there is not replaced.
+    fs::write(source.join("SKILL.md"), REVIEW.replace("a change", "all")).unwrap();
+    let edit = || fs::write(&file, "mine").unwrap();
+    let screen = rind.at_terminal_then(
+        &args,
+        "true",
+        Vec::from([rind_tests::cli::Step {
+            once: "[n]o",
+            meanwhile: Box::new(edit),
+            typed: "y\n",
+        }]),
+    );
+    let screen = screen.unwrap();
+    assert!(
+        screen.contains("was changed since it was installed"),
+        "{screen}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
 fn step(typed: &str) -> rind_tests::cli::Step<'_> {
@@ -281,10 +301,19 @@ fn a_later_version_of_the_same_source_replaces_it_and_another_source_does_not() 
         ran.stderr
     );
     install(&rind, &other, &["--yes", "--change-source"]).exits(0);
-    // One whose folder is gone is put back.
+    // One whose folder is gone is told of and put back, and what an interrupted command left is cleared away.
     fs::remove_dir_all(&place).unwrap();
+    let ran = rind.run(&["skill", "list"]).exits(0);
+    assert!(
+        ran.stderr
+            .contains("review was installed and its folder is gone"),
+        "{}",
+        ran.stderr
+    );
+    let left = skills(&rind).join(".install-left/review");
+    fs::create_dir_all(&left).unwrap();
     install(&rind, &other, &["--yes"]).exits(0);
-    assert!(place.join("SKILL.md").is_file());
+    assert!(place.join("SKILL.md").is_file() && !left.exists());
 }
 
 #[test]

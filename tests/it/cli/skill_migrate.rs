@@ -186,6 +186,22 @@ fn a_file_with_faults_that_nobody_but_its_author_can_correct_stays() {
     let ran = rind.run(&["skill", "migrate", "./two"]).exits(2);
     assert!(ran.stderr.contains("./two has 2 skills"), "{}", ran.stderr);
     rind.run(&["skill", "migrate", "./none"]).exits(2);
+    let source = folder(
+        &rind,
+        "pipe",
+        &[("SKILL.md", "---\ndescription: d\n---\nx\n")],
+    );
+    let pipe = source.join("SKILL.json");
+    std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    let ran = rind.run(&["skill", "migrate", "./pipe"]).exits(1);
+    assert!(
+        ran.stderr.contains("is not a file that can be read"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -44,6 +44,15 @@ pub(in super::super) fn removed(name: &str, kept: Option<&Path>) {
     tell_kept(kept);
 }
 
+/// Names skills that were installed and are gone.
+pub(in super::super) fn gone(names: &[String]) {
+    for name in names {
+        note(&format!(
+            "{name} was installed and its folder is gone; install it again, or `rind skill remove {name}`"
+        ));
+    }
+}
+
 fn tell_kept(kept: Option<&Path>) {
     if let Some(kept) = kept {
         note(&format!("what was there is in {}", kept.display()));

@@ -1,7 +1,7 @@
 //! `rind skill migrate`: writes a skill as `corteza.skill/v1`, or in the open format, and shows what changes.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -11,7 +11,7 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
 use super::of_path;
 use crate::grant::Trust;
-use crate::skill::{FILE, FORMAT, SkillFile, Source, to_open, to_v1};
+use crate::skill::{FILE, FORMAT, MAX_FILE_BYTES, SkillFile, Source, to_open, to_v1};
 
 /// Name of the file beside `SKILL.md` in the form without a version.
 const SIDE_FILE: &str = "SKILL.json";
@@ -57,20 +57,15 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
             n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
         }
     };
-    let original = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let original = read(file)?;
     let side_path = file.with_file_name(SIDE_FILE);
-    let side = if is_flat {
-        None
-    } else {
-        match fs::read(&side_path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            read => Some(read.with_context(|| format!("cannot read {}", side_path.display()))?),
-        }
-    };
-    let read = SkillFile {
+    let has_side = !is_flat && side_path.symlink_metadata().is_ok();
+    let side = has_side.then(|| read(&side_path)).transpose()?;
+    let dir = file.parent().unwrap_or(Path::new("."));
+    let skill = SkillFile {
         folder,
-        dir: file.parent().unwrap_or(Path::new(".")),
-        real_dir: file.parent().unwrap_or(Path::new(".")),
+        dir,
+        real_dir: dir,
         held: None,
         file,
         is_flat,
@@ -81,8 +76,8 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     };
     let about = || format!("{} is not migrated", file.display());
     let (text, lost) = match args.to {
-        Format::V1 => (to_v1(&read).with_context(about)?, Vec::new()),
-        Format::Open => to_open(&read).with_context(about)?,
+        Format::V1 => (to_v1(&skill).with_context(about)?, Vec::new()),
+        Format::Open => to_open(&skill).with_context(about)?,
     };
     let before = String::from_utf8_lossy(&original);
     let is_same = before == text && side.is_none();
@@ -130,6 +125,20 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     }
     render::migrate::written(file);
     Ok(ExitStatus::Done)
+}
+
+/// Reads a file of bounded size. A pipe would be waited for.
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let shown = file.display();
+    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
+    ensure!(is_file, "{shown} is not a file that can be read");
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(file).with_context(|| format!("cannot read {shown}"))?;
+    let read = opened
+        .take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes);
+    read.with_context(|| format!("cannot read {shown}"))?;
+    Ok(bytes)
 }
 
 fn is_bundle(file: &Path) -> bool {

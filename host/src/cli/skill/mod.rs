@@ -22,6 +22,7 @@ use super::{command, plugin, render, setup};
 use crate::config::Config;
 use crate::grant::held::HeldFolder;
 use crate::package::lock_file::Entry;
+use crate::package::signature::InstallConfig;
 use crate::package::skill::{LockedSkill, verify};
 use crate::paths::Paths;
 use crate::plugin::load::PluginSet;
@@ -182,8 +183,24 @@ async fn list(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
         render::json(&as_json(&skills, &catalogue))?;
     } else {
         render::skills::list(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
+        render::skill_install::gone(&gone()?);
     }
     Ok(ExitStatus::of(skills.unusable().is_empty()))
+}
+
+/// Names of the skills that were installed and whose folders are gone.
+fn gone() -> anyhow::Result<Vec<String>> {
+    let paths = setup::paths(None)?;
+    let lock_path = paths.config.join(LockedSkill::FILE_NAME);
+    let installed = verify(
+        &paths.config.join(skill::FOLDER),
+        &lock_path,
+        &InstallConfig::default(),
+    );
+    // That the lock file cannot be read is told already.
+    let gone = installed.into_iter().flatten().filter(|one| one.is_gone);
+    let names = gone.filter_map(|one| Some(one.folder.file_name()?.to_string_lossy().into_owned()));
+    Ok(names.collect())
 }
 
 fn as_json(skills: &Skills, catalogue: &Catalogue) -> serde_json::Value {

@@ -204,6 +204,13 @@ impl SkillStore {
         change: Change,
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
+        // Somebody may have edited it while the question stood there.
+        let now = self.change(name, &new, change == Change::Forced, true)?;
+        ensure!(
+            now == change,
+            "{} was changed meanwhile; run the command again",
+            folder.display()
+        );
         let mut lock = self.lock.clone();
         let pinned = new.key.clone().map(|key| (name.to_owned(), key));
         lock.keys.extend(pinned);

@@ -53,7 +53,10 @@ impl Tree {
     /// Lists a folder.
     pub(super) fn folder(path: &Path, name: String) -> anyhow::Result<Self> {
         let mut listed = BTreeMap::new();
-        list(path, &mut Vec::new(), &mut listed)?;
+        let mut n_seen = 0;
+        let entries = fs::read_dir(path);
+        let entries = entries.with_context(|| format!("cannot read {}", path.display()))?;
+        list(entries, &mut Vec::new(), &mut listed, &mut n_seen)?;
         let folder = Dir::open_ambient_dir(path, ambient_authority());
         let folder = folder.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self {
@@ -169,48 +172,49 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
 }
 
 fn list(
-    path: &Path,
+    entries: fs::ReadDir,
     above: &mut Vec<String>,
     listed: &mut BTreeMap<Vec<String>, Listed>,
+    n_seen: &mut usize,
 ) -> anyhow::Result<()> {
-    let shown = path.display();
-    let entries = fs::read_dir(path).with_context(|| format!("cannot read {shown}"))?;
     for entry in entries {
-        let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+        *n_seen += 1;
+        ensure!(
+            *n_seen <= MAX_LISTED,
+            "there are more than {MAX_LISTED} files and folders; name the folder of the skill itself"
+        );
+        let entry = entry.context("cannot read a folder")?;
+        let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         // Of the entry itself: nothing is opened, and no link is followed.
-        let found = entry
-            .metadata()
-            .with_context(|| format!("cannot read {}", entry.path().display()))?;
+        let found = entry.metadata();
+        let found = found.with_context(|| format!("cannot read {}", path.display()))?;
         if found.is_dir() && SKIPPED.contains(&name.as_str()) {
             continue;
         }
         let is_text = entry.file_name().to_str().is_some();
         above.push(name);
-        if found.is_dir() {
-            if above.len() >= MAX_DEPTH {
-                bail!(
-                    "{} is deeper than {MAX_DEPTH} folders",
-                    entry.path().display()
-                );
+        let kind = match found.is_dir() {
+            true if above.len() >= MAX_DEPTH => {
+                bail!("{} is deeper than {MAX_DEPTH} folders", path.display())
             }
-            list(&entry.path(), above, listed)?;
-        } else {
-            let kind = match found.is_file() {
-                _ if found.is_symlink() => Listed::Odd("is a link"),
-                false => Listed::Odd("is neither a file nor a folder"),
-                true if found.mode() & SET_ID != 0 => {
-                    Listed::Odd("is a file that runs as somebody else (setuid)")
+            true => match fs::read_dir(&path) {
+                Ok(entries) => {
+                    list(entries, above, listed, n_seen)?;
+                    above.pop();
+                    continue;
                 }
-                true if !is_text => Listed::Odd("has a name that is not UTF-8"),
-                true => Listed::File,
-            };
-            listed.insert(above.clone(), kind);
-            ensure!(
-                listed.len() <= MAX_LISTED,
-                "there are more than {MAX_LISTED} files; name the folder of the skill itself"
-            );
-        }
+                Err(_) => Listed::Odd("cannot be read"),
+            },
+            false if found.is_symlink() => Listed::Odd("is a link"),
+            false if !found.is_file() => Listed::Odd("is neither a file nor a folder"),
+            false if found.mode() & SET_ID != 0 => {
+                Listed::Odd("is a file that runs as somebody else (setuid)")
+            }
+            false if !is_text => Listed::Odd("has a name that is not UTF-8"),
+            false => Listed::File,
+        };
+        listed.insert(above.clone(), kind);
         above.pop();
     }
     Ok(())
