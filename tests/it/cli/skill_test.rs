@@ -291,7 +291,7 @@ fn a_snapshot_holds_all_that_a_case_did_and_is_the_same_in_another_folder() {
     other.file("skills/tidy/tests/snapshots/cases/all-of-it.toml", &kept);
     test(&other, &[folder.to_str().unwrap()]).exits(0);
     other.file(name, &TIDY.replace("Tidy $", "Sweep $"));
-    let ran = test(&other, &["skills"]).exits(1);
+    let ran = test(&other, &["./skills"]).exits(1);
     assert!(
         ran.stdout.contains("- Tidy") && ran.stdout.contains("+ Sweep"),
         "{}",

@@ -76,7 +76,7 @@ fn a_question_about_a_projects_skill_says_what_it_declares_and_no_refuses_it() {
         .sees("it is asked once in a session")
         .sees("[n]o");
     terminal
-        .keys("n")
+        .keys("n\r")
         .sees("the skill tutor was refused by the user");
     terminal.sees_no("· skill tutor").keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));
