@@ -1,4 +1,4 @@
-//! What the words of a call mean to git: which branches it changes, where it goes, whether it overwrites.
+//! Reads a call of git: the branches that it changes, the folder that it is about, whether it overwrites.
 
 use crate::words::{Reader, Word};
 

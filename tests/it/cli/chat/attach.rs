@@ -64,14 +64,17 @@ fn a_long_text_of_ones_own_shows_the_images_that_it_names_and_a_paste_says_which
     let editor = format!("sh {}/edit.sh", rind.workspace().display());
     let variables = [("VISUAL", editor.as_str())];
     let args = ["chat", "--no-plugins", long.as_str()];
-    let Some(mut terminal) = rind.terminal(&args, (72, 60), &variables) else {
+    let Some(mut terminal) = rind.terminal(&args, (72, 100), &variables) else {
         return;
     };
+    let answers = |screen: &str| screen.matches("You said: line").count();
     // A prompt of the command line, a text of an editor, one of the history.
-    terminal.sees("You said: line").sees_no("Enter steers");
-    terminal.keys("\u{7}").sees("› line").keys("\r");
-    terminal.sees_no("› line\n  line").sees_no("Enter steers");
-    terminal.keys("\u{1b}[A").keys("\r");
+    terminal.until("an answer", |screen| answers(screen) == 1);
+    terminal.sees_no("Enter steers").keys("\u{7}");
+    terminal.sees("  see @dot.png\nscripted").keys("\r");
+    terminal.until("two answers", |screen| answers(screen) == 2);
+    terminal.sees_no("Enter steers").keys("\u{1b}[A\r");
+    terminal.until("three answers", |screen| answers(screen) == 3);
     terminal.sees_no("Enter steers").keys(&pasted(&long));
     terminal
         .sees("[paste 1: 13 lines]")
