@@ -156,3 +156,38 @@ fn what_is_required_and_missing_is_an_exit_code() {
     let bare: Value = serde_json::from_str(&ran.stdout).unwrap();
     has_state(&bare, "target for authors", "missing", "");
 }
+
+/// Takes Landlock from this thread and from what it starts, as on a kernel without it.
+#[cfg(target_os = "linux")]
+fn without_landlock() {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+    // Of one number on all architectures.
+    const LANDLOCK_CREATE_RULESET: i64 = 444;
+    const ENOSYS: u32 = 38;
+    let refused = [(LANDLOCK_CREATE_RULESET, Vec::new())].into();
+    let (allow, absent) = (SeccompAction::Allow, SeccompAction::Errno(ENOSYS));
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(refused, allow, absent, arch).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn where_the_kernel_does_not_confine_compiler_and_templates_it_is_said() {
+    let rind = Rind::default();
+    let here = || check(&report(&rind).0, "compiler");
+    assert_eq!(here()["state"], "ok");
+    // A thread: what it gave up does not come back.
+    let there = std::thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            without_landlock();
+            here()
+        });
+        there.join().unwrap()
+    });
+    assert_eq!(there["state"], "weaker", "{there}");
+    let found = there["found"].as_str().unwrap();
+    assert!(found.contains("this kernel has no Landlock"), "{found}");
+    assert!(there["means"].as_str().unwrap().contains("templates"));
+}
