@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use super::super::Script;
 use super::super::names::{self, Places};
 use super::super::settings::Base;
-use super::{ClaudeEvent, ClaudeHook, EVENTS, Matcher};
+use super::event::EVENTS;
+use super::{ClaudeEvent, ClaudeHook, Matcher};
 
 /// Deadline of a hook that names none.
 const DEADLINE_SECONDS: u64 = 60;

@@ -1,0 +1,135 @@
+//! The clock of a call, which stands still while the call waits.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::pauses::Pauses;
+
+/// The clock of a call.
+pub(super) struct CallClock {
+    pub(super) started: Instant,
+    pub(super) waits: Mutex<Waits>,
+    /// The call that this one is part of: it stands still as well.
+    pub(super) outer: Option<Arc<CallClock>>,
+    /// Pauses of what the call holds.
+    pub(super) held: OnceLock<Arc<Pauses>>,
+}
+
+/// Reason why a call stands still.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// For another call of the same plugin.
+    Turn,
+    /// For the end of such a wait of a call that it made.
+    Inner,
+    /// For a person.
+    Person,
+}
+
+impl Wait {
+    /// The reason for the call that made this one.
+    fn of_outer(self) -> Self {
+        match self {
+            Self::Turn | Self::Inner => Self::Inner,
+            Self::Person => Self::Person,
+        }
+    }
+}
+
+/// The wait of a call for its turn.
+struct OwnWait {
+    since: Instant,
+    /// Pauses of what it waits for, and their time when the wait began.
+    pauses: Option<(Arc<Pauses>, Duration)>,
+}
+
+impl OwnWait {
+    /// Returns the time of the wait that counts.
+    fn counted(&self, now: Instant) -> Duration {
+        let passed = now.saturating_duration_since(self.since);
+        let paused = self
+            .pauses
+            .as_ref()
+            .map_or(Duration::ZERO, |(pauses, before)| {
+                pauses.total(now).saturating_sub(*before)
+            });
+        passed.saturating_sub(paused)
+    }
+}
+
+/// Waits of a call.
+#[derive(Default)]
+pub(super) struct Waits {
+    /// Number of running waits, its own and those of calls within it.
+    n_open: u32,
+    since: Option<Instant>,
+    /// Time that waiting took so far.
+    total: Duration,
+    /// The wait of the call itself, if it waits.
+    own: Option<OwnWait>,
+    own_total: Duration,
+}
+
+impl CallClock {
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, now: Instant, wait: Wait, pauses: Option<&Arc<Pauses>>) {
+        let mut waits = self.lock();
+        waits.n_open += 1;
+        waits.since.get_or_insert(now);
+        if wait == Wait::Turn {
+            waits.own = Some(OwnWait {
+                since: now,
+                pauses: pauses.map(|pauses| (pauses.clone(), pauses.total(now))),
+            });
+        }
+        drop(waits);
+        if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
+            held.begin(now);
+        }
+        if let Some(outer) = &self.outer {
+            outer.begin(now, wait.of_outer(), None);
+        }
+    }
+
+    pub(super) fn end(&self, now: Instant, wait: Wait) {
+        let mut waits = self.lock();
+        waits.n_open = waits.n_open.saturating_sub(1);
+        if waits.n_open == 0
+            && let Some(since) = waits.since.take()
+        {
+            waits.total += now.saturating_duration_since(since);
+        }
+        if wait == Wait::Turn
+            && let Some(own) = waits.own.take()
+        {
+            waits.own_total += own.counted(now);
+        }
+        drop(waits);
+        if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
+            held.end(now);
+        }
+        if let Some(outer) = &self.outer {
+            outer.end(now, wait.of_outer());
+        }
+    }
+
+    /// Returns the time of the call itself so far, and the time it waited for its turn.
+    pub(super) fn read(&self, now: Instant) -> (Duration, Duration) {
+        let waits = self.lock();
+        let open = waits
+            .since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let own = waits
+            .own
+            .as_ref()
+            .map_or(Duration::ZERO, |own| own.counted(now));
+        let passed = now.saturating_duration_since(self.started);
+        (
+            passed.saturating_sub(waits.total + open),
+            waits.own_total + own,
+        )
+    }
+}

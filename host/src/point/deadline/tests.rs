@@ -1,0 +1,117 @@
+//! Calls that wait, for others and for a person.
+
+use std::pin::pin;
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(50);
+
+#[tokio::test]
+async fn waiting_for_a_turn_does_not_use_the_deadline_up() {
+    let call = pin!(async {
+        waiting(tokio::time::sleep(SHORT * 6), None).await;
+        Ok("done")
+    });
+    assert_eq!(within(SHORT, Instant::now(), call).await, Ok("done"));
+}
+
+#[tokio::test]
+async fn while_a_person_thinks_no_deadline_runs() {
+    let inner = pin!(async {
+        paused(tokio::time::sleep(SHORT * 6)).await;
+        Ok("done")
+    });
+    let outer = pin!(async { within(SHORT, Instant::now(), inner).await });
+    assert_eq!(within(SHORT, Instant::now(), outer).await, Ok("done"));
+}
+
+#[tokio::test]
+async fn what_comes_after_the_wait_has_the_whole_deadline_and_no_more() {
+    let call = pin!(async {
+        waiting(tokio::time::sleep(SHORT * 2), None).await;
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        Ok(())
+    });
+    let started = Instant::now();
+    assert_eq!(
+        within(SHORT, Instant::now(), call).await,
+        Err(Failure::Deadline(SHORT))
+    );
+    assert!(started.elapsed() >= SHORT * 3);
+}
+
+#[tokio::test]
+async fn a_wait_of_an_inner_call_stops_the_clock_of_the_outer_one() {
+    let inner = || async {
+        waiting(tokio::time::sleep(SHORT * 6), None).await;
+        Ok(())
+    };
+    let outer = pin!(async { within(SHORT, Instant::now(), pin!(inner())).await });
+    assert_eq!(within(SHORT, Instant::now(), outer).await, Ok(()));
+}
+
+fn clock_of(outer: Option<Arc<CallClock>>) -> CallClock {
+    CallClock {
+        started: Instant::now(),
+        waits: Mutex::default(),
+        outer,
+        held: OnceLock::new(),
+    }
+}
+
+#[test]
+fn a_wait_without_end_is_bounded_and_not_a_missed_deadline() {
+    let clock = clock_of(None);
+    clock.begin(clock.started, Wait::Turn, None);
+    let (used, waited) = clock.read(clock.started + MAX_WAIT);
+    assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT));
+    clock.end(clock.started + MAX_WAIT, Wait::Turn);
+    let later = clock.started + MAX_WAIT + SHORT;
+    assert_eq!(clock.read(later), (SHORT, MAX_WAIT));
+}
+
+#[test]
+fn while_a_person_thinks_about_a_question_of_the_holder_no_wait_counts() {
+    let pauses = Arc::<Pauses>::default();
+    let holder = Arc::new(clock_of(None));
+    holder.held.set(pauses.clone()).unwrap();
+    // It asks by way of a call of its own.
+    let asker = clock_of(Some(holder));
+    let waiter = clock_of(None);
+    let start = waiter.started;
+    waiter.begin(start, Wait::Turn, Some(&pauses));
+    asker.begin(start + SHORT, Wait::Person, None);
+    let thought = start + SHORT + MAX_WAIT * 3;
+    assert_eq!(waiter.read(thought), (Duration::ZERO, SHORT));
+    asker.end(thought, Wait::Person);
+    assert_eq!(waiter.read(thought + SHORT).1, SHORT * 2);
+    // A wait for another plugin does not count as one: two that wait for each other would do so for ever.
+    asker.begin(thought + SHORT, Wait::Turn, None);
+    assert_eq!(waiter.read(thought + SHORT * 2).1, SHORT * 3);
+    waiter.end(thought + SHORT * 2, Wait::Turn);
+    assert_eq!(waiter.read(thought + SHORT * 3), (SHORT, SHORT * 3));
+}
+
+#[tokio::test]
+async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
+    let pauses = Arc::<Pauses>::default();
+    let is_open = || pauses.lock().n_open == 1;
+    let call = pin!(async {
+        holding(&pauses);
+        assert!(!is_open());
+        paused(async { assert!(is_open()) }).await;
+        // As well once the call has waited, when it has a clock already.
+        tokio::task::yield_now().await;
+        paused(async { assert!(is_open()) }).await;
+        Ok(())
+    });
+    assert_eq!(within(SHORT * 100, Instant::now(), call).await, Ok(()));
+    assert!(!is_open());
+    let later = pin!(async {
+        tokio::task::yield_now().await;
+        holding(&pauses);
+        paused(async { assert!(is_open()) }).await;
+        Ok(())
+    });
+    assert_eq!(within(SHORT * 100, Instant::now(), later).await, Ok(()));
+}

@@ -1,0 +1,66 @@
+//! Events of Claude Code, and the points at which they fire.
+
+/// An event of Claude Code that has a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::script) enum ClaudeEvent {
+    PreToolUse,
+    PostToolUse,
+    PostToolUseFailure,
+    UserPromptSubmit,
+    SessionStart,
+    SessionEnd,
+    Stop,
+    SubagentStart,
+    SubagentStop,
+    PreCompact,
+    Notification,
+}
+
+/// Events with the points at which they fire.
+pub(super) const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
+    (ClaudeEvent::PreToolUse, "PreToolUse", "pre-tool"),
+    (ClaudeEvent::PostToolUse, "PostToolUse", "post-tool"),
+    (
+        ClaudeEvent::PostToolUseFailure,
+        "PostToolUseFailure",
+        "post-tool",
+    ),
+    (
+        ClaudeEvent::UserPromptSubmit,
+        "UserPromptSubmit",
+        "turn-start",
+    ),
+    (ClaudeEvent::SessionStart, "SessionStart", "turn-start"),
+    (ClaudeEvent::SessionEnd, "SessionEnd", "session-end"),
+    (ClaudeEvent::Stop, "Stop", "post-reflect"),
+    (
+        ClaudeEvent::SubagentStart,
+        "SubagentStart",
+        "subagent-start",
+    ),
+    (ClaudeEvent::SubagentStop, "SubagentStop", "post-reflect"),
+    (ClaudeEvent::PreCompact, "PreCompact", "before-compact"),
+    (ClaudeEvent::Notification, "Notification", "turn-end"),
+];
+
+impl ClaudeEvent {
+    pub(super) fn find(name: &str) -> Option<Self> {
+        let row = EVENTS.iter().find(|(_, known, _)| *known == name)?;
+        Some(row.0)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        let row = EVENTS.iter().find(|(event, ..)| *event == self);
+        row.map_or("", |(_, name, _)| name)
+    }
+
+    pub(in crate::script) fn point(self) -> &'static str {
+        let row = EVENTS.iter().find(|(event, ..)| *event == self);
+        row.map_or("", |(.., point)| point)
+    }
+
+    /// Whether a hook of this event can refuse what it is asked about.
+    pub(super) fn is_gate(self) -> bool {
+        matches!(self, Self::PreToolUse | Self::PreCompact)
+    }
+}

@@ -1,0 +1,188 @@
+//! Makes outcomes of points of what hooks of Claude Code write, and of how they end.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{ClaudeEvent, ClaudeHook, ClaudeState, reply, tools};
+use crate::lock::lock;
+use crate::point::caller::Caller;
+use crate::point::failure::Failure;
+use crate::script::once;
+use crate::tool::process::{Ending, Finished};
+
+impl ClaudeHook {
+    /// Makes an outcome of the point of what the hook wrote, in JSON.
+    pub(in crate::script) fn outcome(
+        &self,
+        caller: &Caller,
+        payload: &Value,
+        finished: &Finished,
+        state: &ClaudeState,
+    ) -> Result<Value, Failure> {
+        let errors = once::errors(finished);
+        let outcome = match finished.ending {
+            Ending::Exited(0) => {
+                let text = finished.stdout.text();
+                let text = text.trim();
+                if text.starts_with('{') {
+                    self.said(caller, payload, &once::outcome(text)?)?
+                } else {
+                    reply::check_text(text, self.event.is_gate())?;
+                    self.wrote(text)
+                }
+            }
+            Ending::Exited(2) => {
+                let why = if errors.is_empty() {
+                    "exit code 2".to_owned()
+                } else {
+                    errors
+                };
+                self.blocked(&why)
+            }
+            ending => return Err(once::ended(ending, &errors)),
+        };
+        if outcome.pointer("/verdict/again").is_some() {
+            let context = &caller.context;
+            *lock(&state.went_on) = Some((context.agent.to_string(), context.turn));
+        }
+        Ok(outcome)
+    }
+
+    /// Text that is no JSON: context for the model where there is a place for it.
+    fn wrote(&self, text: &str) -> Value {
+        let is_context = matches!(
+            self.event,
+            ClaudeEvent::UserPromptSubmit | ClaudeEvent::SessionStart
+        );
+        if is_context && !text.is_empty() {
+            json!({"inject": [{"text": text}]})
+        } else {
+            json!({})
+        }
+    }
+
+    /// A refusal, as far as the point has one.
+    fn blocked(&self, why: &str) -> Value {
+        match self.event {
+            ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
+            ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
+                json!({"inject": [{"text": why}]})
+            }
+            ClaudeEvent::UserPromptSubmit => json!({"block": why}),
+            ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": {"again": why}}),
+            ClaudeEvent::PreCompact => json!({"verdict": {"cancel": why}}),
+            _ => json!({"effects": [notify("warn", why)]}),
+        }
+    }
+
+    /// Reads the JSON that the hook wrote. A refusal counts whatever stands beside it; anything else must be as documented, so that
+    /// a refusal by another word is none that passes.
+    fn said(&self, caller: &Caller, payload: &Value, said: &Value) -> Result<Value, Failure> {
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        let specific = &said["hookSpecificOutput"];
+        let mut outcome = if said["continue"] == false {
+            let why =
+                text(&said["stopReason"]).unwrap_or_else(|| "a hook stopped the turn".to_owned());
+            self.stopped(&why)
+        } else if said["decision"] == "block" {
+            let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
+            self.blocked(&why)
+        } else {
+            let is_judged = self.event == ClaudeEvent::PreToolUse;
+            reply::check(said, is_judged)?;
+            if is_judged {
+                judged(caller, payload, specific)?
+            } else {
+                json!({})
+            }
+        };
+        if let (Some(context), Some(outcome)) = (
+            text(&specific["additionalContext"]),
+            outcome.as_object_mut(),
+        ) {
+            self.add_context(outcome, &context);
+        }
+        if let Some(message) = text(&said["systemMessage"]) {
+            push(&mut outcome, "effects", notify("info", &message));
+        }
+        Ok(outcome)
+    }
+
+    /// The end of the turn, as far as the point can end it.
+    fn stopped(&self, why: &str) -> Value {
+        match self.event {
+            ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": "done"}),
+            ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
+                let mut outcome = self.blocked(why);
+                let told = "`continue: false` after a tool cannot end the turn here; the model was told the reason";
+                push(&mut outcome, "effects", notify("warn", told));
+                outcome
+            }
+            _ => self.blocked(why),
+        }
+    }
+
+    fn add_context(&self, outcome: &mut Map<String, Value>, context: &str) {
+        match self.event {
+            ClaudeEvent::PreToolUse => {
+                outcome.insert("note".to_owned(), json!(context));
+            }
+            ClaudeEvent::PostToolUse
+            | ClaudeEvent::PostToolUseFailure
+            | ClaudeEvent::UserPromptSubmit
+            | ClaudeEvent::SessionStart => {
+                let inject = outcome.entry("inject").or_insert_with(|| json!([]));
+                if let Some(inject) = inject.as_array_mut() {
+                    inject.push(json!({"text": context}));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The verdict on a tool call. Nothing can allow what the policy denies or asks about, so `allow` is no objection.
+fn judged(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
+    let reason = specific["permissionDecisionReason"].as_str();
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let decision = &specific["permissionDecision"];
+    if decision == "deny" {
+        return Ok(json!({"verdict": {"block": reason.unwrap_or("a hook refused it")}}));
+    }
+    reply::check_verdict(specific)?;
+    let changed = specific["updatedInput"].as_object();
+    match (decision == "ask", changed) {
+        (true, Some(_)) => Err(Failure::Malformed(
+            "it asks about a call and changes it at once, which is not supported".to_owned(),
+        )),
+        (true, None) => {
+            Ok(json!({"verdict": {"ask": reason.unwrap_or("a hook wants you to be asked")}}))
+        }
+        (false, None) => Ok(json!({})),
+        (false, Some(changed)) => {
+            let tool = payload.pointer("/call/name").and_then(Value::as_str);
+            let workspace = Path::new(&*caller.context.workspace);
+            let arguments = tools::arguments(tool.unwrap_or_default(), changed, workspace);
+            Ok(json!({"verdict": {"change": arguments}}))
+        }
+    }
+}
+
+fn notify(level: &str, text: &str) -> Value {
+    json!({"notify": {"level": level, "text": text}})
+}
+
+fn push(outcome: &mut Value, list: &str, value: Value) {
+    if !outcome[list].is_array() {
+        outcome[list] = json!([]);
+    }
+    if let Some(list) = outcome[list].as_array_mut() {
+        list.push(value);
+    }
+}
