@@ -119,6 +119,7 @@ impl Default for Host {
             cache: cache().to_owned(),
             cache_key: cache().with_extension("key"),
             compiler: Compiler::default(),
+            on_compile: None,
             data: folder.path().join("data"),
             without: Vec::new(),
             expects_installed: false,

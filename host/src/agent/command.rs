@@ -35,6 +35,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Caller, Error> {
         self.announce();
+        self.take_replacements(None);
         self.dispatcher.begin_turn();
         self.spec.session.cut_turn(DROPPED)?;
         let scope = self.enter_turn(cancel.clone());

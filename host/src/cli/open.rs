@@ -76,7 +76,9 @@ pub(super) async fn prepare(
     let provider = super::first_use::unless_chosen(provider, &paths, has_terminal).await?;
     let resume = resume.map(|session| session.id);
     let grants = super::grants::options(&paths, &args.plugins, resume.clone(), has_terminal)?;
-    let options = setup::load_options(&paths, &config, &args.plugins, project.clone(), grants)?;
+    let mut options = setup::load_options(&paths, &config, &args.plugins, project.clone(), grants)?;
+    // The first start of a version takes long enough for somebody to wonder.
+    options.on_compile = has_terminal.then(render::plugins::on_compile);
     // On a thread of its own: plugins keep this one busy while they are loaded.
     let sandbox = tokio::spawn({
         let (paths, config) = (paths.clone(), config.clone());

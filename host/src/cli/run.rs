@@ -111,7 +111,7 @@ async fn alone(
 ) -> anyhow::Result<ExitStatus> {
     // There is no turn: each line that was to steer one comes too late.
     programs.begin(SteerHandle::default(), &CancellationToken::new(), show.json);
-    let (outcome, event) = commands.run_alone(call).await?;
+    let (outcome, event) = commands.run_alone(call).await;
     let events = Events::default();
     let mut stamped = events.subscribe();
     events.emit(event);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::command::SessionCommands;
 use super::session::SessionBuilder;
 use super::{Error, Parts, PluginReplacer};
 use crate::agent::{Agent, AgentSpec, KeepInStore, SessionHandle};
 use crate::event::{Event, Events};
-use crate::plugin::commands::PluginCommand;
 use crate::plugin::load::{LeftOut, Why};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
@@ -17,7 +17,7 @@ use crate::session::Session;
 pub(super) fn agent(
     builder: SessionBuilder,
     session: Arc<Session>,
-) -> Result<(Agent, PluginReplacer, Vec<PluginCommand>), Error> {
+) -> Result<(Agent, PluginReplacer, SessionCommands), Error> {
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();
@@ -74,8 +74,11 @@ pub(super) fn agent(
     handle.set_agent(&agent, open.points);
     let replacements = agent.replacements();
     let events = agent.spec().events.clone();
-    let replacer = PluginReplacer::new(parts.plugins.clone(), plugin_handle, replacements, events);
-    Ok((agent, replacer, open.commands))
+    let commands = SessionCommands::new(open.commands);
+    let plugins = parts.plugins.clone();
+    let (queues, handle) = ((replacements, commands.clone()), plugin_handle);
+    let replacer = PluginReplacer::new(plugins, handle, queues, events);
+    Ok((agent, replacer, commands))
 }
 
 /// A plugin that does not run, as an event.

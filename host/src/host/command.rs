@@ -1,5 +1,6 @@
 //! Slash commands of plugins in a session.
 
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -8,6 +9,7 @@ use super::Session;
 use crate::agent;
 use crate::agent::{CommandDone, stopped};
 use crate::event::CommandResult;
+use crate::lock::lock;
 use crate::plugin::commands::{CommandReply, PluginCommand};
 
 /// Reason why a command of a plugin has no result.
@@ -37,11 +39,34 @@ pub enum CommandError {
     Agent(#[from] agent::Error),
 }
 
+/// Slash commands of the plugins of a session. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct SessionCommands(Arc<Mutex<Arc<[Arc<PluginCommand>]>>>);
+
+impl SessionCommands {
+    pub(super) fn new(commands: Vec<PluginCommand>) -> Self {
+        let commands = commands.into_iter().map(Arc::new);
+        Self(Arc::new(Mutex::new(commands.collect())))
+    }
+
+    fn now(&self) -> Arc<[Arc<PluginCommand>]> {
+        lock(&self.0).clone()
+    }
+
+    /// Puts the commands of a plugin in place of those of its last version.
+    pub(super) fn replace(&self, plugin: &str, commands: Vec<PluginCommand>) {
+        let mut all = lock(&self.0);
+        let others = all.iter().filter(|own| own.plugin() != plugin).cloned();
+        let commands = commands.into_iter().map(Arc::new);
+        *all = others.chain(commands).collect();
+    }
+}
+
 impl Session {
     /// Slash commands of the plugins. Only a person calls them, never a model.
     #[must_use]
-    pub fn commands(&self) -> &[PluginCommand] {
-        &self.commands
+    pub fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
+        self.commands.now()
     }
 
     /// Runs a command of a plugin, under its permissions and within its deadline, until `cancel` is set. `arguments` is JSON text that
@@ -57,7 +82,8 @@ impl Session {
         arguments: String,
         cancel: &CancellationToken,
     ) -> Result<CommandReply, CommandError> {
-        let mut commands = self.commands.iter();
+        let commands = self.commands.now();
+        let mut commands = commands.iter();
         let found = commands.find(|own| own.plugin() == plugin && own.spec().name == command);
         let Some(own) = found else {
             return Err(CommandError::Unknown {

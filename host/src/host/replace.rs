@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use super::command::SessionCommands;
 use crate::agent::{Replacement, Replacements};
 use crate::event::{Event, Events};
 use crate::grant::Granted;
@@ -48,6 +49,7 @@ pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
     handle: Arc<dyn AgentHandle>,
     replacements: Replacements,
+    commands: SessionCommands,
     events: Events,
     /// Permissions of those that were replaced, which no later version may widen.
     granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
@@ -57,13 +59,14 @@ impl PluginReplacer {
     pub(super) fn new(
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,
-        replacements: Replacements,
+        (replacements, commands): (Replacements, SessionCommands),
         events: Events,
     ) -> Self {
         Self {
             plugins,
             handle,
             replacements,
+            commands,
             events,
             granted: Arc::default(),
         }
@@ -75,7 +78,7 @@ impl PluginReplacer {
     }
 
     /// Has the plugin of this name in `set` take the place of the one that runs: before the next step of a running turn, or
-    /// before the next turn. Its `state` and its store stay; what it has in memory goes. The event
+    /// before the next turn. Its commands are the new ones at once. Its `state` and its store stay; what it has in memory goes. The event
     /// [`PluginReplaced`](Event::PluginReplaced) tells of it.
     ///
     /// # Errors
@@ -117,6 +120,7 @@ impl PluginReplacer {
         }
         granted.insert(plugin.to_owned(), new.granted.clone());
         let open = self.plugins.open_one(new, &self.handle);
+        self.commands.replace(plugin, open.commands);
         let hooks = open.registry.specs().iter();
         let tools = open.tools.iter();
         self.replacements.add(Replacement {

@@ -9,13 +9,13 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::command::SessionCommands;
 use super::{Error, Host, Parts, PluginReplacer};
 use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
 #[cfg(feature = "cli")]
 use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
-use crate::plugin::commands::PluginCommand;
 use crate::point::payload::Source;
 use crate::provider::Provider;
 use crate::session::{self, SessionSpec, Undone};
@@ -127,7 +127,7 @@ impl fmt::Debug for SessionBuilder {
 /// only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
     pub(super) agent: Agent,
-    pub(super) commands: Vec<PluginCommand>,
+    pub(super) commands: SessionCommands,
     host: Host,
     replacer: PluginReplacer,
 }

@@ -130,12 +130,14 @@ impl CompileCache {
         }
     }
 
-    /// The component's native code: from the cache, or compiled and kept. Whether it was found is the second value.
+    /// The component's native code: from the cache, or compiled and kept. Whether it was found is the second value; before it is
+    /// compiled, `on_compile` is called.
     pub(crate) async fn load(
         &self,
         engine: &Engine,
         component: &ComponentBytes,
         compiler: &Compiler,
+        on_compile: impl FnOnce(),
     ) -> Result<(Component, bool), Error> {
         let entry = self.entry(engine, &component.digest);
         if let Some(found) = self.read(engine, &entry) {
@@ -146,6 +148,7 @@ impl CompileCache {
             return Err(component.refused("it is not WebAssembly; build it again".to_owned()));
         }
         super::nesting::check(&component.bytes).map_err(|why| component.refused(why))?;
+        on_compile();
         let compiled = compiler.compile(engine, component, &self.folder).await?;
         let code = compiled.code;
         let compiled = deserialize(engine, &code).map_err(|e| {

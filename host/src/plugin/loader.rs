@@ -14,7 +14,7 @@ use super::discover::Found;
 use super::exports::Exports;
 use super::instance::{Slot, Template};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
-use super::load::{LoadOptions, Loaded};
+use super::load::{LoadOptions, Loaded, OnCompile};
 use super::manifest::Manifest;
 use super::store::{PluginStore, data_folder, own_folder};
 use super::{Error, commands, contract, files, imports, prompts, protected, relied, tools};
@@ -235,7 +235,11 @@ impl Loader<'_> {
         plugin.stamp = contract::stamp::read(&bytes.bytes)?;
         let (component, was_cached) = self
             .cache
-            .load(&self.engine, bytes, &self.options.compiler)
+            .load(&self.engine, bytes, &self.options.compiler, || {
+                if let Some(OnCompile(tell)) = &self.options.on_compile {
+                    tell(&plugin.manifest.name);
+                }
+            })
             .await?;
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {

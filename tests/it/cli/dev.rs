@@ -147,6 +147,59 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
 }
 
 #[test]
+fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_copy() {
+    let script = "[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n";
+    let rind = Rind::with_script(script);
+    let dir = rind.user_home().join("greeter");
+    let sdk = guests::workspace().canonicalize().unwrap();
+    let rind_sdk = format!("rind-sdk = {{ path = \"{}/sdk/rust\" }}", sdk.display());
+    put(&dir, "Cargo.toml", &manifest(&rind_sdk));
+    let about = MANIFEST.replace("[hooks.pre-tool]\n", "");
+    put(
+        &dir,
+        "plugin.toml",
+        &about.replace("\"guard\"", "\"greeter\""),
+    );
+    let source = |command: &str| {
+        format!(
+            "//! Greets.\n#[rind_sdk::plugin]\nmod greeter {{\n    use rind_sdk::prelude::*;\n\n    \
+             /// Greets.\n    #[command]\n    fn {command}() -> String {{\n        \
+             \"this is {command}\".to_owned()\n    }}\n}}\n"
+        )
+    };
+    put(&dir, "src/lib.rs", &source("greet"));
+    fs::copy(sdk.join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+    let args = [
+        "plugin",
+        "dev",
+        dir.to_str().unwrap(),
+        "--chat",
+        "--no-plugins",
+    ];
+    let offline = [("CARGO_NET_OFFLINE", "true")];
+    let Some(mut terminal) = rind.terminal(&args, (100, 40), &offline) else {
+        return;
+    };
+    terminal
+        .sees("compiling plugin greeter, once for this version")
+        .sees("/help lists")
+        .keys("/greet\r")
+        .sees("this is greet");
+    put(&dir, "src/lib.rs", &source("hail"));
+    terminal
+        .sees("plugin greeter is replaced before the next step")
+        .keys("/hail\r")
+        .sees("this is hail")
+        .keys("/greet\r")
+        .sees("there is no command /greet");
+    terminal.keys("\u{15}hello\r").sees("You said: hello");
+    terminal.sees_no("Enter steers").keys("/fork\r");
+    assert_eq!(terminal.ends(), Some(0));
+    let all = terminal.all();
+    assert!(all.contains("to chat there: rind chat --resume "), "{all}");
+}
+
+#[test]
 fn what_the_agent_could_change_is_not_built() {
     let depends = |path: &str| manifest(&format!("other = {{ path = \"{path}\" }}"));
     let library = "[package]\nname = \"other\"\nversion = \"0.1.0\"\n";

@@ -18,17 +18,17 @@ use super::super::exit_code::ExitStatus;
 use super::super::open::Opened;
 use super::super::programs::Programs;
 use super::super::render::hold::{self, Redirected};
-use super::super::render::{BAD, DIM, WARN, one_line, printable, styled};
+use super::super::render::{BAD, DIM, printable, styled};
 use super::super::setup;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
-use super::ask::{OpenQuestion, Room};
+use super::ask::OpenQuestion;
 use super::complete::{Menu, file_begun, files};
 use super::diff::Diffs;
-use super::editor::{Editor, MARK};
+use super::editor::Editor;
 use super::history::History;
 use super::keys::Input;
-use super::screen::{Region, Screen};
+use super::screen::Screen;
 use super::shell::{Ran, Shell};
 use super::status::Status;
 use super::tty::{self, Tty};
@@ -99,8 +99,8 @@ pub(super) struct Live {
     /// Programs that follow the session.
     pub(super) programs: Programs,
     pub(super) signals: Signals,
-    last_draw: Instant,
-    is_dirty: bool,
+    pub(super) last_draw: Instant,
+    pub(super) is_dirty: bool,
 }
 
 pub(super) struct Signals {
@@ -137,7 +137,7 @@ enum Next {
 
 pub(super) async fn live(
     opened: Opened,
-    commands: Commands,
+    commands: Arc<Commands>,
     prompt: Option<String>,
     programs: &mut Programs,
 ) -> anyhow::Result<Leave> {
@@ -164,7 +164,7 @@ impl Live {
         Ok(())
     }
 
-    fn open(opened: Opened, commands: Commands) -> anyhow::Result<Self> {
+    fn open(opened: Opened, commands: Arc<Commands>) -> anyhow::Result<Self> {
         let agent: AgentConfig = opened.config.section()?;
         let limit = agent
             .compact
@@ -373,106 +373,6 @@ impl Live {
             tokio::task::spawn_blocking(move || drop(finder.send(files(&workspace))));
         }
         self.menu = Menu::new(before, self.worker.commands(), &self.files);
-    }
-
-    pub(super) fn draw(&mut self) -> anyhow::Result<()> {
-        let finished = match &self.question {
-            // Nothing moves while somebody reads a question. What led to it stands above it.
-            Some(question) if question.is_drawn() => Vec::new(),
-            _ => self.view.finished(),
-        };
-        if let Some(question) = &mut self.question {
-            question.draws(Instant::now());
-        }
-        let region = self.region();
-        self.screen
-            .draw(&finished, region)
-            .context("write to the terminal")?;
-        self.last_draw = Instant::now();
-        if let Some(question) = &mut self.question {
-            question.drawn(self.last_draw);
-        }
-        self.is_dirty = false;
-        Ok(())
-    }
-
-    /// Returns the room for a question.
-    pub(super) fn room(&self) -> Room {
-        let size = self.screen.size();
-        let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
-        Room {
-            size,
-            n_typed: laid.rows.len(),
-        }
-    }
-
-    fn region(&self) -> Region {
-        let size = self.screen.size();
-        let (above, editor, below) = match &self.question {
-            Some(question) => (question.rows(self.room()), &self.answer, Vec::new()),
-            None => (self.above(), &self.editor, self.below()),
-        };
-        let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
-        let n_beside = laid.rows.len() + below.len() + 1;
-        let n_skipped = match &self.question {
-            // Its head must stay; `fit` of the screen is for screens of a few rows.
-            Some(_) => 0,
-            None => (above.len() + n_beside).saturating_sub(size.rows),
-        };
-        let mut rows: Vec<String> = above.into_iter().skip(n_skipped).collect();
-        let (row, column) = laid.cursor;
-        let cursor = Some((rows.len() + row, column));
-        rows.extend(laid.rows);
-        rows.extend(below);
-        Region { rows, cursor }
-    }
-
-    /// Returns the rows above the editor: what is being written, and what waits.
-    fn above(&self) -> Vec<String> {
-        let mut rows = self.view.live();
-        rows.push(String::new());
-        let width = self.screen.size().columns.saturating_sub(MARK.len() + 12);
-        for waiting in self.steering.waiting() {
-            let what = if waiting.is_follow_up {
-                "later"
-            } else {
-                "next"
-            };
-            let typed = self.waiting.get(&waiting.number);
-            let text = typed.map_or(&*waiting.input.text, |typed| &typed.text);
-            let text = one_line(text, width);
-            rows.push(styled(DIM, format_args!("  ↳ {what}: {text}")));
-        }
-        if let Some(command) = self.shell.running() {
-            let command = one_line(command, width);
-            let keys = match self.worker.is_running() {
-                true => "Ctrl-C ends the turn first",
-                false => "Ctrl-C ends it",
-            };
-            rows.push(styled(DIM, format_args!("  ! {command} runs; {keys}")));
-        }
-        if !self.asked.is_empty() {
-            rows.push(styled(WARN, "  ? a question waits until you stop typing"));
-        }
-        rows
-    }
-
-    /// Returns the rows below the editor.
-    fn below(&self) -> Vec<String> {
-        let mut rows = self.menu.rows();
-        rows.push(self.view.status.line());
-        if self.worker.is_running() {
-            let keys = match self.interrupted {
-                Some(_) if self.worker.is_turn() => "ending the turn; Ctrl-C again quits",
-                Some(_) => "ending the command; Ctrl-C again quits",
-                None if self.worker.is_turn() => {
-                    "Enter steers · Tab queues for later · Ctrl-C ends the turn"
-                }
-                None => "Enter sends when the command has ended · Ctrl-C ends it",
-            };
-            rows.push(styled(DIM, keys));
-        }
-        rows
     }
 }
 

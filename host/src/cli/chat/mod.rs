@@ -7,6 +7,7 @@
 mod ask;
 mod complete;
 mod diff;
+mod draw;
 mod editor;
 mod external;
 mod history;
@@ -29,6 +30,7 @@ mod worker;
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::args::ChatArgs;
 use super::command::Commands;
@@ -60,7 +62,7 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
     loop {
         let prepared = open::prepare(&args.open, resume.as_deref(), has_terminal).await?;
-        let commands = prepared.commands().await?;
+        let commands = Arc::new(prepared.commands().await?);
         let opened = prepared.open(&args.open).await?;
         let prompt = prompt.take();
         let left = match is_plain {
@@ -77,7 +79,7 @@ pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
 /// Chats in a session that is open, to its end.
 pub(super) async fn in_session(
     opened: open::Opened,
-    commands: Commands,
+    commands: Arc<Commands>,
     prompt: Option<String>,
     programs: &mut Programs,
 ) -> anyhow::Result<ExitStatus> {

@@ -65,7 +65,7 @@ struct Plain {
 
 pub(super) async fn plain(
     opened: Opened,
-    commands: Commands,
+    commands: Arc<Commands>,
     prompt: Option<String>,
     is_typed: bool,
     programs: &mut Programs,
@@ -172,6 +172,9 @@ impl Plain {
     }
 
     fn line(&mut self, line: &str) {
+        if self.is_typed {
+            self.renderer.typed();
+        }
         let text = line.trim();
         if text.is_empty() {
             return self.ready();

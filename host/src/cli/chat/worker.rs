@@ -83,10 +83,9 @@ impl BesideSession {
 }
 
 impl Worker {
-    pub(super) fn new(session: Session, commands: Commands) -> Self {
+    pub(super) fn new(session: Session, commands: Arc<Commands>) -> Self {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (ended, done) = mpsc::unbounded_channel();
-        let commands = Arc::new(commands);
         let events = BesideSession {
             events: session.event_stream(),
             jobs: jobs.clone(),
@@ -135,13 +134,8 @@ impl Worker {
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
         let events = self.events.clone();
         tokio::spawn(async move {
-            let outcome = match commands.run_alone(&call).await {
-                Ok((outcome, event)) => {
-                    events.tell(event);
-                    outcome
-                }
-                Err(error) => Err(error),
-            };
+            let (outcome, event) = commands.run_alone(&call).await;
+            events.tell(event);
             // Nobody listens when the chat is over.
             let _ = ended.send(Done::Aside(outcome));
         });
@@ -251,7 +245,7 @@ mod tests {
     use crate::paths::Paths;
     use crate::provider::scripted::{Reply, Script, Scripted};
 
-    async fn commands() -> Commands {
+    async fn commands() -> Arc<Commands> {
         let about = About {
             paths: Paths::under("/none/home".as_ref(), "/none/work".as_ref()),
             plugins: Arc::default(),
@@ -259,7 +253,7 @@ mod tests {
             rules: Vec::new(),
             compacts_at: None,
         };
-        Commands::new(about, None, "/none/rind".into()).await
+        Arc::new(Commands::new(about, None, "/none/rind".into()).await)
     }
 
     #[tokio::test]

@@ -24,17 +24,17 @@ pub(super) fn of_user(paths: &Paths) -> Vec<Entry> {
 
 /// Commands that loaded plugins list, and templates that they carry.
 pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<Entry> {
-    let each = plugins.plugins.iter().flat_map(|plugin| {
-        let origin = Origin::Plugin(plugin.trust, plugin.manifest.name.clone());
-        let own = plugin
-            .commands
-            .iter()
-            .map(|spec| listed(plugin, spec, &origin));
-        let own: Vec<Entry> = own.collect();
-        own.into_iter()
-            .chain(entries(plugin.prompts.clone(), &origin))
-    });
-    each.collect()
+    let each = plugins.plugins.iter();
+    each.flat_map(|plugin| of_plugin(plugin)).collect()
+}
+
+/// The same of one plugin.
+pub(super) fn of_plugin(plugin: &Loaded) -> Vec<Entry> {
+    let origin = Origin::Plugin(plugin.trust, plugin.manifest.name.clone());
+    let own = plugin.commands.iter();
+    let own = own.map(|spec| listed(plugin, spec, &origin));
+    own.chain(entries(plugin.prompts.clone(), &origin))
+        .collect()
 }
 
 fn listed(plugin: &Loaded, spec: &CommandSpec, origin: &Origin) -> Entry {

@@ -30,7 +30,8 @@ pub(super) fn all(commands: &Commands) -> String {
     let mut lines = Vec::new();
     let mut broken = Vec::new();
     let mut last = None;
-    for (at, entry) in commands.entries.iter().enumerate() {
+    let list = commands.list();
+    for (at, entry) in list.iter().enumerate() {
         if let Kind::Broken(why) = &entry.kind {
             broken.push(format!("  {why}"));
             continue;
@@ -41,9 +42,9 @@ pub(super) fn all(commands: &Commands) -> String {
             }
             lines.push(heading(entry));
         }
-        let usage = usage(&commands.shown_name(at, entry), entry);
+        let usage = usage(&list.shown_name(at, entry), entry);
         let mut description = entry.description.clone();
-        if let Some(other) = commands.shadow(at, entry) {
+        if let Some(other) = list.shadow(at, entry) {
             description += &format!(" (shadowed: /{} is that of {})", entry.name, other.origin);
         }
         if usage.chars().count() > COLUMN {
@@ -74,14 +75,15 @@ fn heading(entry: &Entry) -> String {
 /// Describes one command: usage, arguments, source.
 pub(super) fn one(commands: &Commands, name: &str) -> Result<String, String> {
     let name = name.strip_prefix('/').unwrap_or(name);
-    let Some((at, entry)) = commands.find(name) else {
-        return Err(commands.unknown(name));
+    let list = commands.list();
+    let Some((at, entry)) = list.find(name) else {
+        return Err(list.unknown(name));
     };
     if let Kind::Broken(why) = &entry.kind {
         return Ok(format!("/{name} cannot be used: {why}"));
     }
     let mut lines = vec![
-        usage(&commands.shown_name(at, entry), entry),
+        usage(&list.shown_name(at, entry), entry),
         entry.description.clone(),
     ];
     let help = entry.arguments.as_ref().map(arguments::help);
@@ -96,7 +98,7 @@ pub(super) fn one(commands: &Commands, name: &str) -> Result<String, String> {
     if !entry.may.is_empty() {
         lines.push(format!("may: {}", entry.may.join("; ")));
     }
-    if let Some(other) = commands.shadow(at, entry) {
+    if let Some(other) = list.shadow(at, entry) {
         lines.push(format!(
             "shadowed: /{} is that of {}",
             entry.name, other.origin

@@ -11,28 +11,27 @@ mod find;
 mod help;
 pub(super) mod helper;
 mod language;
+mod list;
+mod origin;
 mod own;
+mod run;
 mod template;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use self::built_in::BuiltIn;
 use self::helper::Helper;
+use self::list::List;
+use self::origin::Origin;
+pub(super) use self::run::permissions_event;
 use self::template::Template;
-use super::exit_code::{Usage, bail_usage};
-use crate::event::{CommandResult, Event};
-use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
-use crate::host::Session;
 use crate::paths::Paths;
-use crate::plugin::commands::CommandReply;
-use crate::plugin::load::PluginSet;
-use crate::skill::{Skill, Skills, Source, key};
+use crate::plugin::load::{Loaded, PluginSet};
+use crate::skill::{Skill, Skills, key};
 
 /// Longest description of a command, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
@@ -40,9 +39,9 @@ const MAX_DESCRIPTION_BYTES: usize = 200;
 /// Longest name of a command, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Every command that can be called, in the order in which names are looked up.
+/// Every command that can be called.
 pub(super) struct Commands {
-    entries: Vec<Entry>,
+    list: RwLock<List>,
     about: About,
     helper: Helper,
 }
@@ -87,85 +86,10 @@ enum Kind {
     Broken(String),
 }
 
-/// Source of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    BuiltIn,
-    /// The folder `prompts` beside the user's settings.
-    User,
-    Plugin(Trust, String),
-    /// `.rind/prompts`.
-    Project,
-    /// A skill found there.
-    Skill(Trust, Source),
-}
-
-impl Origin {
-    /// The place in the order in which names are looked up: nothing from a project goes before what is the user's.
-    fn rank(&self) -> (u8, &str) {
-        match self {
-            Self::BuiltIn => (0, ""),
-            Self::User => (1, ""),
-            Self::Plugin(trust, name) => (rank(*trust), name),
-            Self::Project => (5, ""),
-            Self::Skill(trust, Source::Plugin(name)) => (rank(*trust), name),
-            // Behind the templates beside them.
-            Self::Skill(Trust::User, _) => (1, "skills"),
-            Self::Skill(Trust::Project, _) => (5, "skills"),
-            Self::Skill(trust, _) => (rank(*trust), "skills"),
-        }
-    }
-
-    /// The word before the colon in a name that says which of several commands is meant.
-    fn qualifier(&self) -> &str {
-        match self {
-            Self::BuiltIn => "rind",
-            Self::User => "user",
-            Self::Plugin(_, name) | Self::Skill(_, Source::Plugin(name)) => name,
-            Self::Project => "project",
-            Self::Skill(..) => "skill",
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("built in"),
-            Self::User => f.write_str("your prompts"),
-            Self::Plugin(_, name) => write!(f, "plugin {name}"),
-            Self::Project => f.write_str("the project's prompts"),
-            Self::Skill(_, source) => match source {
-                Source::Managed => f.write_str("skills that come with rind"),
-                Source::Package => f.write_str("installed skills"),
-                Source::User | Source::ClaudeUser | Source::AgentsUser => {
-                    f.write_str("your skills")
-                }
-                Source::Project | Source::ClaudeProject | Source::AgentsProject => {
-                    f.write_str("the project's skills")
-                }
-                Source::Plugin(name) => write!(f, "skills of plugin {name}"),
-                Source::Local => f.write_str("skills of the command line"),
-            },
-        }
-    }
-}
-
-/// The place of what a plugin of this trust brings.
-fn rank(trust: Trust) -> u8 {
-    match trust {
-        Trust::Managed => 2,
-        Trust::Package => 3,
-        Trust::User => 4,
-        Trust::Project => 6,
-        Trust::Local => 7,
-    }
-}
-
 /// A call of a command, ready to run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Call {
-    entry: usize,
+    entry: Arc<Entry>,
     arguments: Value,
     /// The line that was typed.
     line: String,
@@ -255,14 +179,31 @@ impl Commands {
                 .flat_map(|held| find::of_project(&about.paths, held)),
         );
         entries.extend(find::of_skills(&about.skills));
-        // Stable: of one source, the order is that in which they were found.
-        entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
         find::check_templates(&mut entries, &helper).await;
         Self {
-            entries,
+            list: RwLock::new(List::new(entries.into_iter().map(Arc::new))),
             about,
             helper,
         }
+    }
+
+    /// Puts the commands and templates of a plugin in place of those of its last version.
+    pub(super) async fn replace_plugin(&self, plugin: &Loaded) {
+        let mut entries = find::of_plugin(plugin);
+        find::check_templates(&mut entries, &self.helper).await;
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        let is_own = |entry: &&Arc<Entry>| match &entry.origin {
+            Origin::Plugin(_, name) => *name == plugin.manifest.name,
+            _ => false,
+        };
+        let others = list.iter().filter(|entry| !is_own(entry)).cloned();
+        *list = List::new(others.chain(entries.into_iter().map(Arc::new)));
+    }
+
+    /// Returns the commands as they are now.
+    fn list(&self) -> List {
+        let list = self.list.read();
+        list.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads a line that [calls](split) a command.
@@ -273,8 +214,9 @@ impl Commands {
         let Some((name, text)) = split(line) else {
             return Err(format!("`{}` is no command", line.escape_debug()));
         };
-        let Some((at, entry)) = self.find(name) else {
-            return Err(self.unknown(name));
+        let list = self.list();
+        let Some((_, entry)) = list.find(name) else {
+            return Err(list.unknown(name));
         };
         if let Kind::Broken(why) = &entry.kind {
             return Err(format!("/{name} cannot be used: {why}"));
@@ -286,131 +228,34 @@ impl Commands {
         let arguments =
             arguments.map_err(|why| format!("{why}; usage: {}", help::usage(name, entry)))?;
         Ok(Call {
-            entry: at,
+            entry: entry.clone(),
             arguments,
             line: line.to_owned(),
         })
     }
 
-    /// Runs a call that [needs no session](Self::needs_no_session), and says so as an event.
-    ///
-    /// # Errors
-    /// There is no such command. One that could not do its work has an event as well.
-    pub(super) async fn run_alone(
-        &self,
-        call: &Call,
-    ) -> anyhow::Result<(anyhow::Result<Outcome>, Event)> {
-        let started = Instant::now();
-        let outcome = self.run(call, None, &CancellationToken::new()).await;
-        let Some(entry) = self.entries.get(call.entry) else {
-            bail_usage!("there is no such command");
-        };
-        let event = event(entry, &outcome, started);
-        Ok((outcome, event))
-    }
-
     /// Whether a call needs a conversation that it is about: without one it can only say so.
     pub(super) fn is_about_session(&self, call: &Call) -> bool {
-        match self.entries.get(call.entry).map(|entry| &entry.kind) {
-            Some(Kind::BuiltIn(command)) => command.is_about_session,
+        match &call.entry.kind {
+            Kind::BuiltIn(command) => command.is_about_session,
             _ => false,
         }
     }
 
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
     pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
-        let kind = self.entries.get(call.entry).map(|entry| &entry.kind);
         let makes_input = matches!(
-            kind,
-            Some(Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_))
+            &call.entry.kind,
+            Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_)
         );
         makes_input || self.is_about_session(call)
     }
 
     /// Whether a call does its work without any session.
     pub(super) fn needs_no_session(&self, call: &Call) -> bool {
-        match self.entries.get(call.entry).map(|entry| &entry.kind) {
-            Some(Kind::BuiltIn(command)) => !command.is_about_session,
+        match &call.entry.kind {
+            Kind::BuiltIn(command) => !command.is_about_session,
             _ => false,
-        }
-    }
-
-    /// Runs a call. `session` is the open one, between two turns.
-    ///
-    /// # Errors
-    /// The command could not do its work.
-    pub(super) async fn run(
-        &self,
-        call: &Call,
-        mut session: Option<&mut Session>,
-        cancel: &CancellationToken,
-    ) -> anyhow::Result<Outcome> {
-        let Some(entry) = self.entries.get(call.entry) else {
-            bail_usage!("there is no such command");
-        };
-        if let Some(session) = session.as_deref_mut() {
-            session.tell_opening();
-        }
-        let started = Instant::now();
-        let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
-        // That of a plugin is told of by the session.
-        let is_told = matches!(entry.kind, Kind::Plugin(_));
-        if let Some(session) = session.filter(|_| !is_told) {
-            session.tell_command(event(entry, &outcome, started));
-        }
-        outcome
-    }
-
-    async fn run_entry(
-        &self,
-        entry: &Entry,
-        call: &Call,
-        session: Option<&mut Session>,
-        cancel: &CancellationToken,
-    ) -> anyhow::Result<Outcome> {
-        match &entry.kind {
-            Kind::BuiltIn(command) => {
-                own::run(self, command, &call.arguments, session, cancel).await
-            }
-            Kind::Template(template) => {
-                let text = template.render(&call.arguments, &self.helper, cancel);
-                let text = text.await.map_err(Usage)?;
-                let command = format!("/{} of {}", entry.name, entry.origin);
-                Ok(Outcome::Prompt { text, command })
-            }
-            Kind::Plugin(plugin) => {
-                let Some(session) = session else {
-                    bail_usage!("/{} runs in a session, and none is open", entry.name);
-                };
-                let arguments = match &call.arguments {
-                    Value::String(text) if entry.arguments.is_none() => text.clone(),
-                    value => value.to_string(),
-                };
-                let ran = session.run_command(plugin, &entry.name, arguments, cancel);
-                Ok(match ran.await? {
-                    CommandReply::Text(text) => Outcome::Text(text),
-                    CommandReply::Nothing => Outcome::Nothing,
-                    CommandReply::Prompt(text) => {
-                        let command = format!("/{} of {}", entry.name, entry.origin);
-                        Outcome::Prompt { text, command }
-                    }
-                })
-            }
-            Kind::Skill(skill) => {
-                let Some(session) = session else {
-                    bail_usage!("/{} runs in a session, and none is open", entry.name);
-                };
-                let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
-                // It may ask, and Ctrl-C takes the question away.
-                let text = tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => bail_usage!("it was interrupted"),
-                    text = invoked => text.map_err(|error| Usage(error.to_string()))?,
-                };
-                let command = format!("/{} of {}", entry.name, entry.origin);
-                Ok(Outcome::Prompt { text, command })
-            }
-            Kind::Broken(why) => bail_usage!("{why}"),
         }
     }
 
@@ -420,10 +265,11 @@ impl Commands {
             return Vec::new();
         };
         let Some(end) = rest.find(char::is_whitespace) else {
-            return self.complete_name(rest);
+            return self.list().complete(rest);
         };
         let (name, text) = rest.split_at(end);
-        let Some((_, entry)) = self.find(name) else {
+        let list = self.list();
+        let Some((_, entry)) = list.find(name) else {
             return Vec::new();
         };
         let blanks = text.len() - text.trim_start().len();
@@ -442,91 +288,6 @@ impl Commands {
         }
         let schema = entry.arguments.as_ref();
         schema.map_or_else(Vec::new, |schema| arguments::complete(schema, text, offset))
-    }
-
-    fn complete_name(&self, begun: &str) -> Vec<Completion> {
-        let mut found = Vec::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            let text = self.shown_name(at, entry);
-            if text.starts_with(begun) && !matches!(entry.kind, Kind::Broken(_)) {
-                found.push(Completion {
-                    start: 1,
-                    text,
-                    help: entry.description.clone(),
-                });
-            }
-        }
-        found
-    }
-
-    /// The name by which an entry is called: with its source where another one is meant by the bare name.
-    fn shown_name(&self, at: usize, entry: &Entry) -> String {
-        match self.shadow(at, entry) {
-            None => entry.name.clone(),
-            Some(_) => format!("{}:{}", entry.origin.qualifier(), entry.name),
-        }
-    }
-
-    /// The entry that is meant by the bare name of this one.
-    fn shadow(&self, at: usize, entry: &Entry) -> Option<&Entry> {
-        let mut before = self.entries.iter().take(at);
-        before.find(|other| other.name == entry.name)
-    }
-
-    fn find(&self, name: &str) -> Option<(usize, &Entry)> {
-        let mut entries = self.entries.iter().enumerate();
-        entries.find(|(_, entry)| match name.split_once(':') {
-            None => entry.is_called(name),
-            Some((qualifier, own)) => entry.is_called(own) && entry.origin.qualifier() == qualifier,
-        })
-    }
-
-    fn unknown(&self, name: &str) -> String {
-        let near = |entry: &&Entry| {
-            strsim::levenshtein(&entry.name, name) <= 2 || entry.name.starts_with(name)
-        };
-        let near: Vec<String> = self
-            .entries
-            .iter()
-            .filter(near)
-            .map(|entry| format!("/{}", entry.name))
-            .collect();
-        let near = match near.is_empty() {
-            true => String::new(),
-            false => format!(" (did you mean {}?)", near.join(" or ")),
-        };
-        format!(
-            "there is no command /{name}{near}; /help lists all, and a line that begins with a blank is a prompt"
-        )
-    }
-}
-
-/// A command that was run, as an event.
-fn event(entry: &Entry, outcome: &anyhow::Result<Outcome>, started: Instant) -> Event {
-    let (outcome, text) = match outcome {
-        Ok(Outcome::Text(text)) => (CommandResult::Text, Some(text.clone())),
-        Ok(Outcome::Prompt { .. }) => (CommandResult::Prompt, None),
-        Ok(Outcome::Nothing) => (CommandResult::Nothing, None),
-        Ok(Outcome::Action(_)) => (CommandResult::Action, None),
-        Err(error) => (CommandResult::Failed, Some(format!("{error:#}"))),
-    };
-    Event::Command {
-        command: entry.name.clone(),
-        source: entry.origin.to_string(),
-        outcome,
-        text,
-        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-    }
-}
-
-/// Returns the event of a call of `/permissions` that is about this session, which its chat answers.
-pub(super) fn permissions_event(text: String) -> Event {
-    Event::Command {
-        command: "permissions".to_owned(),
-        source: Origin::BuiltIn.to_string(),
-        outcome: CommandResult::Text,
-        text: Some(text),
-        duration_ms: 0,
     }
 }
 

@@ -112,10 +112,11 @@ fn without_session(
 
 fn plugins(commands: &Commands) -> String {
     let plugins = &commands.about.plugins;
+    let list = commands.list();
     let runs = plugins.plugins.iter().map(|plugin| {
         let manifest = &plugin.manifest;
         let tools = plugin.tools.iter().map(|tool| format!("{}()", tool.name));
-        let own = commands.entries.iter().filter(|entry| match &entry.origin {
+        let own = list.iter().filter(|entry| match &entry.origin {
             super::Origin::Plugin(_, name) => *name == manifest.name,
             _ => false,
         });
@@ -235,8 +236,11 @@ pub(super) fn sessions(commands: &Commands) -> Vec<(String, String)> {
 
 /// Names of commands to propose.
 pub(super) fn names(commands: &Commands) -> Vec<(String, String)> {
-    let entries = commands.entries.iter().enumerate();
+    let list = commands.list();
+    let entries = list.iter().enumerate();
     let usable = entries.filter(|(_, entry)| !matches!(entry.kind, Kind::Broken(_)));
-    let name = |(at, entry)| (commands.shown_name(at, entry), entry.description.clone());
+    let name = |(at, entry): (usize, &Arc<super::Entry>)| {
+        (list.shown_name(at, entry), entry.description.clone())
+    };
     usable.map(name).collect()
 }

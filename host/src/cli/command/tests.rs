@@ -58,7 +58,7 @@ async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
     let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]).await;
     let source = |line: &str| {
         let call = commands.parse(line).unwrap();
-        commands.entries[call.entry].origin.to_string()
+        call.entry.origin.to_string()
     };
     assert_eq!(source("/help"), "built in");
     assert_eq!(source("/user:help quick"), "your prompts");

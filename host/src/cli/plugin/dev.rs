@@ -5,6 +5,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
@@ -12,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::{OpenArgs, ShowArgs};
+use super::super::command::Commands;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{Opened, prepare};
 use super::super::programs::Programs;
@@ -81,13 +83,14 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
     let mut programs = Programs::open(args.open.events.as_deref(), None)?;
     let prepared = prepare(&args.open, None, has_terminal).await?;
     let later = prepared.later(&args.open, &name)?;
-    let commands = prepared.commands().await?;
+    let commands = Arc::new(prepared.commands().await?);
     let opened = prepared.open(&args.open).await?;
     render::note(&opened.chosen);
     render::note(&format!("watching {}", dir.display()));
     let (told, replaced) = unbounded_channel();
     let author = Author {
         replacer: opened.session.replacer(),
+        commands: commands.clone(),
         source,
         name,
         later,
@@ -182,6 +185,8 @@ impl Source {
 /// Follows the files of a plugin.
 struct Author {
     replacer: PluginReplacer,
+    /// Slash commands, among them those of the plugin.
+    commands: Arc<Commands>,
     source: Source,
     name: String,
     /// Options for loading later versions.
@@ -233,7 +238,12 @@ impl Author {
         let set = PluginSet::load(&self.later).await;
         let set = set.map_err(|error| error.to_string())?;
         let replaced = self.replacer.replace(&set, &self.name);
-        replaced.map_err(|error| format!("plugin `{}`: {error}", self.name))
+        replaced.map_err(|error| format!("plugin `{}`: {error}", self.name))?;
+        let mut loaded = set.plugins.iter();
+        if let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == self.name) {
+            self.commands.replace_plugin(loaded).await;
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plugins as lists and reports.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -13,7 +14,7 @@ use crate::author::BuildError;
 use crate::author::build::BuildReport;
 use crate::grant::decide::Standing;
 use crate::plugin::inspect::{HookReport, Report};
-use crate::plugin::load::{LeftOut, Loaded, PluginSet, Why};
+use crate::plugin::load::{LeftOut, Loaded, OnCompile, PluginSet, Why};
 use crate::plugin::relied::{ABSENT, Absent, Reliance};
 use crate::point::failure::OnFailure;
 use crate::script::Script;
@@ -28,6 +29,13 @@ pub(super) const NAME_COLUMN: usize = 24;
 
 /// Width of the column of hooks and tools, which makes lines of 100.
 const PARTS: usize = 55;
+
+/// Says which plugin is being compiled.
+pub(in super::super) fn on_compile() -> OnCompile {
+    OnCompile(Arc::new(|name| {
+        super::note(&format!("compiling plugin {name}, once for this version"));
+    }))
+}
 
 /// One line for a plugin that runs.
 pub(in super::super) fn row(report: &Report) {

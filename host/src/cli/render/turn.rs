@@ -152,6 +152,11 @@ impl TurnRenderer {
         self.end_line();
     }
 
+    /// Notes that a person ended the line: the terminal shows what is typed.
+    pub(in super::super) fn typed(&mut self) {
+        self.is_line_open = false;
+    }
+
     pub(in super::super) fn interrupted(&mut self) {
         // The terminal shows what was typed, `^C`: the line goes over it.
         let over = if has_terminal() && !self.is_line_open {
@@ -194,6 +199,8 @@ impl TurnRenderer {
             return;
         }
         self.waiting.stop();
+        // What is typed from here on stands on lines of its own.
+        self.end_line();
         let text = message.joined_text();
         if self.trace.is_none()
             && self.streamed.is_empty()

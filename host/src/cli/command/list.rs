@@ -1,0 +1,77 @@
+//! The commands in the order in which names are looked up, as they were at one time.
+
+use std::sync::Arc;
+
+use super::{Completion, Entry, Kind};
+
+#[derive(Clone)]
+pub(super) struct List(Arc<[Arc<Entry>]>);
+
+impl List {
+    /// Puts commands in order. Of one source, that in which they come stays.
+    pub(super) fn new(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
+        let mut entries: Vec<Arc<Entry>> = entries.into_iter().collect();
+        entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
+        Self(entries.into())
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<Entry>> {
+        self.0.iter()
+    }
+
+    /// Returns the command that is meant by a name, and its place.
+    pub(super) fn find(&self, name: &str) -> Option<(usize, &Arc<Entry>)> {
+        let mut entries = self.iter().enumerate();
+        entries.find(|(_, entry)| match name.split_once(':') {
+            None => entry.is_called(name),
+            Some((qualifier, own)) => entry.is_called(own) && entry.origin.qualifier() == qualifier,
+        })
+    }
+
+    /// Returns the command that is meant by the bare name of this one.
+    pub(super) fn shadow(&self, at: usize, entry: &Entry) -> Option<&Entry> {
+        let mut before = self.iter().take(at);
+        let other = before.find(|other| other.name == entry.name);
+        other.map(|other| &**other)
+    }
+
+    /// Returns the name by which a command is called: with its source where another one is meant by the bare name.
+    pub(super) fn shown_name(&self, at: usize, entry: &Entry) -> String {
+        match self.shadow(at, entry) {
+            None => entry.name.clone(),
+            Some(_) => format!("{}:{}", entry.origin.qualifier(), entry.name),
+        }
+    }
+
+    /// Proposes ends for a name.
+    pub(super) fn complete(&self, begun: &str) -> Vec<Completion> {
+        let mut found = Vec::new();
+        for (at, entry) in self.iter().enumerate() {
+            let text = self.shown_name(at, entry);
+            if text.starts_with(begun) && !matches!(entry.kind, Kind::Broken(_)) {
+                found.push(Completion {
+                    start: 1,
+                    text,
+                    help: entry.description.clone(),
+                });
+            }
+        }
+        found
+    }
+
+    /// Says that there is no command of this name.
+    pub(super) fn unknown(&self, name: &str) -> String {
+        let near = |entry: &&Arc<Entry>| {
+            strsim::levenshtein(&entry.name, name) <= 2 || entry.name.starts_with(name)
+        };
+        let near = self.iter().filter(near);
+        let near: Vec<String> = near.map(|entry| format!("/{}", entry.name)).collect();
+        let near = match near.is_empty() {
+            true => String::new(),
+            false => format!(" (did you mean {}?)", near.join(" or ")),
+        };
+        format!(
+            "there is no command /{name}{near}; /help lists all, and a line that begins with a blank is a prompt"
+        )
+    }
+}

@@ -1,0 +1,154 @@
+//! Options for loading plugins, and what settings say of each.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Why;
+use crate::config::{Config, PluginSettings};
+use crate::egress::EgressOptions;
+use crate::grant::Trust;
+use crate::grant::ask::GrantOptions;
+use crate::grant::held::HeldFolder;
+use crate::paths::Paths;
+use crate::plugin::compile::Compiler;
+use crate::plugin::discover::{Found, Source};
+use crate::plugin::installed::Installed;
+use crate::plugin::meter::Meter;
+
+/// Options for loading plugins.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Folders to search.
+    pub sources: Vec<Source>,
+    /// Folders that are plugins themselves, besides what is found there.
+    pub chosen: Vec<Found>,
+    /// A folder that was read before, when somebody was asked about it: what is in it is taken from here and not read again.
+    pub held: Option<Arc<HeldFolder>>,
+    /// Plugins that were installed, with what was verified of each.
+    pub installed: Vec<Installed>,
+    /// Folder of the compile cache.
+    pub cache: PathBuf,
+    /// File of the key that marks cache entries.
+    pub cache_key: PathBuf,
+    /// Compiler for components that are not in the cache.
+    pub compiler: Compiler,
+    /// Called before a component is compiled, which takes a while.
+    pub on_compile: Option<OnCompile>,
+    /// Folder that holds a folder of stored values for each plugin.
+    pub data: PathBuf,
+    /// Plugins that the operator leaves out of this run, by name.
+    pub without: Vec<String>,
+    /// Whether a plugin that the settings configure must be there. Not where only some places are searched.
+    pub expects_installed: bool,
+    /// Settings by plugin name.
+    pub settings: BTreeMap<String, PluginSettings>,
+    /// Settings of the project's own plugins, which the project may set itself; where there are none, those above hold.
+    pub project_settings: BTreeMap<String, PluginSettings>,
+    /// Source of `settings`, for line numbers in messages.
+    pub written: Config,
+    /// Source of `project_settings`.
+    pub project_written: Config,
+    /// Options for granting permissions.
+    pub grants: GrantOptions,
+    /// The folder that the agent works in.
+    pub workspace: PathBuf,
+    /// Rind's own folders, which no grant reaches.
+    pub protected: Vec<PathBuf>,
+    /// Options for requests of plugins.
+    pub egress: EgressOptions,
+    /// Whether every call gets a fresh instance.
+    pub is_cold: bool,
+    /// Counts the use that the plugins make of the host.
+    pub meter: Option<Arc<Meter>>,
+}
+
+/// Callback with the name of a plugin.
+#[derive(Clone)]
+pub struct OnCompile(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl std::fmt::Debug for OnCompile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnCompile")
+    }
+}
+
+impl LoadOptions {
+    /// Sets the folders: what is cached and stored in those of `paths`, which no grant reaches.
+    #[must_use]
+    pub fn at(mut self, paths: &Paths) -> Self {
+        self.cache = paths.cache.join("components");
+        self.cache_key = paths.data.join("cache.key");
+        self.data = paths.data.join("plugins");
+        self.workspace.clone_from(&paths.workspace);
+        let own = [&paths.config, &paths.data, &paths.cache];
+        self.protected.extend(own.map(Clone::clone));
+        self
+    }
+
+    /// The settings of a plugin. What a project sets is for its own plugins only: it must not switch a guard off.
+    pub(in crate::plugin) fn settings_of(&self, name: &str, trust: Trust) -> PluginSettings {
+        let of_project = self
+            .project_settings
+            .get(name)
+            .filter(|_| trust == Trust::Project);
+        let settings = of_project.or_else(|| self.settings.get(name));
+        settings.cloned().unwrap_or_default()
+    }
+
+    /// Returns the flag or setting that switches a plugin off, if there is one.
+    pub(in crate::plugin) fn switched_off(&self, name: &str, trust: Trust) -> Option<Why> {
+        if self.without.iter().any(|without| without == name) {
+            return Some(Why::Without);
+        }
+        let place = || self.places(name, trust)(&["enabled"]);
+        (!self.settings_of(name, trust).enabled).then(|| Why::Disabled {
+            place: place().unwrap_or_else(|| "your settings".to_owned()),
+        })
+    }
+
+    /// Switches on what settings switch off, for a look at it. Where each was switched off, by its name and whether that holds
+    /// for the project's own plugins.
+    #[must_use]
+    pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
+        let mut off = BTreeMap::new();
+        let layers = [
+            (Trust::User, &self.settings),
+            (Trust::Project, &self.project_settings),
+        ];
+        for (trust, all) in layers {
+            for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
+                let place = self.places(name, trust)(&["enabled"]);
+                let of_project = trust == Trust::Project;
+                off.insert((name.clone(), of_project), place.unwrap_or_default());
+            }
+        }
+        let settings = self.settings.values_mut();
+        let all = settings.chain(self.project_settings.values_mut());
+        all.for_each(|settings| settings.enabled = true);
+        off
+    }
+
+    /// The held files that a plugin in `folder` is read from, if it is.
+    pub(in crate::plugin) fn held_for(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
+        let own = self.installed.iter().find(|own| own.folder == folder);
+        let verified = own.and_then(|own| own.files.as_ref().ok());
+        let held = self.held.as_ref().filter(|held| held.covers(folder));
+        verified.or(held)
+    }
+
+    /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the layer that decides.
+    pub(in crate::plugin) fn places<'a>(
+        &'a self,
+        name: &'a str,
+        trust: Trust,
+    ) -> impl Fn(&[&str]) -> Option<String> + 'a {
+        let is_of_project = trust == Trust::Project && self.project_settings.contains_key(name);
+        let written = if is_of_project {
+            &self.project_written
+        } else {
+            &self.written
+        };
+        move |keys| written.places(&[&["plugins", name], keys].concat()).pop()
+    }
+}
