@@ -138,7 +138,7 @@ pub(super) async fn run(
     let program = program.clone();
     let on_line = flood.on_line();
     // Looking at the workspace is not the script's work, and takes none of its time.
-    let look = looked(program.look()).await??;
+    let look = looked(program.look(), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // A task of its own: when nobody waits any more, the process is stopped, what it left is looked at, and its input goes.
     let running = tokio::spawn(async move {
@@ -152,7 +152,7 @@ pub(super) async fn run(
     });
     // Nothing is ever sent: it is dropped when the process has ended, or could not be started.
     let _ = has_ended.await;
-    let finished = looked(running).await?.map_err(failed)??;
+    let finished = looked(running, MAX_LOOK).await?.map_err(failed)??;
     match flood.exceeded() {
         Some(why) => Err(Failure::Limit(why)),
         None => Ok(finished),
@@ -160,12 +160,12 @@ pub(super) async fn run(
 }
 
 /// Waits for a look at the workspace while the deadline of the call stands still.
-async fn looked<T>(look: impl Future<Output = T>) -> Result<T, Failure> {
-    let look = tokio::time::timeout(MAX_LOOK, look);
+async fn looked<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
+    let look = tokio::time::timeout(most, look);
     paused(look).await.map_err(|_| {
         Failure::Unavailable(format!(
             "looking for what it could leave in the workspace for git to run takes more than {} s; work in a smaller folder",
-            MAX_LOOK.as_secs()
+            most.as_secs()
         ))
     })
 }
@@ -287,5 +287,25 @@ impl Flood {
         }
         (errors.load(Ordering::Relaxed) > MAX_ERRORS_BYTES as u64)
             .then(|| format!("it wrote more than {MAX_ERRORS_BYTES} bytes to standard error"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::point::deadline::within;
+
+    #[tokio::test]
+    async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
+        let short = Duration::from_millis(20);
+        let look = |takes| async move { looked(tokio::time::sleep(takes), short * 20).await };
+        let call = pin!(look(short * 5));
+        assert_eq!(within(short, Instant::now(), call).await, Ok(()));
+        let call = pin!(look(Duration::from_secs(600)));
+        let failure = within(short, Instant::now(), call).await.unwrap_err();
+        assert!(failure.to_string().contains("work in a smaller folder"));
     }
 }
